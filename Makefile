@@ -1,0 +1,49 @@
+# The front door. Everything happens in .venv; nothing is needed beyond Python 3.11 and make.
+PYTHON ?= python3
+PIP    = .venv/bin/python -m pip --disable-pip-version-check
+PYTEST = .venv/bin/python -m pytest
+STAMP  = .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format lint types layers fast bench clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP)  ## make .venv with the understudy command in it
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+demo: setup  ## kill the controller of a real cluster and watch another take over (ARGS=--fast for a shorter one)
+	.venv/bin/understudy demo $(ARGS)
+
+test: setup  ## all tests
+	$(PYTEST) $(ARGS)
+
+fast: setup  ## the tests that start no process
+	$(PYTEST) -m 'not slow and not docker' $(ARGS)
+
+format: setup
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+lint: setup
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+
+types: setup
+	.venv/bin/mypy
+
+layers: setup
+	.venv/bin/lint-imports
+
+check: lint types layers test  ## what a change must pass: format, lint, types, import contracts, tests
+
+bench: setup  ## the benchmarks, as ratios measured in one run
+	.venv/bin/python -m benchmarks $(ARGS)
+
+clean:  ## forget .venv and every cache
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

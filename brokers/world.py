@@ -1,0 +1,45 @@
+"""The `World`: everything a broker may ask of its surroundings.
+
+Two places build one: `brokers.real_world` for a process, `understudy.simulator` for a simulated node.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Protocol
+
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.fences import Fences
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.points import Points
+from foundation.wire.network import Network
+from foundation.zk.client import ZooKeeper
+
+
+class Storage(Protocol):
+    """Small files that survive a crash of the process, by path relative to the node's directory."""
+
+    def read(self, path: str) -> bytes | None:
+        """The file's bytes, or None where there is no such file."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Replace the file as a whole: after a crash it holds the old bytes or the new ones."""
+
+    def delete(self, path: str) -> None:
+        """Remove the file or folder; harmless where there is none."""
+
+    def list(self, path: str) -> tuple[str, ...]:
+        """Names in a folder, sorted; empty where there is no such folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    zookeeper: ZooKeeper
+    network: Network
+    clock: Clock
+    random: random.Random
+    storage: Storage
+    events: EventLog
+    fences: Fences
+    points: Points

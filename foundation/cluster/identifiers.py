@@ -1,0 +1,64 @@
+"""What things are called: brokers, topics, partitions, replicas.
+
+Mirrors `org.apache.kafka.common.TopicPartition`, `kafka.controller.PartitionAndReplica` and `org.apache.kafka.common.Uuid`.
+The two tuples are `NamedTuple`s because a takeover hashes and sorts hundreds of thousands of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+from typing import NamedTuple, NewType
+
+BrokerId = NewType("BrokerId", int)
+
+TopicId = NewType("TopicId", str)
+"""A topic's id as Kafka prints it: 16 bytes in URL-safe base64 without padding, 22 characters."""
+
+NO_TOPIC_ID = TopicId("A" * 22)
+"""The all-zero id: on the wire it means that no id is known."""
+
+_METADATA_TOPIC_ID = TopicId("A" * 21 + "Q")
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class PartitionAndReplica(NamedTuple):
+    topic_partition: TopicPartition
+    replica: BrokerId
+
+    def __str__(self) -> str:
+        return f"[{self.topic_partition}, replica {self.replica}]"
+
+
+def random_topic_id(source: random.Random) -> TopicId:
+    """A fresh id drawn from `source`: a version-4 UUID, never reserved, never starting with a dash (`Uuid.randomUuid`)."""
+    while True:
+        raw = bytearray(source.randbytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        text = topic_id_from_bytes(bytes(raw))
+        if not text.startswith("-") and text not in (NO_TOPIC_ID, _METADATA_TOPIC_ID):
+            return text
+
+
+def topic_id_from_bytes(raw: bytes) -> TopicId:
+    return TopicId(base64.urlsafe_b64encode(raw)[:22].decode("ascii"))
+
+
+def topic_id_to_bytes(topic_id: TopicId) -> bytes:
+    """The 16 bytes of `topic_id`.
+
+    Raises:
+        ValueError: it is not 22 characters of URL-safe base64.
+    """
+    raw = base64.urlsafe_b64decode(topic_id + "==")
+    if len(raw) != 16:
+        raise ValueError(f"topic id {topic_id!r} has {len(raw)} bytes; expected 16 in 22 base64 characters")
+    return raw

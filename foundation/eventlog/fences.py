@@ -1,0 +1,61 @@
+"""Named fences: where something stale is refused.
+
+Each fence has a name, counts its hits, writes one record when it refuses, and can be switched off so that an experiment can
+show what it was good for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from enum import Enum
+
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import FenceHit
+
+
+class Fence(Enum):
+    ZK_CONTROLLER_EPOCH = "zk.controller-epoch"
+    """A write whose transaction checks `/controller_epoch` at a version that is no longer current (KAFKA-6082)."""
+    STATE_CONTROLLER_EPOCH = "controller.state-controller-epoch"
+    """A partition state already written by a newer controller (`StateChangeFailedException`)."""
+    BROKER_CONTROLLER_EPOCH = "broker.controller-epoch"
+    """A control request of an older controller epoch than this broker has heard (KAFKA-532)."""
+    BROKER_EPOCH = "broker.broker-epoch"
+    """A control request meant for an earlier registration of this broker (KIP-380)."""
+    BROKER_LEADER_EPOCH = "broker.leader-epoch"
+    """A partition in a LeaderAndIsr or StopReplica that is not newer than what the broker has (KAFKA-1188, KIP-570)."""
+    ALTER_PARTITION_BROKER_EPOCH = "controller.broker-epoch"
+    """An AlterPartition or ControlledShutdown from an earlier registration."""
+    ALTER_PARTITION_EPOCHS = "controller.partition-epochs"
+    """An AlterPartition whose leader or partition epoch is not the controller's (KIP-497, KAFKA-14154)."""
+    FETCH_LEADER_EPOCH = "broker.fetch-leader-epoch"
+    """A Fetch at another leader epoch than the leader's (KIP-320)."""
+
+
+class Fences:
+    """The fences of one node.
+
+    Args:
+        switched_off: fences that let everything pass; for experiments only.
+    """
+
+    def __init__(self, events: EventLog, *, switched_off: Collection[Fence] = ()) -> None:
+        self._events = events
+        self._switched_off = frozenset(switched_off)
+        self.hits: Counter[Fence] = Counter()
+
+    def passes(self, fence: Fence, current: bool, *, what: str, offered: int, known: int) -> bool:
+        """Whether to let it through. `current` is the fence's own verdict.
+
+        Args:
+            what: what is being refused, for example `LeaderAndIsr from 1` or `orders-3`.
+            offered: the epoch or version it came with.
+            known: the one it had to match or exceed.
+        """
+        if current:
+            return True
+        off = fence in self._switched_off
+        self.hits[fence] += 1
+        self._events.append(FenceHit(fence=fence.value, what=what, offered=offered, known=known, switched_off=off))
+        return off

@@ -1,0 +1,94 @@
+"""The `EventLog`: one writer per process, sequence numbers without gaps, every record with its cause.
+
+A record is written before the effect it describes leaves the node, so that after a SIGKILL the log still explains what the
+others saw. The writer is synchronous and owns the envelope; callers hand over a payload from `records.py` and, where they
+know it, the sequence number of the record that led to this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.records import RECORD_VERSION, Envelope, Payload, type_name
+
+_cause: contextvars.ContextVar[int | None] = contextvars.ContextVar("cause", default=None)
+
+
+class EventLog:
+    """Appends records for one incarnation of one node to a sink of lines.
+
+    Args:
+        run: id of the run all nodes share.
+        node: name of this node, for example `broker-1`.
+        incarnation: how often this node has started in this run, from 1.
+        write: takes one line, newline included; must have handed it to the operating system when it returns.
+        detail: also record what `DETAIL` records describe, such as every request with its body.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        node: str,
+        incarnation: int,
+        clock: Clock,
+        write: Callable[[bytes], object],
+        detail: bool = False,
+    ) -> None:
+        self.run = run
+        self.node = node
+        self.incarnation = incarnation
+        self.detail = detail
+        self.zxid = 0
+        self.controller_epoch = 0
+        self._clock = clock
+        self._write = write
+        self._encoder = msgspec.json.Encoder()
+        self._seq = 0
+
+    def append(self, payload: Payload, *, cause: int | None = None) -> int:
+        """Write `payload` and return its sequence number. Without `cause`, the enclosing `causing` block's is taken."""
+        self._seq += 1
+        envelope = Envelope(
+            version=RECORD_VERSION,
+            run=self.run,
+            node=self.node,
+            incarnation=self.incarnation,
+            seq=self._seq,
+            mono_ms=round(self._clock.monotonic_ms(), 3),
+            wall_ms=round(self._clock.wall_ms(), 3),
+            type=type_name(payload),
+            cause=_cause.get() if cause is None else cause,
+            zxid=self.zxid,
+            controller_epoch=self.controller_epoch,
+            data=payload,
+        )
+        self._write(self._encoder.encode(envelope) + b"\n")
+        return self._seq
+
+    def saw_zxid(self, zxid: int) -> None:
+        """Remember the newest ZooKeeper transaction this node has seen an answer of."""
+        self.zxid = max(self.zxid, zxid)
+
+    def saw_controller_epoch(self, controller_epoch: int) -> None:
+        """Remember the newest controller epoch this node has heard of."""
+        self.controller_epoch = max(self.controller_epoch, controller_epoch)
+
+
+@contextlib.contextmanager
+def causing(seq: int | None) -> Iterator[None]:
+    """Records appended inside name `seq` as their cause; follows the task, and tasks started inside."""
+    token = _cause.set(seq)
+    try:
+        yield
+    finally:
+        _cause.reset(token)
+
+
+def current_cause() -> int | None:
+    return _cause.get()
