@@ -1,0 +1,133 @@
+"""Event-log files: where a node's lines go, what the files are called, how they are found again.
+
+A file is named `<node>-<incarnation>-<file>.jsonl` with four digits each, for example `broker-1-0002-0001.jsonl`. Files of
+one incarnation carry one running sequence of records; a new file starts when the next line would not fit into the old one.
+
+A line is handed to the operating system in one append before `write` returns: it survives the death of the process, not a
+loss of power. File I/O only; no clock, no threads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+"""A file grows no further than this, unless a single line is longer."""
+
+_CLAIMS = 100
+
+_NODE = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_FILE_NAME = re.compile(r"(?P<node>[A-Za-z0-9._-]{1,200})-(?P<incarnation>\d{4,9})-(?P<file>\d{4,9})\.jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class LogFile:
+    """One file of one incarnation of a node; sorts by node, incarnation and number."""
+
+    node: str
+    incarnation: int
+    file: int
+    path: Path
+
+
+def log_files(folder: Path) -> tuple[LogFile, ...]:
+    """The event-log files directly in `folder`, sorted; other files are not ours and left out.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
+    found = []
+    for path in folder.iterdir():
+        match = _FILE_NAME.fullmatch(path.name)
+        if match is not None:
+            found.append(LogFile(node=match["node"], incarnation=int(match["incarnation"]), file=int(match["file"]), path=path))
+    return tuple(sorted(found))
+
+
+class JsonLinesFiles:
+    """The files of a node's next incarnation; `write` is the sink that an `EventLog` wants.
+
+    The incarnation is one more than the highest that left a file, claimed by creating its first file exclusively: two
+    processes that start as the same node never share one.
+
+    Args:
+        folder: made when missing, with its parents.
+        node: name of the node, for example `broker-1`.
+        max_file_bytes: size at which the next file begins.
+
+    Raises:
+        ValueError: `node` cannot be part of a file name.
+        OSError: the folder or the first file cannot be created.
+    """
+
+    def __init__(self, folder: Path, node: str, *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
+        if _NODE.fullmatch(node) is None:
+            raise ValueError(
+                f"node {node!r} cannot name an event-log file; expected letters, digits, dots, dashes, underscores"
+            )
+        self.folder = folder
+        self.node = node
+        self._max_file_bytes = max_file_bytes
+        self._file = 0
+        self._bytes = 0
+        self._descriptor: int | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        self.incarnation = self._claim_incarnation()
+
+    @property
+    def path(self) -> Path:
+        """The file that is being written."""
+        return self._path(self.incarnation, self._file)
+
+    def write(self, line: bytes) -> None:
+        """Append one line, newline included; when this returns the operating system has it.
+
+        Raises:
+            OSError: it could not be written as a whole, for example because the disk is full. What was written of it ends its
+                file as a torn line; a later line goes to a file of its own.
+        """
+        if self._bytes and self._bytes + len(line) > self._max_file_bytes:
+            self._roll()
+        assert self._descriptor is not None, "the event log is closed"
+        self._bytes += len(line)
+        try:
+            written = os.write(self._descriptor, line)
+            while written < len(line):
+                written += os.write(self._descriptor, line[written:])
+        except OSError:
+            self._bytes = self._max_file_bytes
+            raise
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _claim_incarnation(self) -> int:
+        highest = max((found.incarnation for found in log_files(self.folder) if found.node == self.node), default=0)
+        for incarnation in range(highest + 1, highest + 1 + _CLAIMS):
+            try:
+                self._open(incarnation, 1)
+            except FileExistsError:  # somebody else has started as this node since the listing
+                continue
+            return incarnation
+        raise FileExistsError(
+            f"{_CLAIMS} other processes are starting as {self.node!r} in {self.folder}; give each node its name"
+        )
+
+    def _roll(self) -> None:
+        self._open(self.incarnation, self._file + 1)
+
+    def _open(self, incarnation: int, file: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+        descriptor = os.open(self._path(incarnation, file), flags, 0o644)
+        self.close()
+        self._descriptor = descriptor
+        self._file = file
+        self._bytes = 0
+
+    def _path(self, incarnation: int, file: int) -> Path:
+        return self.folder / f"{self.node}-{incarnation:04d}-{file:04d}.jsonl"
