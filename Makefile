@@ -21,7 +21,7 @@ demo: setup  ## kill the controller of a real cluster and watch another take ove
 	.venv/bin/understudy demo $(ARGS)
 
 test: setup  ## all tests
-	$(PYTEST) $(ARGS)
+	$(PYTEST) -n 2 --dist loadgroup $(ARGS)
 
 fast: setup  ## the tests that start no process
 	$(PYTEST) -m 'not slow and not docker' $(ARGS)
@@ -40,7 +40,12 @@ types: setup
 layers: setup
 	.venv/bin/lint-imports
 
-check: lint types layers test  ## what a change must pass: format, lint, types, import contracts, tests
+check: setup  ## what a change must pass: format, lint, types, import contracts, tests
+	@for part in lint types layers test; do \
+	  started=$$(date +%s); \
+	  $(MAKE) --no-print-directory $$part || exit 1; \
+	  echo "== $$part took $$(($$(date +%s) - started)) s"; \
+	done
 
 bench: setup  ## the benchmarks, as ratios measured in one run
 	.venv/bin/python -m benchmarks $(ARGS)
