@@ -1,0 +1,67 @@
+"""LeaderAndIsr (key 4): the controller tells a broker which partitions it leads and which it follows.
+
+Versions: 1 is-new; 2 broker epoch, grouped by topic; 3 adding and removing replicas; 4 flexible; 5 topic ids and type (KIP-516);
+6 leader recovery state (KIP-704); 7 KRaft controller flag (KIP-866).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64, since, until
+
+
+class LeaderAndIsrRequest(Message, frozen=True, kw_only=True):
+    controller_id: int32 = 0
+    is_kraft_controller: Annotated[bool, since(7)] = False
+    controller_epoch: int32 = 0
+    broker_epoch: Annotated[int64, since(2), ignorable] = -1
+    type: Annotated[int8, since(5)] = 0
+    ungrouped_partition_states: Annotated[tuple[LeaderAndIsrPartitionState, ...], until(1)] = ()
+    topic_states: Annotated[tuple[LeaderAndIsrTopicState, ...], since(2)] = ()
+    live_leaders: tuple[LeaderAndIsrLiveLeader, ...] = ()
+
+
+class LeaderAndIsrPartitionState(Message, frozen=True, kw_only=True):
+    topic_name: Annotated[str, until(1), ignorable] = ""
+    partition_index: int32 = 0
+    controller_epoch: int32 = 0
+    leader: int32 = 0
+    leader_epoch: int32 = 0
+    isr: tuple[int32, ...] = ()
+    partition_epoch: int32 = 0
+    replicas: tuple[int32, ...] = ()
+    adding_replicas: Annotated[tuple[int32, ...], since(3), ignorable] = ()
+    removing_replicas: Annotated[tuple[int32, ...], since(3), ignorable] = ()
+    is_new: Annotated[bool, since(1), ignorable] = False
+    leader_recovery_state: Annotated[int8, since(6)] = 0
+
+
+class LeaderAndIsrTopicState(Message, frozen=True, kw_only=True):
+    topic_name: str = ""
+    topic_id: Annotated[TopicId, since(5), ignorable] = NO_TOPIC_ID
+    partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
+
+
+class LeaderAndIsrLiveLeader(Message, frozen=True, kw_only=True):
+    broker_id: int32 = 0
+    host_name: str = ""
+    port: int32 = 0
+
+
+class LeaderAndIsrResponse(Message, frozen=True, kw_only=True):
+    error_code: int16 = 0
+    partition_errors: Annotated[tuple[LeaderAndIsrPartitionError, ...], until(4)] = ()
+    topics: Annotated[tuple[LeaderAndIsrTopicError, ...], since(5)] = ()
+
+
+class LeaderAndIsrPartitionError(Message, frozen=True, kw_only=True):
+    topic_name: Annotated[str, until(4), ignorable] = ""
+    partition_index: int32 = 0
+    error_code: int16 = 0
+
+
+class LeaderAndIsrTopicError(Message, frozen=True, kw_only=True):
+    topic_id: TopicId = NO_TOPIC_ID
+    partition_errors: tuple[LeaderAndIsrPartitionError, ...] = ()

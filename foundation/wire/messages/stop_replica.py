@@ -1,0 +1,53 @@
+"""StopReplica (key 5): the controller tells a broker to stop hosting replicas, and perhaps to delete them.
+
+Versions: 1 broker epoch, grouped by topic; 2 flexible; 3 leader epoch and deletion per partition; 4 KRaft controller flag (KIP-866).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from foundation.wire.schema import Message, between, ignorable, int16, int32, int64, since, until
+
+
+class StopReplicaRequest(Message, frozen=True, kw_only=True):
+    controller_id: int32 = 0
+    is_kraft_controller: Annotated[bool, since(4)] = False
+    controller_epoch: int32 = 0
+    broker_epoch: Annotated[int64, since(1), ignorable] = -1
+    delete_partitions: Annotated[bool, until(2)] = False
+    ungrouped_partitions: Annotated[tuple[StopReplicaPartitionV0, ...], until(0)] = ()
+    topics: Annotated[tuple[StopReplicaTopicV1, ...], between(1, 2)] = ()
+    topic_states: Annotated[tuple[StopReplicaTopicState, ...], since(3)] = ()
+
+
+class StopReplicaPartitionV0(Message, frozen=True, kw_only=True):
+    topic_name: str = ""
+    partition_index: int32 = 0
+
+
+class StopReplicaTopicV1(Message, frozen=True, kw_only=True):
+    name: str = ""
+    partition_indexes: tuple[int32, ...] = ()
+
+
+class StopReplicaTopicState(Message, frozen=True, kw_only=True):
+    topic_name: str = ""
+    partition_states: tuple[StopReplicaPartitionState, ...] = ()
+
+
+class StopReplicaPartitionState(Message, frozen=True, kw_only=True):
+    partition_index: int32 = 0
+    leader_epoch: int32 = -1
+    delete_partition: bool = False
+
+
+class StopReplicaResponse(Message, frozen=True, kw_only=True):
+    error_code: int16 = 0
+    partition_errors: tuple[StopReplicaPartitionError, ...] = ()
+
+
+class StopReplicaPartitionError(Message, frozen=True, kw_only=True):
+    topic_name: str = ""
+    partition_index: int32 = 0
+    error_code: int16 = 0

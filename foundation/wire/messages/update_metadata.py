@@ -1,0 +1,60 @@
+"""UpdateMetadata (key 6): the controller tells a broker what the cluster looks like; clients' metadata is answered from it.
+
+Versions: 1 endpoints and security protocol; 2 rack; 3 listener names; 4 offline replicas; 5 broker epoch, grouped by topic; 6 flexible;
+7 topic ids; 8 KRaft controller flag and type (KIP-866).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64, since, tag, until
+
+
+class UpdateMetadataRequest(Message, frozen=True, kw_only=True):
+    controller_id: int32 = 0
+    is_kraft_controller: Annotated[bool, since(8)] = False
+    type: Annotated[int8, since(8), tag(0)] = 0
+    controller_epoch: int32 = 0
+    broker_epoch: Annotated[int64, since(5), ignorable] = -1
+    ungrouped_partition_states: Annotated[tuple[UpdateMetadataPartitionState, ...], until(4)] = ()
+    topic_states: Annotated[tuple[UpdateMetadataTopicState, ...], since(5)] = ()
+    live_brokers: tuple[UpdateMetadataBroker, ...] = ()
+
+
+class UpdateMetadataPartitionState(Message, frozen=True, kw_only=True):
+    topic_name: Annotated[str, until(4), ignorable] = ""
+    partition_index: int32 = 0
+    controller_epoch: int32 = 0
+    leader: int32 = 0
+    leader_epoch: int32 = 0
+    isr: tuple[int32, ...] = ()
+    zk_version: int32 = 0
+    replicas: tuple[int32, ...] = ()
+    offline_replicas: Annotated[tuple[int32, ...], since(4), ignorable] = ()
+
+
+class UpdateMetadataTopicState(Message, frozen=True, kw_only=True):
+    topic_name: str = ""
+    topic_id: Annotated[TopicId, since(7), ignorable] = NO_TOPIC_ID
+    partition_states: tuple[UpdateMetadataPartitionState, ...] = ()
+
+
+class UpdateMetadataBroker(Message, frozen=True, kw_only=True):
+    id: int32 = 0
+    v0_host: Annotated[str, until(0), ignorable] = ""
+    v0_port: Annotated[int32, until(0), ignorable] = 0
+    endpoints: Annotated[tuple[UpdateMetadataEndpoint, ...], since(1), ignorable] = ()
+    rack: Annotated[str | None, since(2), ignorable] = None
+
+
+class UpdateMetadataEndpoint(Message, frozen=True, kw_only=True):
+    port: int32 = 0
+    host: str = ""
+    listener: Annotated[str, since(3), ignorable] = ""
+    security_protocol: int16 = 0
+
+
+class UpdateMetadataResponse(Message, frozen=True, kw_only=True):
+    error_code: int16 = 0

@@ -1,0 +1,78 @@
+"""Which APIs there are: key, name, versions, message classes. Mirrors `org.apache.kafka.common.protocol.ApiKeys`.
+
+Versions are those of Apache Kafka 3.9. What a broker *serves* is decided by its handlers; this table says what can be spoken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from foundation.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from foundation.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from foundation.wire.messages.fetch import FetchRequest, FetchResponse
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
+from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from foundation.wire.schema import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API: `min_version` to `max_version` can be spoken, from `flexible_from` on with compact lengths and tagged fields."""
+
+    key: int
+    name: str
+    request: type[Message]
+    response: type[Message]
+    max_version: int
+    flexible_from: int
+    min_version: int = 0
+
+    def supports(self, version: int) -> bool:
+        return self.min_version <= version <= self.max_version
+
+    def is_flexible(self, version: int) -> bool:
+        return version >= self.flexible_from
+
+
+APIS: tuple[Api, ...] = (
+    Api(1, "Fetch", FetchRequest, FetchResponse, max_version=17, flexible_from=12),
+    Api(3, "Metadata", MetadataRequest, MetadataResponse, max_version=12, flexible_from=9),
+    Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse, max_version=7, flexible_from=4),
+    Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse, max_version=4, flexible_from=2),
+    Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse, max_version=8, flexible_from=6),
+    Api(7, "ControlledShutdown", ControlledShutdownRequest, ControlledShutdownResponse, max_version=3, flexible_from=3),
+    Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, max_version=4, flexible_from=3),
+    Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=7, flexible_from=5),
+    Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, max_version=6, flexible_from=4),
+    Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, max_version=4, flexible_from=4),
+    Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, max_version=3, flexible_from=2),
+    Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, max_version=2, flexible_from=2),
+    Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
+    Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),
+)
+
+_BY_KEY = {api.key: api for api in APIS}
+_BY_MESSAGE = {message: api for api in APIS for message in (api.request, api.response)}
+
+
+def api_by_key(key: int) -> Api | None:
+    """The API with this key; None for a key this codec does not speak."""
+    return _BY_KEY.get(key)
+
+
+def api_of(message: Message | type[Message]) -> Api:
+    """The API a request or response, or its class, belongs to.
+
+    Raises:
+        KeyError: not a request or response, but perhaps a struct inside one.
+    """
+    return _BY_MESSAGE[message if isinstance(message, type) else type(message)]
