@@ -1,0 +1,249 @@
+"""The virtual-time loop: asyncio works on it unchanged; processes die, stand still and wake up as under Unix."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from understudy.simulator.loop import BudgetExhausted, Deadlock, SimulatedLoop, current_process
+
+
+@pytest.fixture
+def loop() -> Iterator[SimulatedLoop]:
+    loop = SimulatedLoop()
+    yield loop
+    loop.close()
+
+
+def test_sleeping_moves_only_the_virtual_clock(loop: SimulatedLoop) -> None:
+    loop.run_until_complete(asyncio.sleep(3600))
+    assert loop.time() == 3600
+
+
+def test_asyncio_primitives_work_unchanged(loop: SimulatedLoop) -> None:
+    async def scenario() -> list[object]:
+        heard: list[object] = []
+        queue: asyncio.Queue[int] = asyncio.Queue(1)
+        opened = asyncio.Event()
+
+        async def produce() -> None:
+            for number in range(3):
+                await queue.put(number)
+                await asyncio.sleep(1)
+            opened.set()
+
+        async def consume() -> None:
+            heard.extend([await queue.get() for _ in range(3)])
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(produce())
+            group.create_task(consume())
+        await opened.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await asyncio.sleep(10)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(queue.get(), 0.25)
+        heard.append(await asyncio.gather(asyncio.sleep(1, "a"), asyncio.sleep(2, "b")))
+        done, pending = await asyncio.wait([asyncio.ensure_future(asyncio.sleep(1))], timeout=5)
+        heard.append((len(done), len(pending)))
+        return heard
+
+    assert loop.run_until_complete(scenario()) == [0, 1, 2, ["a", "b"], (1, 0)]
+    assert loop.time() == pytest.approx(3 + 0.5 + 0.25 + 2 + 1)
+
+
+def test_a_killed_process_runs_nothing_more_not_even_its_finally(loop: SimulatedLoop) -> None:
+    process = loop.process("broker-1")
+    marks: list[str] = []
+
+    async def body() -> None:
+        try:
+            await asyncio.sleep(1)
+            marks.append("slept")
+            await asyncio.sleep(1)
+            marks.append("slept again")
+        finally:
+            marks.append("finally")
+
+    process.spawn(body())
+    loop.run_for(1.5)
+    process.kill()
+    loop.run_for(10)
+    assert marks == ["slept"]
+
+
+def test_an_answer_from_outside_wakes_no_task_of_a_dead_incarnation(loop: SimulatedLoop) -> None:
+    first = loop.process("broker-1", 1)
+    answer = loop.create_future()
+    marks: list[object] = []
+
+    async def wait_for_answer() -> None:
+        marks.append(await answer)
+
+    first.spawn(wait_for_answer())
+    loop.run_for(1)
+    first.kill()
+    second = loop.process("broker-1", 2)
+    loop.call_later(1, answer.set_result, "late", context=second.context)
+    loop.run_for(5)
+    assert marks == []
+
+
+def test_a_paused_process_finds_its_timers_due_when_it_resumes(loop: SimulatedLoop) -> None:
+    process = loop.process("broker-1")
+    marks: list[tuple[str, float]] = []
+
+    async def body(name: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        marks.append((name, loop.time()))
+
+    process.spawn(body("short", 1))
+    process.spawn(body("shorter", 0.8))
+    process.spawn(body("long", 30))
+    loop.run_for(0.5)
+    process.pause()
+    loop.run_for(20)
+    assert marks == []
+    process.resume()
+    loop.run_for(20)
+    assert marks == [("shorter", 20.5), ("short", 20.5), ("long", 30)]
+
+
+def test_a_process_that_pauses_itself_stands_still_at_that_very_point(loop: SimulatedLoop) -> None:
+    process = loop.process("broker-1")
+    marks: list[str] = []
+
+    async def body() -> None:
+        marks.append("before")
+        process.pause()
+        await asyncio.sleep(0)
+        marks.append("after")
+
+    process.spawn(body())
+    loop.run_for(5)
+    assert marks == ["before"]
+    process.resume()
+    loop.run_for(1)
+    assert marks == ["before", "after"]
+
+
+def test_tasks_started_by_a_process_belong_to_it(loop: SimulatedLoop) -> None:
+    process = loop.process("broker-7")
+    seen: list[object] = []
+
+    async def child() -> None:
+        seen.append(current_process())
+
+    async def parent() -> None:
+        await asyncio.gather(child(), asyncio.ensure_future(child()))
+
+    process.spawn(parent())
+    loop.run_for(1)
+    assert seen == [process, process]
+    assert current_process() is None
+
+
+def test_nothing_left_to_do_is_a_finding(loop: SimulatedLoop) -> None:
+    with pytest.raises(Deadlock, match="no timer is set"):
+        loop.run_until_complete(loop.create_future())
+
+
+def test_a_busy_loop_is_a_finding() -> None:
+    loop = SimulatedLoop(budget=1_000)
+
+    async def spin() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(BudgetExhausted, match="1000 callbacks"):
+        loop.run_until_complete(spin())
+    loop.close()
+
+
+def test_an_exception_that_nobody_retrieved_fails_the_run(loop: SimulatedLoop) -> None:
+    process = loop.process("broker-1")
+
+    async def body() -> None:
+        raise ValueError("boom")
+
+    process.spawn(body())
+    loop.run_for(1)
+    loop.close()
+    assert len(loop.failures) == 1
+    assert "boom" in loop.failures[0]
+
+
+def test_the_dead_have_no_failures(loop: SimulatedLoop) -> None:
+    process = loop.process("broker-1")
+
+    async def child() -> None:
+        raise ValueError("its parent would have heard")
+
+    async def parent() -> None:
+        task = asyncio.ensure_future(child())
+        await asyncio.sleep(5)
+        await task
+
+    process.spawn(parent())
+    loop.run_for(1)
+    process.kill()
+    loop.close()
+    assert loop.failures == []
+
+
+def test_closing_unwinds_what_never_finished_without_a_sound(loop: SimulatedLoop) -> None:
+    async def group() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.sleep(1000))
+            async with asyncio.timeout(500):
+                await asyncio.sleep(1000)
+
+    loop.process("broker-1").spawn(group())
+    loop.run_for(1)
+    loop.close()
+    assert loop.failures == []
+
+
+def test_cancelled_timers_do_not_pile_up(loop: SimulatedLoop) -> None:
+    async def scenario() -> None:
+        for _ in range(10_000):
+            async with asyncio.timeout(3600):
+                await asyncio.sleep(0)
+
+    loop.run_until_complete(scenario())
+    assert len(loop._timers) < 2_000
+
+
+def test_reordering_lets_processes_overtake_each_other_but_never_a_process_itself() -> None:
+    def run(seed: int | None) -> list[tuple[int, int]]:
+        loop = SimulatedLoop(reordering=None if seed is None else random.Random(seed))
+        marks: list[tuple[int, int]] = []
+        for number in range(3):
+            process = loop.process(f"broker-{number}")
+            for step in range(200):
+                loop.call_at(step, lambda n=number, s=step: marks.append((n, s)), context=process.context)
+        loop.run_for(300)
+        loop.close()
+        return marks
+
+    strict, shuffled = run(None), run(1)
+    assert shuffled != strict
+    assert sorted(shuffled) == sorted(strict)
+    assert run(1) == shuffled
+    for number in range(3):
+        assert [step for owner, step in shuffled if owner == number] == list(range(200))
+
+
+def test_the_trace_tells_two_histories_apart() -> None:
+    def run(delay: float) -> int:
+        loop = SimulatedLoop(trace=True)
+        loop.run_until_complete(asyncio.sleep(delay))
+        loop.close()
+        return loop.trace_checksum
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
