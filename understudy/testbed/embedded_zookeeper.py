@@ -1,0 +1,278 @@
+"""Apache ZooKeeper, started from the jars inside the PySpark wheel: a real server, ready in a fraction of a second.
+
+Five jars and two JVM flags are enough. The server binds a free port of the loopback interface and keeps it over restarts.
+Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process and can be killed, paused and restarted.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from understudy.java import JavaRuntime, choose_java
+from understudy.testbed import linux
+from understudy.testbed.processes import ChildProcess, ProcessDied
+
+_JARS = ("zookeeper-[0-9]*.jar", "zookeeper-jute-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar", "snappy-java-*.jar")
+_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+_POLL_S = 0.01
+_READY_TIMEOUT_S = 60.0
+_BIND_ATTEMPTS = 20
+
+
+class ZooKeeperNotStarted(Exception):
+    """The server cannot run. The message says what is missing or what it wrote last."""
+
+
+class EmbeddedZooKeeper:
+    """One standalone server; a context manager that starts it and ends it.
+
+    Args:
+        directory: holds `zoo.cfg`, `zookeeper.log` and `data/`; a temporary one, gone in the end, where not given.
+        port: client port; 0 takes a free one.
+        host: the address it binds; every interface with `0.0.0.0`.
+        tick_time_ms: the grain of session expiry. Short, so that a dead broker is noticed within what its session allows.
+        min_session_timeout_ms, max_session_timeout_ms: what a client may ask for. ZooKeeper's own rule, 2 to 20 ticks, would
+            silently cut a session of 6 s to 4 s.
+        force_sync: fsync every transaction. A killed server loses nothing without it either, only a machine without power does.
+        java: the runtime; `choose_java()` where not given.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        tick_time_ms: int = 200,
+        min_session_timeout_ms: int = 200,
+        max_session_timeout_ms: int = 600_000,
+        force_sync: bool = False,
+        java: JavaRuntime | None = None,
+    ) -> None:
+        self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="understudy-zookeeper-")
+        self.directory = Path(directory or self._temporary_name()).absolute()
+        self.port = port
+        self.host = host
+        self.java = java or choose_java()
+        self._config = {
+            "tickTime": str(tick_time_ms),
+            "minSessionTimeout": str(min_session_timeout_ms),
+            "maxSessionTimeout": str(max_session_timeout_ms),
+            "dataDir": str(self.directory / "data"),
+            "clientPortAddress": host,
+            "maxClientCnxns": "0",
+        }
+        self._force_sync = force_sync
+        self._process: ChildProcess | None = None
+
+    # -- what it is
+
+    @property
+    def connect_string(self) -> str:
+        """`127.0.0.1:port`, for `zookeeper.connect`; append a chroot to taste. Valid once started."""
+        return f"{self._reachable_host}:{self.port}"
+
+    @property
+    def transaction_log_dir(self) -> Path:
+        """Where the server keeps its transaction logs and snapshots (`log.<zxid>`, `snapshot.<zxid>`)."""
+        return self.directory / "data" / "version-2"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "zookeeper.log"
+
+    @property
+    def process(self) -> ChildProcess:
+        if self._process is None:
+            raise ZooKeeperNotStarted("this ZooKeeper has not been started")
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.is_running
+
+    # -- what can be done to it
+
+    def start(self) -> None:
+        """Start and wait until it answers `srvr`. On the port of the last start, where there was one.
+
+        Raises:
+            ZooKeeperNotStarted: it ended early, or did not answer within a minute.
+        """
+        if self.is_running:
+            raise ZooKeeperNotStarted(f"this ZooKeeper is running already, as process {self.pid}")
+        (self.directory / "data").mkdir(parents=True, exist_ok=True)
+        (self.directory / "data").chmod(0o700)
+        wanted = self.port
+        for attempt in range(_BIND_ATTEMPTS):
+            try:
+                self._launch(wanted or (0 if linux.tells_ports() else _free_port(self._reachable_host)))
+                self._await_ready()
+            except ProcessDied as died:
+                # Between two lives of the server, or after `_free_port`, somebody else may hold the port for a moment.
+                if attempt == _BIND_ATTEMPTS - 1 or (wanted == 0 and linux.tells_ports()) or self._can_bind(wanted):
+                    raise ZooKeeperNotStarted(f"ZooKeeper did not start with {self.java}. {died}") from None
+                time.sleep(0.25)
+            else:
+                return
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """End it with SIGTERM, after `timeout_s` with SIGKILL."""
+        if self._process is not None:
+            self._process.stop(timeout_s)
+
+    def kill(self) -> None:
+        """SIGKILL. What it had acknowledged is in its transaction log."""
+        self.process.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP. Sessions do not expire meanwhile: the one who would expire them stands still."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        self.process.resume()
+
+    def restart(self) -> None:
+        """Stop, and start again on the same data and the same port. Sessions live on, as with a real ensemble."""
+        self.stop()
+        self.start()
+
+    def __enter__(self) -> EmbeddedZooKeeper:
+        try:
+            self.start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
+
+    # -- how
+
+    def _launch(self, port: int) -> None:
+        config = self.directory / "zoo.cfg"
+        config.write_text(_java_properties({**self._config, "clientPort": str(port)}), encoding="utf-8")
+        self._process = ChildProcess("ZooKeeper", self._command(config), log=self.log, directory=self.directory)
+
+    def _command(self, config: Path) -> list[str]:
+        return [
+            str(self.java.executable),
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-Xmx512m",
+            "-Djava.net.preferIPv4Stack=true",
+            "-Dzookeeper.admin.enableServer=false",
+            "-Dzookeeper.4lw.commands.whitelist=*",
+            f"-Dzookeeper.forceSync={'yes' if self._force_sync else 'no'}",
+            "-Dzookeeper.preAllocSize=1024",
+            "-Dslf4j.internal.verbosity=ERROR",
+            "-cp",
+            os.pathsep.join(str(jar) for jar in zookeeper_jars()),
+            _MAIN,
+            str(config),
+        ]
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while time.monotonic() < deadline:
+            self.process.check()
+            port = self._bound_port()
+            if port and "Mode:" in four_letter_word(self._reachable_host, port, "srvr"):
+                self.port = port
+                return
+            time.sleep(_POLL_S)
+        tail = self.process.log_tail()
+        self.process.kill()
+        raise ZooKeeperNotStarted(f"ZooKeeper did not answer within {_READY_TIMEOUT_S:.0f} s with {self.java}:\n{tail}")
+
+    def _bound_port(self) -> int | None:
+        if linux.tells_ports():
+            return next(iter(linux.listening_ports(self.pid)), None)
+        configured = (self.directory / "zoo.cfg").read_text(encoding="utf-8")
+        return next(int(line.partition("=")[2]) for line in configured.splitlines() if line.startswith("clientPort="))
+
+    def _can_bind(self, port: int) -> bool:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((self.host, port))
+            except OSError:
+                return False
+            return True
+
+    @property
+    def _reachable_host(self) -> str:
+        return "127.0.0.1" if self.host == "0.0.0.0" else self.host
+
+    def _temporary_name(self) -> str:
+        assert self._temporary is not None
+        return self._temporary.name
+
+    def _end(self) -> None:
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+
+def zookeeper_jars() -> tuple[Path, ...]:
+    """The five jars a standalone server needs, without importing PySpark.
+
+    `UNDERSTUDY_ZOOKEEPER_JARS` names another folder to take them from; a container image need not hold all of Spark.
+
+    Raises:
+        ZooKeeperNotStarted: PySpark is not installed, or one of them is missing.
+    """
+    folder = _jar_folder(os.environ)
+    jars = []
+    for pattern in _JARS:
+        found = sorted(folder.glob(pattern))
+        if not found:
+            raise ZooKeeperNotStarted(f"no {pattern} in {folder}; pip install 'pyspark>=4.3,<4.4' brings it")
+        jars.append(found[-1])
+    return tuple(jars)
+
+
+def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) -> str:
+    """What the server answers to one of ZooKeeper's four-letter words; empty where nobody answers."""
+    answer = b""
+    try:
+        with socket.create_connection((host, port), timeout=timeout_s) as connection:
+            connection.sendall(word.encode())
+            while chunk := connection.recv(65536):
+                answer += chunk
+    except OSError:
+        return ""
+    return answer.decode(errors="replace")
+
+
+def _jar_folder(environment: Mapping[str, str]) -> Path:
+    named = environment.get("UNDERSTUDY_ZOOKEEPER_JARS")
+    if named:
+        return Path(named)
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ZooKeeperNotStarted("ZooKeeper's jars come with PySpark, which is not installed: pip install 'pyspark>=4.3,<4.4'")
+    return Path(spec.origin).parent / "jars"
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _java_properties(values: Mapping[str, str]) -> str:
+    return "".join(f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in values.items())

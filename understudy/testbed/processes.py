@@ -1,0 +1,157 @@
+"""A child process with an owner, a pid, a log and an end.
+
+Nothing survives its owner: on Linux the kernel kills the child when the owner dies, even of a SIGKILL. Each child leads a
+session of its own, so a Ctrl-C in the terminal reaches the owner alone, who then ends things in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from understudy.testbed import linux
+
+
+class ProcessDied(Exception):
+    """A child ended when it should have lived. The message names it, its exit code and the end of its log."""
+
+
+class ChildProcess:
+    """One run of one command; output goes to the end of `log`.
+
+    Signals reach only the process that was started here: its pid cannot be given to another one before its end is collected
+    by this object.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.log = log
+        with log.open("ab") as output:
+            self._process = _spawn(linux.launcher(list(command)), output.fileno(), directory, environment)
+        self.started = linux.start_time(self._process.pid) or 0
+        """Start time in clock ticks; with `pid` it says which process this is, also to other programs."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self._process.poll()
+
+    @property
+    def is_running(self) -> bool:
+        return self.exit_code is None
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal; nothing happens to a process that has ended."""
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self.send(signal.SIGKILL)
+        self._process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: it stands still, its sockets stay open."""
+        self.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT: it goes on as if nothing had happened."""
+        self.send(signal.SIGCONT)
+
+    def stop(self, timeout_s: float) -> bool:
+        """SIGTERM, and wait; SIGKILL after `timeout_s`. Whether it ended by itself. A paused process is woken first."""
+        self.send(signal.SIGTERM)
+        self.send(signal.SIGCONT)
+        if self.wait(timeout_s):
+            return True
+        self.kill()
+        return False
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended within `timeout_s` seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        return not self.is_running
+
+    def check(self) -> None:
+        """Raise ProcessDied where it no longer runs."""
+        code = self.exit_code
+        if code is not None:
+            raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of {self.log}:\n{self.log_tail()}")
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of its log, indented for a message."""
+        text = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(f"    {line}" for line in text[-lines:]) or "    (empty)"
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words: `exit code 1`, `SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    with contextlib.suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"signal {-code}"
+
+
+def _spawn(command: list[str], output: int, directory: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    return _spawner(os.getpid())(
+        lambda: subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+            env=environment,
+            start_new_session=True,
+        )
+    )
+
+
+_Job = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@functools.cache
+def _spawner(_pid: int) -> Callable[[_Job], subprocess.Popen[bytes]]:
+    """Runs jobs in one thread that lives as long as this process.
+
+    PR_SET_PDEATHSIG fires when the thread that forked ends, not only when its process does: a child started from a
+    short-lived thread would die with it. After a fork there is no such thread, hence one spawner per pid.
+    """
+    jobs: queue.SimpleQueue[tuple[_Job, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
+
+    def run() -> None:
+        while True:
+            job, result = jobs.get()
+            try:
+                result.set_result(job())
+            except OSError as error:
+                result.set_exception(error)
+
+    threading.Thread(target=run, name="understudy-spawner", daemon=True).start()
+
+    def submit(job: _Job) -> subprocess.Popen[bytes]:
+        result: Future[subprocess.Popen[bytes]] = Future()
+        jobs.put((job, result))
+        return result.result()
+
+    return submit
