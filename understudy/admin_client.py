@@ -1,0 +1,205 @@
+"""`AdminClient`: creates topics and asks questions over Kafka's protocol, as a stock client would.
+
+It speaks over the `Network` port, so the demo, the golden scenarios and the simulator use the same one. Controller-only calls
+go to the broker that Metadata names and follow it when it moves (KIP-590 is not needed: ZooKeeper mode forwards nothing).
+Mirrors the useful part of `org.apache.kafka.clients.admin.KafkaAdminClient`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from foundation.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from foundation.wire.registry import api_of
+from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from foundation.wire.schema import Message
+
+RETRY_BACKOFF_MS = 100
+PREFERRED, UNCLEAN = 0, 1
+
+_Call: TypeAlias = Callable[[], Awaitable[Message]]
+
+
+class NoBrokerAnswers(Exception):
+    """Nobody could serve the request in time. The message names who was asked and the last reason."""
+
+
+class AdminClient:
+    """A client of one cluster; opens a connection per call, holds none.
+
+    Args:
+        bootstrap: `host:port` pairs; asked in order until one answers.
+        timeout_ms: how long one call may take, retries included.
+    """
+
+    def __init__(
+        self, network: Network, bootstrap: Sequence[str], *, client_id: str = "understudy-admin", timeout_ms: int = 30_000
+    ) -> None:
+        self._network = network
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+
+    async def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
+        """What the first broker that answers knows of `topics`; of all where None."""
+        wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        response = await self._retried(lambda: self._ask_any(request))
+        assert isinstance(response, MetadataResponse)
+        return response
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create `name`, placed by `assignment` (partition to brokers) or by the cluster.
+
+        Raises:
+            ApiError: the controller refused it.
+            NoBrokerAnswers: no controller could be reached in time.
+        """
+        placed = (
+            ()
+            if assignment is None
+            else tuple(
+                CreatableReplicaAssignment(partition_index=partition, broker_ids=tuple(brokers))
+                for partition, brokers in sorted(assignment.items())
+            )
+        )
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=-1 if placed else partitions,
+            replication_factor=-1 if placed else replication_factor,
+            assignments=placed,
+            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()),
+        )
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=self._timeout_ms)
+        response = await self._retried(lambda: self._ask_controller(request))
+        assert isinstance(response, CreateTopicsResponse)
+        for result in response.topics:
+            _raise_for(result.error_code, result.error_message, result.name)
+
+    async def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]] | None = None) -> None:
+        """Raise `topic` to `count` partitions; `assignment` lists the brokers of each new one. Raises as `create_topic`."""
+        placed = None if assignment is None else tuple(CreatePartitionsAssignment(broker_ids=tuple(b)) for b in assignment)
+        request = CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name=topic, count=count, assignments=placed),), timeout_ms=self._timeout_ms
+        )
+        response = await self._retried(lambda: self._ask_controller(request))
+        assert isinstance(response, CreatePartitionsResponse)
+        for result in response.results:
+            _raise_for(result.error_code, result.error_message, result.name)
+
+    async def elect_leaders(
+        self, partitions: Iterable[TopicPartition] | None = None, *, election_type: int = PREFERRED
+    ) -> dict[TopicPartition, Errors]:
+        """Elect preferred (or unclean) leaders; None means all partitions. What each partition was answered with."""
+        asked: tuple[TopicPartitions, ...] | None = None
+        if partitions is not None:
+            by_topic: dict[str, list[int]] = {}
+            for partition in sorted(partitions):
+                by_topic.setdefault(partition.topic, []).append(partition.partition)
+            asked = tuple(TopicPartitions(topic=topic, partitions=tuple(ids)) for topic, ids in by_topic.items())
+        request = ElectLeadersRequest(election_type=election_type, topic_partitions=asked, timeout_ms=self._timeout_ms)
+        response = await self._retried(lambda: self._ask_controller(request))
+        assert isinstance(response, ElectLeadersResponse)
+        return {
+            TopicPartition(result.topic, partition.partition_id): Errors(partition.error_code)
+            for result in response.replica_election_results
+            for partition in result.partition_result
+        }
+
+    async def ask(self, host: str, port: int, request: Message, *, version: int | None = None) -> Message:
+        """Send one request to one broker over a connection of its own.
+
+        Raises:
+            ConnectionFailed, ConnectionLost, RequestTimedOut: no answer.
+        """
+        connection = await self._network.connect(host, port, timeout_ms=self._timeout_ms)
+        channel = RequestChannel(connection, client_id=self._client_id)
+        try:
+            spoken = api_of(request).max_version if version is None else version
+            return await channel.request(request, spoken, timeout_ms=self._timeout_ms)
+        finally:
+            channel.close()
+
+    async def _ask_any(self, request: Message) -> Message:
+        failure: Exception = NoBrokerAnswers("no bootstrap server was given")
+        for address in self._bootstrap:
+            host, _, port = address.rpartition(":")
+            try:
+                return await self.ask(host, int(port), request)
+            except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
+                failure = error
+        raise ConnectionFailed(f"none of {', '.join(self._bootstrap)} answers; the last one: {failure}")
+
+    async def _ask_controller(self, request: Message) -> Message:
+        """The controller's answer; ConnectionFailed while there is none, so that the caller tries again."""
+        metadata = await self._ask_any(MetadataRequest(topics=(), allow_auto_topic_creation=False))
+        assert isinstance(metadata, MetadataResponse)
+        controller = next((broker for broker in metadata.brokers if broker.node_id == metadata.controller_id), None)
+        if controller is None:
+            raise ConnectionFailed("the cluster has no controller that its brokers know of")
+        response = await self.ask(controller.host, controller.port, request)
+        if Errors.NOT_CONTROLLER in _errors_of(response):
+            raise ConnectionFailed(f"broker {controller.node_id} is no longer the controller")
+        return response
+
+    async def _retried(self, call: _Call) -> Message:
+        """Repeat `call` until it answers or the time is up; a cluster between two controllers is no error yet."""
+        reason = "it was not asked"
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                while True:
+                    try:
+                        return await call()
+                    except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
+                        reason = str(error)
+                    await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
+        except TimeoutError:
+            raise NoBrokerAnswers(
+                f"no answer from {', '.join(self._bootstrap)} within {self._timeout_ms} ms: {reason}"
+            ) from None
+
+
+def _errors_of(response: Message) -> set[int]:
+    """Every code in the answer of a controller-only call."""
+    match response:
+        case CreateTopicsResponse():
+            return {topic.error_code for topic in response.topics}
+        case CreatePartitionsResponse():
+            return {result.error_code for result in response.results}
+        case ElectLeadersResponse():
+            partitions = (partition for result in response.replica_election_results for partition in result.partition_result)
+            return {response.error_code, *(partition.error_code for partition in partitions)}
+        case _:
+            return set()
+
+
+def _raise_for(code: int, message: str | None, what: str) -> None:
+    if code != Errors.NONE:
+        raise ApiError(Errors(code), f"{what}: {message or 'no reason given'}")
