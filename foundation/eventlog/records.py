@@ -11,6 +11,8 @@ record for a whole batch), because a takeover of 10,000 partitions is one decisi
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -169,6 +171,18 @@ class ControllerResigned(_Record, frozen=True, kw_only=True, gc=False):
     why: str
 
 
+def leadership_digest(states: Iterable[tuple[str, int, int, int, Iterable[int], int]]) -> str:
+    """CRC-32 in hex over (topic, partition, leader, leader epoch, ISR, partition epoch) in order of topic and partition.
+
+    Half of the format of `ContextAtIdle`: whoever wants to compare has to digest in the same way.
+    """
+    checksum = 0
+    for topic, partition, leader, leader_epoch, isr, partition_epoch in sorted(states, key=lambda state: state[:2]):
+        line = f"{topic} {partition} {leader} {leader_epoch} {','.join(map(str, isr))} {partition_epoch}\n"
+        checksum = zlib.crc32(line.encode(), checksum)
+    return f"{checksum:08x}"
+
+
 class ContextAtIdle(_Record, frozen=True, kw_only=True, gc=False):
     """What the controller believes when its queue is empty, for C6."""
 
@@ -176,7 +190,7 @@ class ContextAtIdle(_Record, frozen=True, kw_only=True, gc=False):
     live_brokers: tuple[tuple[int, int], ...]
     """(broker, broker epoch), sorted."""
     leadership_digest: str
-    """CRC-32 in hex over the sorted (topic, partition, leader, leader epoch, ISR, partition epoch)."""
+    """`leadership_digest` of everything it knows a leadership of."""
 
 
 class BrokersChanged(_Record, frozen=True, kw_only=True, gc=False):
@@ -327,6 +341,8 @@ class LeaderAndIsrApplied(_Record, frozen=True, kw_only=True, gc=False):
     request_broker_epoch: int
     leaders: tuple[Leadership, ...]
     followers: tuple[Leadership, ...]
+    live_leaders: tuple[int, ...] = ()
+    """The leaders the request gave an address for: those its controller believed alive."""
 
 
 class StopReplicaApplied(_Record, frozen=True, kw_only=True, gc=False):
