@@ -1,0 +1,497 @@
+"""What must hold of controllers: who may be one, what a deposed one may no longer do, and how an active one behaves.
+
+The ids are those of the invariant catalogue (C1 to C10). The tables of legal transitions are written down here a second time,
+from the lists in Kafka's `PartitionStateMachine` and `ReplicaStateMachine`: a judge that borrows the tables of the judged
+proves nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from foundation.eventlog.records import (
+    BrokerRegistered,
+    ContextAtIdle,
+    ControllerElected,
+    ControllerResigned,
+    Envelope,
+    EventEnded,
+    EventPreempted,
+    EventQueued,
+    EventStarted,
+    FenceHit,
+    InvalidTransition,
+    LeaderAndIsrApplied,
+    LeaderElectionFailed,
+    MetadataUpdated,
+    PartitionsMoved,
+    ProcessExiting,
+    ReplicasMoved,
+    RequestSent,
+    SessionOpened,
+    StopReplicaApplied,
+    ZkWrite,
+    leadership_digest,
+)
+from understudy.checkers.check import Check, Life, life_of
+from understudy.checkers.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, Partition, StateWrite
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
+
+ANY_BROKER_EPOCH = -1
+NO_LEADER_EPOCH = -1
+EPOCH_DURING_DELETE = -2
+
+
+class OneWinnerPerEpoch(Check):
+    id = "C1"
+    sentence = "at most one session is elected at a controller epoch, and it is the one whose transaction set that epoch"
+    reads = (ControllerElected,)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._winners: dict[int, tuple[Life, int]] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        elected = record.data
+        assert isinstance(elected, ControllerElected)
+        winner = (life_of(record), elected.session_id)
+        if (first := self._winners.setdefault(elected.epoch, winner)) != winner:
+            self.violated(record, f"epoch {elected.epoch} was won by {first[0][0]} and by {record.node}")
+        if self.facts.is_empty:
+            return
+        claimed = (elected.epoch, elected.epoch_zk_version, elected.session_id)
+        if claimed not in {(vote.epoch, vote.epoch_zk_version, vote.session_id) for vote in self.facts.elections}:
+            self.violated(record, f"no transaction of session {elected.session_id:#x} set epoch {elected.epoch}")
+
+
+class ElectionIsOneTransaction(Check):
+    id = "C2"
+    sentence = "a broker raises /controller_epoch by exactly one, in the transaction that creates its /controller"
+    reads_transactions = True
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._epoch = 0
+
+    def on_transaction(self, transaction: ZnodeTransaction) -> None:
+        writes = [op for op in transaction.ops if op.path == CONTROLLER_EPOCH and op.kind in (OpKind.CREATE, OpKind.SET)]
+        for op in writes:
+            before, self._epoch = self._epoch, int(op.data or b"0")
+            if op.kind is OpKind.CREATE or transaction.session_id not in self.facts.broker_of_session:
+                continue
+            if self._epoch != before + 1:
+                self.violated(transaction, f"the epoch went from {before} to {self._epoch}")
+            if not any(made.kind is OpKind.CREATE and made.path == CONTROLLER for made in transaction.ops):
+                self.violated(transaction, f"epoch {self._epoch} was written without creating /controller")
+
+
+class ControllerWritesAreFenced(Check):
+    id = "C3"
+    sentence = (
+        "a broker's write of controller state carries a check of the current version of /controller_epoch, "
+        "and the controller epochs it leaves in partition states never decrease"
+    )
+    reads_transactions = True
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._epoch_version = -1
+        self._newest = 0
+
+    def on_transaction(self, transaction: ZnodeTransaction) -> None:
+        # The version a check meets is the one before this transaction.
+        version, self._epoch_version = self._epoch_version, self.facts.epoch_version
+        if transaction.closed_session or transaction.session_id not in self.facts.broker_of_session:
+            return
+        fenced = any(
+            op.kind is OpKind.CHECK and op.path == CONTROLLER_EPOCH and op.version == version for op in transaction.ops
+        )
+        if not fenced and (op := next((op for op in transaction.ops if _needs_fence(op)), None)):
+            self.violated(transaction, f"{op.kind.value} {op.path} without a check of /controller_epoch at version {version}")
+        for write in self.facts.written:
+            self._compare_epochs(transaction, write)
+
+    def _compare_epochs(self, transaction: ZnodeTransaction, write: StateWrite) -> None:
+        if write.leader is None:
+            return
+        if write.controller_epoch < self._newest:
+            what = f"{_name(write.partition)} at controller epoch {write.controller_epoch}, after {self._newest} was seen"
+            self.violated(transaction, what)
+        self._newest = max(self._newest, write.controller_epoch)
+
+
+def _needs_fence(op: ZnodeOp) -> bool:
+    """The fenced writes of EL-13 that can be told from an API handler's by their path."""
+    if op.kind is OpKind.CHECK:
+        return False
+    if op.path.startswith(TOPICS):
+        return op.kind is OpKind.DELETE or "/partitions" in op.path.removeprefix(TOPICS)
+    if op.kind is not OpKind.DELETE:
+        return False
+    return op.path in (CONTROLLER, "/admin/reassign_partitions", "/admin/preferred_replica_election") or op.path.startswith(
+        ("/admin/delete_topics/", "/config/topics/", "/isr_change_notification/", "/log_dir_event_notification/")
+    )
+
+
+class NoOldController(Check):
+    id = "C4a"
+    sentence = (
+        "a broker applies a control request only of the newest controller epoch it has applied, and refuses only older ones"
+    )
+    reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._newest: dict[Life, int] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        if isinstance(data, FenceHit):
+            if data.fence == "broker.controller-epoch" and data.offered >= data.known:
+                self.violated(record, f"{data.what} was refused at epoch {data.offered}, which is not older than {data.known}")
+            return
+        assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
+        newest = self._newest.get(life_of(record), 0)
+        if data.request_controller_epoch < newest:
+            self.violated(record, f"{record.type} of epoch {data.request_controller_epoch} applied after {newest}")
+        self._newest[life_of(record)] = max(newest, data.request_controller_epoch)
+
+
+class NoEarlierRegistration(Check):
+    id = "C4b"
+    sentence = (
+        "a broker applies a control request only if it is not meant for an earlier registration than the one in force, "
+        "and refuses only such"
+    )
+    reads = (BrokerRegistered, LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._in_force: dict[Life, int] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        if isinstance(data, BrokerRegistered):
+            self._in_force[life_of(record)] = data.broker_epoch
+        elif isinstance(data, FenceHit):
+            if data.fence == "broker.broker-epoch" and data.offered >= data.known:
+                what = f"{data.what} was refused at broker epoch {data.offered}, which is not older than {data.known}"
+                self.violated(record, what)
+        else:
+            assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
+            offered, in_force = data.request_broker_epoch, self._in_force.get(life_of(record), ANY_BROKER_EPOCH)
+            if offered != ANY_BROKER_EPOCH and offered < in_force:
+                self.violated(record, f"{record.type} for broker epoch {offered} applied under {in_force}")
+
+
+class NoOldLeadership(Check):
+    id = "C4c"
+    sentence = (
+        "a broker takes a partition from a LeaderAndIsr only at a leader epoch above its own, and stops one only at its own "
+        "epoch, a newer one, or without an epoch"
+    )
+    reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._epochs: dict[Life, dict[Partition, int]] = {}
+        self._live: dict[Life, tuple[int, ...]] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        life, data = life_of(record), record.data
+        epochs = self._epochs.setdefault(life, {})
+        if isinstance(data, MetadataUpdated):
+            self._live[life] = data.live_brokers
+        elif isinstance(data, LeaderAndIsrApplied):
+            for leadership in data.leaders + data.followers:
+                partition, own = (
+                    (leadership.topic, leadership.partition),
+                    epochs.get((leadership.topic, leadership.partition), -1),
+                )
+                if leadership.leader_epoch <= own:
+                    what = f"{_name(partition)} taken at leader epoch {leadership.leader_epoch} over {own}"
+                    self.violated(record, what)
+                # BK-9: a follower whose leader it does not know keeps its old epoch, and may be told again.
+                if leadership in data.leaders or leadership.leader in self._live.get(life, ()):
+                    epochs[partition] = max(own, leadership.leader_epoch)
+        elif isinstance(data, StopReplicaApplied):
+            for topic, number, leader_epoch, delete in data.partitions:
+                own = epochs.get((topic, number), -1)
+                if leader_epoch < own and leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE):
+                    self.violated(record, f"{_name((topic, number))} stopped at leader epoch {leader_epoch} under {own}")
+                if delete:
+                    epochs.pop((topic, number), None)
+
+
+class SilenceAfterResignation(Check):
+    id = "C5"
+    sentence = (
+        "after a controller has resigned from an epoch it sends no request of that epoch and starts no write fenced with it"
+    )
+    reads = (ControllerElected, ControllerResigned, RequestSent, ZkWrite)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._resigned: dict[Life, int] = {}
+        self._version: dict[Life, dict[int, int]] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        life, data = life_of(record), record.data
+        resigned = self._resigned.get(life, 0)
+        if isinstance(data, ControllerElected):
+            self._version.setdefault(life, {})[data.epoch] = data.epoch_zk_version
+        elif isinstance(data, ControllerResigned):
+            self._resigned[life] = max(resigned, data.epoch)
+        elif isinstance(data, RequestSent):
+            if 0 < data.controller_epoch <= resigned:
+                what = f"{data.api} of epoch {data.controller_epoch} sent to {data.to} after resigning from {resigned}"
+                self.violated(record, what)
+        elif isinstance(data, ZkWrite) and resigned and data.fenced:
+            # EL-10: the one write that is due after a resignation gives `/controller` back.
+            version = self._version.get(life, {}).get(resigned, -1)
+            if data.epoch_zk_version <= version and data.paths != (CONTROLLER,):
+                self.violated(record, f"{data.purpose} of {data.paths[0]} after resigning from epoch {resigned}")
+
+
+class ContextIsTrue(Check):
+    id = "C6"
+    sentence = (
+        "a controller without events knows the live brokers and the partitions' states as ZooKeeper held them when it last read"
+    )
+    reads = (LeaderElectionFailed, ContextAtIdle)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._digests: dict[int, str] = {}
+        self._excused: dict[Life, int] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        life, data = life_of(record), record.data
+        if isinstance(data, LeaderElectionFailed):
+            # What could not be written or read is known to be unknown; the next controller reads it afresh.
+            self._excused[life] = record.controller_epoch
+            return
+        assert isinstance(data, ContextAtIdle)
+        if self.facts.is_empty or self._excused.get(life) == data.epoch:
+            return
+        if data.live_brokers != (registered := self.facts.brokers_at(record.zxid)):
+            self.violated(record, f"it believes in brokers {data.live_brokers}; registered at zxid {record.zxid}: {registered}")
+        if data.leadership_digest != self._digest_at(record.zxid):
+            self.violated(record, f"its leaderships differ from the znodes at zxid {record.zxid}")
+
+    def _digest_at(self, zxid: int) -> str:
+        position = bisect_right(self.facts.state_zxids, zxid)
+        if position not in self._digests:
+            states = ((*s.partition, s.leader or 0, s.leader_epoch, s.isr, s.version) for s in self.facts.states_at(zxid))
+            self._digests[position] = leadership_digest(states)
+        return self._digests[position]
+
+
+class _Open(NamedTuple):
+    event_id: int
+    event: str
+
+
+class OneEventAtATime(Check):
+    id = "C7"
+    sentence = "a controller's events never overlap, start in the order they were queued, and each ends or is preempted once"
+    reads = (EventQueued, EventStarted, EventEnded, EventPreempted)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._queued: dict[Life, dict[int, str]] = {}
+        self._running: dict[Life, _Open | None] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        life, data = life_of(record), record.data
+        queued = self._queued.setdefault(life, {})
+        running = self._running.get(life)
+        if isinstance(data, EventQueued):
+            if data.event_id in queued:
+                self.violated(record, f"event {data.event_id} was queued twice")
+            queued[data.event_id] = data.event
+        elif isinstance(data, EventPreempted):
+            if queued.pop(data.event_id, None) is None:
+                self.violated(record, f"{data.event} {data.event_id} was preempted, though it was not waiting")
+        elif isinstance(data, EventStarted):
+            if running is not None:
+                self.violated(record, f"{data.event} started while {running.event} was running")
+            first = next(iter(queued), None)
+            if first != data.event_id:
+                self.violated(record, f"{data.event} {data.event_id} started, though {first} was first in the queue")
+            queued.pop(data.event_id, None)
+            self._running[life] = _Open(data.event_id, data.event)
+        elif isinstance(data, EventEnded):
+            if running is None or running.event_id != data.event_id:
+                self.violated(record, f"{data.event} {data.event_id} ended, though it was not running")
+            self._running[life] = None
+
+
+class _Reign(NamedTuple):
+    epoch: int
+    session_id: int
+    record: Envelope
+
+
+class RoleFollowsSession(Check):
+    id = "C8"
+    sentence = (
+        "an active controller's own session owns /controller or is dead; a lost session's role ends before anything of the "
+        "next session; and who owns /controller does not stay resigned"
+    )
+    reads = (SessionOpened, BrokerRegistered, ControllerElected, ControllerResigned, ContextAtIdle, ProcessExiting)
+
+    GRACE_MS = 2_000.0
+    """Beyond the session timeout, for what was on its way."""
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._session: dict[Life, SessionOpened] = {}
+        self._reign: dict[Life, _Reign | None] = {}
+        self._last: dict[Life, Envelope] = {}
+        self._resigned: dict[Life, tuple[_Reign, Envelope]] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        life, data = life_of(record), record.data
+        reign = self._reign.get(life)
+        self._last[life] = record
+        if isinstance(data, SessionOpened):
+            self._session[life] = data
+        elif isinstance(data, BrokerRegistered):
+            if reign is not None and reign.session_id != data.session_id:
+                self.violated(record, f"registered in a new session while still controller of epoch {reign.epoch}")
+        elif isinstance(data, ControllerElected):
+            self._elected(record, data, reign)
+        elif isinstance(data, ControllerResigned):
+            if reign is not None:
+                self._resigned[life] = (reign, record)
+            self._reign[life] = None
+        elif isinstance(data, ContextAtIdle) and reign is not None and not self.facts.is_empty:
+            self._owns(record, reign)
+
+    def _elected(self, record: Envelope, data: ControllerElected, reign: _Reign | None) -> None:
+        life = life_of(record)
+        if reign is not None:
+            self.violated(record, f"elected at epoch {data.epoch} while still controller of epoch {reign.epoch}")
+        if (session := self._session.get(life)) and session.session_id != data.session_id:
+            self.violated(record, f"elected in session {data.session_id:#x} after opening {session.session_id:#x}")
+        self._reign[life] = _Reign(data.epoch, data.session_id, record)
+        self._resigned.pop(life, None)
+
+    def _owns(self, record: Envelope, reign: _Reign) -> None:
+        owner = self.facts.controller_at(record.zxid)
+        ended = self.facts.session_ends.get(reign.session_id)
+        dead = ended is not None and ended <= record.zxid
+        if not dead and (owner is None or owner.session_id != reign.session_id):
+            whose = "nobody" if owner is None else f"broker {owner.broker_id}"
+            self.violated(record, f"idle as controller of epoch {reign.epoch} while {whose} owns /controller")
+
+    def at_end(self) -> None:
+        owner = self.facts.controller_at(self.facts.last_zxid)
+        for life, (reign, resigned) in self._resigned.items():
+            session = self._session.get(life)
+            if owner is None or session is None or not owner.session_id == reign.session_id == session.session_id:
+                continue
+            last = self._last[life]
+            waited_ms = last.mono_ms - resigned.mono_ms
+            if not isinstance(last.data, ProcessExiting) and waited_ms > session.timeout_ms + self.GRACE_MS:
+                self.violated(last, f"{life[0]} owns /controller, resigned from epoch {reign.epoch} and stays so")
+
+
+PARTITION_SOURCES: dict[str, tuple[str, ...]] = {
+    "NewPartition": ("NonExistentPartition",),
+    "OnlinePartition": ("NewPartition", "OnlinePartition", "OfflinePartition"),
+    "OfflinePartition": ("NewPartition", "OnlinePartition", "OfflinePartition"),
+    "NonExistentPartition": ("OfflinePartition",),
+}
+
+REPLICA_SOURCES: dict[str, tuple[str, ...]] = {
+    "NewReplica": ("NonExistentReplica",),
+    "OnlineReplica": ("NewReplica", "OnlineReplica", "OfflineReplica", "ReplicaDeletionIneligible"),
+    "OfflineReplica": ("NewReplica", "OnlineReplica", "OfflineReplica", "ReplicaDeletionIneligible"),
+    "ReplicaDeletionStarted": ("OfflineReplica",),
+    "ReplicaDeletionSuccessful": ("ReplicaDeletionStarted",),
+    "ReplicaDeletionIneligible": ("OfflineReplica", "ReplicaDeletionStarted"),
+    "NonExistentReplica": ("ReplicaDeletionSuccessful",),
+}
+
+
+class LegalTransitions(Check):
+    id = "C9"
+    sentence = "partitions and replicas move only along legal transitions, each from the state the last one left them in"
+    reads = (ControllerElected, PartitionsMoved, ReplicasMoved, InvalidTransition)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._states: dict[Life, dict[tuple[str, int, int], str]] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        life, data = life_of(record), record.data
+        if isinstance(data, ControllerElected):
+            self._states.pop(life, None)
+        elif isinstance(data, InvalidTransition):
+            self.violated(record, f"{data.topic}-{data.partition} was asked to go from {data.source} to {data.target}")
+        elif isinstance(data, PartitionsMoved | ReplicasMoved):
+            moved, sources = (
+                (data.partitions, PARTITION_SOURCES) if isinstance(data, PartitionsMoved) else (data.replicas, REPLICA_SOURCES)
+            )
+            states, legal = self._states.setdefault(life, {}), sources.get(data.target, ())
+            for transition in moved:
+                key = (transition.topic, transition.partition, transition.replica)
+                if transition.source not in legal:
+                    self.violated(record, f"{_name(key[:2])} went from {transition.source} to {data.target}")
+                if (known := states.get(key, transition.source)) != transition.source:
+                    self.violated(record, f"{_name(key[:2])} left {transition.source}, though it was in {known}")
+                states[key] = data.target
+
+
+class BrokersAreKnownBeforeLeaders(Check):
+    id = "C10"
+    sentence = (
+        "a broker hears of the live brokers from a controller before that controller's first LeaderAndIsr, and before it is "
+        "told to follow one of them"
+    )
+    reads = (MetadataUpdated, LeaderAndIsrApplied)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._heard: dict[Life, MetadataUpdated] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        life, data = life_of(record), record.data
+        if isinstance(data, MetadataUpdated):
+            self._heard[life] = data
+            return
+        assert isinstance(data, LeaderAndIsrApplied)
+        heard = self._heard.get(life)
+        if heard is None or heard.request_controller_epoch < data.request_controller_epoch:
+            what = f"LeaderAndIsr of epoch {data.request_controller_epoch} came before that controller's UpdateMetadata"
+            self.violated(record, what)
+            return
+        for leadership in data.followers:
+            if leadership.leader in data.live_leaders and leadership.leader not in heard.live_brokers:
+                what = (
+                    f"told to follow {leadership.leader} for {_name((leadership.topic, leadership.partition))}, unknown to it"
+                )
+                self.violated(record, what)
+
+
+def _name(partition: tuple[object, ...]) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
+CHECKS: tuple[type[Check], ...] = (
+    OneWinnerPerEpoch,
+    ElectionIsOneTransaction,
+    ControllerWritesAreFenced,
+    NoOldController,
+    NoEarlierRegistration,
+    NoOldLeadership,
+    SilenceAfterResignation,
+    ContextIsTrue,
+    OneEventAtATime,
+    RoleFollowsSession,
+    LegalTransitions,
+    BrokersAreKnownBeforeLeaders,
+)

@@ -1,0 +1,62 @@
+"""All checks at once over a run: one pass over the transactions, one over the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from foundation.eventlog.records import Envelope
+from understudy.checkers import controller, partition_state, zookeeper
+from understudy.checkers.check import Check, Violation
+from understudy.checkers.facts import ClusterFacts
+from understudy.checkers.history import ZnodeTransaction
+
+ALL_CHECKS: tuple[type[Check], ...] = (*zookeeper.CHECKS, *controller.CHECKS, *partition_state.CHECKS)
+
+
+def all_checks(facts: ClusterFacts) -> tuple[Check, ...]:
+    """A fresh instance of every check, in the order of their families."""
+    return tuple(check(facts) for check in ALL_CHECKS)
+
+
+class Judge:
+    """Folds a run as it happens. Feed transactions in order, each node's records in order, then ask for the violations."""
+
+    def __init__(self, checks: Iterable[type[Check]] = ALL_CHECKS) -> None:
+        self._facts = ClusterFacts()
+        self._checks = tuple(check(self._facts) for check in checks)
+        self._on_transaction = tuple(check for check in self._checks if check.reads_transactions)
+        self._on_record: dict[type, list[Check]] = {}
+        for check in self._checks:
+            for payload in check.reads:
+                self._on_record.setdefault(payload, []).append(check)
+
+    def transaction(self, transaction: ZnodeTransaction) -> None:
+        self._facts.append(transaction)
+        for check in self._on_transaction:
+            check.on_transaction(transaction)
+
+    def record(self, record: Envelope) -> None:
+        for check in self._on_record.get(type(record.data), ()):
+            check.on_record(record)
+
+    def violations(self) -> list[Violation]:
+        """The first witness against each check that does not hold, after what they still had to say at the end."""
+        for check in self._checks:
+            check.at_end()
+        return [check.violation for check in self._checks if check.violation is not None]
+
+
+def check_run(records_by_node: Mapping[str, Iterable[Envelope]], transactions: Iterable[ZnodeTransaction]) -> list[Violation]:
+    """Every violated check of a finished run, with its first witness.
+
+    Args:
+        records_by_node: each node's records, all incarnations, in order of (incarnation, seq).
+        transactions: the whole znode history; empty where it was not kept, which leaves the checks that need it silent.
+    """
+    judge = Judge()
+    for transaction in transactions:
+        judge.transaction(transaction)
+    for node in sorted(records_by_node):
+        for record in records_by_node[node]:
+            judge.record(record)
+    return judge.violations()
