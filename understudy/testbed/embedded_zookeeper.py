@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from brokers.properties import format_properties
 from understudy.java import JavaRuntime, choose_java
 from understudy.testbed import linux
 from understudy.testbed.processes import ChildProcess, ProcessDied
@@ -24,6 +25,7 @@ _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _POLL_S = 0.01
 _READY_TIMEOUT_S = 60.0
 _BIND_ATTEMPTS = 20
+_BIND_PAUSE_S = 0.25
 
 
 class ZooKeeperNotStarted(Exception):
@@ -70,6 +72,7 @@ class EmbeddedZooKeeper:
             "maxClientCnxns": "0",
         }
         self._force_sync = force_sync
+        self._configured_port = port
         self._process: ChildProcess | None = None
 
     # -- what it is
@@ -115,15 +118,19 @@ class EmbeddedZooKeeper:
         (self.directory / "data").mkdir(parents=True, exist_ok=True)
         (self.directory / "data").chmod(0o700)
         wanted = self.port
-        for attempt in range(_BIND_ATTEMPTS):
+        for attempts_left in reversed(range(_BIND_ATTEMPTS)):
             try:
                 self._launch(wanted or (0 if linux.tells_ports() else _free_port(self._reachable_host)))
                 self._await_ready()
             except ProcessDied as died:
                 # Between two lives of the server, or after `_free_port`, somebody else may hold the port for a moment.
-                if attempt == _BIND_ATTEMPTS - 1 or (wanted == 0 and linux.tells_ports()) or self._can_bind(wanted):
-                    raise ZooKeeperNotStarted(f"ZooKeeper did not start with {self.java}. {died}") from None
-                time.sleep(0.25)
+                if self._can_bind(self._configured_port):
+                    raise ZooKeeperNotStarted(f"ZooKeeper did not start with {self.java}: {died}") from None
+                if not attempts_left:
+                    raise ZooKeeperNotStarted(
+                        f"ZooKeeper did not start: port {self._configured_port} of {self.host} is taken; give another, or 0"
+                    ) from None
+                time.sleep(_BIND_PAUSE_S)
             else:
                 return
 
@@ -163,7 +170,9 @@ class EmbeddedZooKeeper:
 
     def _launch(self, port: int) -> None:
         config = self.directory / "zoo.cfg"
-        config.write_text(_java_properties({**self._config, "clientPort": str(port)}), encoding="utf-8")
+        text = format_properties({**self._config, "clientPort": str(port)})
+        config.write_text(_in_latin_1(text), encoding="latin-1")
+        self._configured_port = port
         self._process = ChildProcess("ZooKeeper", self._command(config), log=self.log, directory=self.directory)
 
     def _command(self, config: Path) -> list[str]:
@@ -200,8 +209,7 @@ class EmbeddedZooKeeper:
     def _bound_port(self) -> int | None:
         if linux.tells_ports():
             return next(iter(linux.listening_ports(self.pid)), None)
-        configured = (self.directory / "zoo.cfg").read_text(encoding="utf-8")
-        return next(int(line.partition("=")[2]) for line in configured.splitlines() if line.startswith("clientPort="))
+        return self._configured_port
 
     def _can_bind(self, port: int) -> bool:
         with socket.socket() as probe:
@@ -274,5 +282,8 @@ def _free_port(host: str) -> int:
         return port
 
 
-def _java_properties(values: Mapping[str, str]) -> str:
-    return "".join(f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in values.items())
+def _in_latin_1(text: str) -> str:
+    """ZooKeeper reads its file as ISO 8859-1: what lies beyond becomes a `\\uXXXX` escape per UTF-16 unit."""
+    units = text.encode("utf-16-be")
+    pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for unit in pairs)

@@ -1,0 +1,132 @@
+"""The server in the PySpark wheel, as a server: its life, its data, its sessions."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+
+from understudy.java import JavaRuntime
+from understudy.testbed import linux
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, ZooKeeperNotStarted, four_letter_word, zookeeper_jars
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
+    with EmbeddedZooKeeper(tmp_path / "a folder with späces 🎭") as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
+    client = KazooClient(server.connect_string, timeout=30)
+    client.start(timeout=30)
+    yield client
+    client.stop()
+    client.close()
+
+
+def test_it_is_apache_zookeeper_on_a_free_port_of_the_loopback_interface(server: EmbeddedZooKeeper) -> None:
+    assert "Zookeeper version: 3.9" in four_letter_word("127.0.0.1", server.port, "srvr")
+    assert linux.listening_ports(server.pid) == (server.port,)
+    configuration = four_letter_word("127.0.0.1", server.port, "conf")
+    assert "maxClientCnxns=0" in configuration
+    assert "clientPort=" in configuration
+
+
+def test_its_data_are_for_the_owner_only(server: EmbeddedZooKeeper) -> None:
+    assert stat.S_IMODE((server.directory / "data").stat().st_mode) == 0o700
+
+
+def test_two_run_side_by_side(server: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    with EmbeddedZooKeeper(tmp_path / "other") as other:
+        assert other.port != server.port
+        assert other.transaction_log_dir != server.transaction_log_dir
+
+
+@pytest.mark.parametrize("asked_ms", [300, 6_000, 60_000])
+def test_a_session_gets_the_timeout_it_asks_for(server: EmbeddedZooKeeper, asked_ms: int) -> None:
+    client = KazooClient(server.connect_string, timeout=asked_ms / 1000)
+    client.start(timeout=30)
+    try:
+        sessions = four_letter_word("127.0.0.1", server.port, "cons")
+        assert f"to={asked_ms}," in sessions
+    finally:
+        client.stop()
+        client.close()
+
+
+def test_killed_and_started_it_has_everything_on_the_same_port(server: EmbeddedZooKeeper, client: KazooClient) -> None:
+    client.create("/kept", b"value")
+    client.create("/mine", ephemeral=True)
+    port, session = server.port, client.client_id
+    server.kill()
+    assert not server.is_running
+    server.start()
+    assert server.port == port
+    assert client.retry(client.get, "/kept")[0] == b"value"
+    assert client.client_id == session
+    assert client.exists("/mine") is not None
+
+
+def test_its_transaction_log_is_where_it_says(server: EmbeddedZooKeeper, client: KazooClient) -> None:
+    client.create("/written-down")
+    logs = sorted(server.transaction_log_dir.glob("log.*"))
+    assert any(b"/written-down" in log.read_bytes() for log in logs)
+
+
+def test_paused_it_stands_still_and_resumed_it_goes_on(server: EmbeddedZooKeeper, client: KazooClient) -> None:
+    server.pause()
+    answer = client.exists_async("/")
+    with pytest.raises(KazooTimeoutError):
+        answer.get(timeout=0.3)
+    server.resume()
+    assert answer.get(timeout=20) is not None
+
+
+def test_stop_ends_it_in_order_and_twice_is_harmless(server: EmbeddedZooKeeper) -> None:
+    process = server.process
+    server.stop()
+    server.stop()
+    assert process.exit_code in (0, 128 + signal.SIGTERM)
+
+
+def test_a_java_that_is_none_is_reported_with_what_it_said(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'this is a teapot' >&2\nexit 3\n")
+    java.chmod(0o755)
+    broken = JavaRuntime(home=tmp_path, version=21, why="from a test")
+    with pytest.raises(ZooKeeperNotStarted, match=r"(?s)exit code 3.*this is a teapot"), EmbeddedZooKeeper(java=broken):
+        pass
+
+
+def test_a_port_that_is_taken_is_reported(server: EmbeddedZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.testbed.embedded_zookeeper._BIND_ATTEMPTS", 2)
+    second = EmbeddedZooKeeper(tmp_path / "second", port=server.port)
+    with pytest.raises(ZooKeeperNotStarted, match=f"port {server.port} of 127.0.0.1 is taken"), second:
+        pass
+
+
+def test_missing_jars_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNDERSTUDY_ZOOKEEPER_JARS", str(tmp_path))
+    with pytest.raises(ZooKeeperNotStarted, match=r"no zookeeper-\[0-9\]\*\.jar in .*pip install"):
+        zookeeper_jars()
+
+
+def test_finding_the_jars_does_not_import_pyspark() -> None:
+    program = (
+        "import sys; from understudy.testbed.embedded_zookeeper import zookeeper_jars; "
+        "print(len(zookeeper_jars()), 'pyspark' in sys.modules)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["5", "False"]
