@@ -1,0 +1,261 @@
+"""The znodes of configs, administration and the cluster as a whole: path, and bytes both ways. The rest of `znodes`.
+
+The same promises: written as Kafka 3.9 writes them, read as Kafka judges them; all `decode`s raise `MalformedZNode`.
+Mirrors the second half of `kafka.zk.ZkData`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.zk.znodes import MalformedZNode, decode_json, encode_json
+
+PERSISTENT_PATHS = (
+    "/consumers",
+    "/brokers/ids",
+    "/brokers/topics",
+    "/config/changes",
+    "/admin/delete_topics",
+    "/brokers/seqid",
+    "/isr_change_notification",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+    "/config/topics",
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+)
+"""What a starting broker creates, in this order, each with its parents and with null data."""
+
+# ------------------------------------------------------------------ configs
+
+
+class _ConfigJson(msgspec.Struct):
+    config: dict[str, str] = {}
+
+
+class ConfigEntityZNode:
+    _decoder = msgspec.json.Decoder(_ConfigJson)
+
+    @staticmethod
+    def path(entity_type: str, name: str) -> str:
+        """`entity_type` is `topics`, `brokers`, `users`, `clients` or `ips`; `name` an entity or `<default>`."""
+        return f"/config/{entity_type}/{name}"
+
+    @staticmethod
+    def encode(config: Mapping[str, str]) -> bytes:
+        return encode_json({"version": 1, "config": dict(config)})
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> dict[str, str]:
+        return decode_json(cls._decoder, path, data).config if data else {}
+
+
+class ConfigEntityChangeNotificationZNode:
+    path = "/config/changes"
+    sequence_path = "/config/changes/config_change_"
+
+    @staticmethod
+    def encode(entity_path: str) -> bytes:
+        """`entity_path` is for example `topics/orders`."""
+        return encode_json({"version": 2, "entity_path": entity_path})
+
+
+# ------------------------------------------------------------------ administration
+
+
+class _PartitionJson(msgspec.Struct):
+    topic: str
+    partition: int
+
+
+class _PartitionsJson(msgspec.Struct):
+    partitions: tuple[_PartitionJson, ...]
+
+
+class _ReassignedJson(msgspec.Struct):
+    topic: str
+    partition: int
+    replicas: tuple[BrokerId, ...]
+
+
+class _ReassignmentJson(msgspec.Struct):
+    partitions: tuple[_ReassignedJson, ...]
+
+
+_partitions_decoder = msgspec.json.Decoder(_PartitionsJson)
+
+
+def _encode_partitions(partitions: Collection[TopicPartition]) -> bytes:
+    listed = [{"topic": topic, "partition": partition} for topic, partition in sorted(partitions)]
+    return encode_json({"version": 1, "partitions": listed})
+
+
+def _decode_partitions(path: str, data: bytes) -> tuple[TopicPartition, ...]:
+    found = decode_json(_partitions_decoder, path, data)
+    return tuple(sorted({TopicPartition(item.topic, item.partition) for item in found.partitions}))
+
+
+class PreferredReplicaElectionZNode:
+    path = "/admin/preferred_replica_election"
+    encode = staticmethod(_encode_partitions)
+
+    @classmethod
+    def decode(cls, data: bytes) -> tuple[TopicPartition, ...]:
+        return _decode_partitions(cls.path, data)
+
+
+class ReassignPartitionsZNode:
+    path = "/admin/reassign_partitions"
+    _decoder = msgspec.json.Decoder(_ReassignmentJson)
+
+    @staticmethod
+    def encode(replicas_by_partition: Mapping[TopicPartition, Collection[BrokerId]]) -> bytes:
+        listed = [
+            {"topic": topic, "partition": partition, "replicas": list(replicas)}
+            for (topic, partition), replicas in sorted(replicas_by_partition.items())
+        ]
+        return encode_json({"version": 1, "partitions": listed})
+
+    @classmethod
+    def decode(cls, data: bytes) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+        found = decode_json(cls._decoder, cls.path, data)
+        return {TopicPartition(item.topic, item.partition): item.replicas for item in found.partitions}
+
+
+class DeleteTopicsZNode:
+    path = "/admin/delete_topics"
+
+
+class DeleteTopicsTopicZNode:
+    """Its existence asks for the deletion of a topic."""
+
+    @staticmethod
+    def path(topic: str) -> str:
+        return f"/admin/delete_topics/{topic}"
+
+
+class IsrChangeNotificationZNode:
+    path = "/isr_change_notification"
+    sequence_path = "/isr_change_notification/isr_change_"
+    encode = staticmethod(_encode_partitions)
+
+    @classmethod
+    def decode(cls, data: bytes) -> tuple[TopicPartition, ...]:
+        return _decode_partitions(cls.path, data)
+
+
+class _LogDirEventJson(msgspec.Struct):
+    broker: BrokerId
+
+
+class LogDirEventNotificationZNode:
+    path = "/log_dir_event_notification"
+    sequence_path = "/log_dir_event_notification/log_dir_event_"
+    _decoder = msgspec.json.Decoder(_LogDirEventJson)
+
+    @staticmethod
+    def encode(broker_id: BrokerId) -> bytes:
+        """Event 1, the only one there is: a log directory has failed."""
+        return b'{"version":1,"broker":%d,"event":1}' % broker_id
+
+    @classmethod
+    def decode(cls, data: bytes) -> BrokerId:
+        return decode_json(cls._decoder, cls.path, data).broker
+
+
+# ------------------------------------------------------------------ the cluster
+
+
+class _ClusterIdJson(msgspec.Struct):
+    id: str
+
+
+class ClusterIdZNode:
+    path = "/cluster/id"
+    _decoder = msgspec.json.Decoder(_ClusterIdJson)
+
+    @staticmethod
+    def encode(cluster_id: str) -> bytes:
+        """`version` is a string here, as Kafka has it."""
+        return encode_json({"version": "1", "id": cluster_id})
+
+    @classmethod
+    def decode(cls, data: bytes) -> str:
+        return decode_json(cls._decoder, cls.path, data).id
+
+
+class _FeatureJson(msgspec.Struct):
+    version: int
+    status: int
+    features: dict[str, dict[str, int]]
+
+
+class Features(NamedTuple):
+    """`features` maps a feature to its finalized max version level; empty in a cluster of ZooKeeper-mode brokers."""
+
+    version: int
+    enabled: bool
+    features: dict[str, int]
+
+
+class FeatureZNode:
+    path = "/feature"
+    _decoder = msgspec.json.Decoder(_FeatureJson)
+
+    @staticmethod
+    def encode(node: Features) -> bytes:
+        def levels(level: int) -> dict[str, int]:
+            return {"max_version_level": level} | ({"min_version_level": level} if node.version == 1 else {})
+
+        features = {feature: levels(level) for feature, level in node.features.items()}
+        return encode_json({"features": features, "version": node.version, "status": int(node.enabled)})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Features:
+        found = decode_json(cls._decoder, cls.path, data)
+        if found.version not in (1, 2):
+            raise MalformedZNode(cls.path, f"version {found.version} is neither 1 nor 2", data)
+        if found.status not in (0, 1):
+            raise MalformedZNode(cls.path, f"status {found.status} is neither 0 nor 1", data)
+        for feature, levels in found.features.items():
+            highest = levels.get("max_version_level", 0)
+            lowest = levels.get("min_version_level", 0) if found.version == 1 else 1
+            if not 1 <= lowest <= highest:
+                raise MalformedZNode(cls.path, f"feature {feature} has levels {levels}", data)
+        features = {feature: levels["max_version_level"] for feature, levels in found.features.items()}
+        return Features(found.version, bool(found.status), features)
+
+
+class _ProducerIdBlockJson(msgspec.Struct):
+    broker: BrokerId
+    block_start: str
+    block_end: str
+
+
+class ProducerIdBlock(NamedTuple):
+    broker_id: BrokerId
+    first: int
+    last: int
+
+
+class ProducerIdBlockZNode:
+    path = "/latest_producer_id_block"
+    _decoder = msgspec.json.Decoder(_ProducerIdBlockJson)
+
+    @staticmethod
+    def encode(block: ProducerIdBlock) -> bytes:
+        return b'{"version":1,"broker":%d,"block_start":"%d","block_end":"%d"}' % block
+
+    @classmethod
+    def decode(cls, data: bytes) -> ProducerIdBlock:
+        found = decode_json(cls._decoder, cls.path, data)
+        try:
+            return ProducerIdBlock(found.broker, int(found.block_start), int(found.block_end))
+        except ValueError as error:
+            raise MalformedZNode(cls.path, str(error), data) from error
