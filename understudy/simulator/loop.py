@@ -340,7 +340,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 fields = _TRACED.pack(self._now, 0 if process is None else process.number, self._sequence)
                 self.trace_checksum = zlib.crc32(fields, self.trace_checksum)
             try:
-                handle._context.run(callback, *handle._args)  # type: ignore[misc]  # None only with the callback
+                handle._context.run(callback, *handle._args)
             except Exception as error:  # noqa: BLE001  a callback's exception is a finding, not an end
                 self.failures.append(f"{process}: {handle!r} raised {error!r}")
             if self._stopping or (awaited is not None and awaited.done()):
