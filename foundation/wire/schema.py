@@ -18,9 +18,14 @@ of a nullable field open: those are None here, which is what Kafka's own code se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+
+from foundation.cluster.identifiers import TopicId
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -95,3 +100,95 @@ def nullable_since(version: int) -> NullableSince:
 def tag(number: int) -> Tag:
     """The field travels in the tagged section, and only when it differs from its default (KIP-482)."""
     return Tag(number)
+
+
+# ------------------------------------------------------------------ reading a class back
+
+
+class Plain(Enum):
+    """The types without parameters whose size varies, and Kafka's 16-byte uuid."""
+
+    STRING = "string"
+    BYTES = "bytes"
+    UUID = "uuid"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    element: WireType
+
+
+@dataclass(frozen=True, slots=True)
+class StructOf:
+    message: type[Message]
+
+
+WireType: TypeAlias = FixedInt | Plain | ArrayOf | StructOf
+
+BOOL: Final = FixedInt("?")
+
+_PLAIN_TYPES: Final[dict[object, WireType]] = {
+    bool: BOOL,
+    str: Plain.STRING,
+    bytes: Plain.BYTES,
+    TopicId: Plain.UUID,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field as the codec needs it. `nullable_since` None: never null; `tag` None: not in the tagged section."""
+
+    name: str
+    type: WireType
+    versions: VersionRange
+    nullable_since: int | None
+    tag: int | None
+    ignorable: bool
+    default: object
+
+    def may_be_null(self, version: int) -> bool:
+        return self.nullable_since is not None and version >= self.nullable_since
+
+
+@cache
+def fields_of(message: type[Message]) -> tuple[Field, ...]:
+    """The fields of a message class, in wire order.
+
+    Raises:
+        TypeError: an annotation no wire type belongs to.
+    """
+    hints: dict[str, object] = get_type_hints(message, include_extras=True)
+    defaults: dict[str, object] = {field.name: field.default for field in msgspec.structs.fields(message)}
+    return tuple(_field(message, name, hint, defaults[name]) for name, hint in hints.items())
+
+
+def _field(message: type[Message], name: str, hint: object, default: object) -> Field:
+    annotated, *words = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    options = [option for option in get_args(annotated) if option is not NoneType]
+    is_nullable = get_origin(annotated) in (Union, UnionType)
+    integer = next((word for word in words if isinstance(word, FixedInt)), None)
+    wire_type = integer or _wire_type(options[0] if is_nullable else annotated)
+    if wire_type is None:
+        raise TypeError(f"{message.__name__}.{name}: no wire type belongs to {hint!r}")
+    first_nullable = next((word.version for word in words if isinstance(word, NullableSince)), 0)
+    return Field(
+        name=name,
+        type=wire_type,
+        versions=next((word for word in words if isinstance(word, VersionRange)), ALL_VERSIONS),
+        nullable_since=first_nullable if is_nullable else None,
+        tag=next((word.number for word in words if isinstance(word, Tag)), None),
+        ignorable=ignorable in words,
+        default=default,
+    )
+
+
+def _wire_type(annotation: object) -> WireType | None:
+    if get_origin(annotation) is Annotated:
+        return next((word for word in get_args(annotation) if isinstance(word, FixedInt)), None)
+    if get_origin(annotation) is tuple:
+        element = _wire_type(get_args(annotation)[0])
+        return ArrayOf(element) if element else None
+    if isinstance(annotation, type) and issubclass(annotation, Message):
+        return StructOf(annotation)
+    return _PLAIN_TYPES.get(annotation)

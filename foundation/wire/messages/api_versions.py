@@ -1,6 +1,7 @@
-"""ApiVersions (key 18): what a broker speaks. Its response always has header 0, so that a client that knows nothing can read it.
+"""ApiVersions (key 18): what a broker speaks. The response always has header 0, so that anyone can read it.
 
-Versions: 1 throttle time; 3 flexible, client software, features (KIP-511, KIP-584); 4 features from version 0 may be listed.
+Versions: 1 throttle time; 3 flexible, client software, features (KIP-511, KIP-584); 4 features from version 0 may be
+listed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CreateTopics (key 19): new topics, placed by hand or by the cluster.
 
-Versions: 1 validate only, error messages; 2 throttle time; 4 defaults by -1 (KIP-464); 5 flexible, the resulting configuration (KIP-525);
-6 throttling as an error (KIP-599); 7 topic ids.
+Versions: 1 validate only, error messages; 2 throttle time; 4 defaults by -1 (KIP-464); 5 flexible, the resulting
+configuration (KIP-525); 6 throttling as an error (KIP-599); 7 topic ids.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """LeaderAndIsr (key 4): the controller tells a broker which partitions it leads and which it follows.
 
-Versions: 1 is-new; 2 broker epoch, grouped by topic; 3 adding and removing replicas; 4 flexible; 5 topic ids and type (KIP-516);
-6 leader recovery state (KIP-704); 7 KRaft controller flag (KIP-866).
+Versions: 1 is-new; 2 broker epoch, grouped by topic; 3 adding and removing replicas; 4 flexible; 5 topic ids and type
+(KIP-516); 6 leader recovery state (KIP-704); 7 KRaft controller flag (KIP-866).
 """
 
 from __future__ import annotations

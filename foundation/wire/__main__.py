@@ -1,0 +1,25 @@
+"""`python -m foundation.wire LeaderAndIsrRequest 7`: the reader and the writer generated for a message and version."""
+
+from __future__ import annotations
+
+import sys
+
+from foundation.wire.codegen import reader_source, writer_source
+from foundation.wire.registry import APIS
+
+
+def main(arguments: list[str]) -> int:
+    apis = {message.__name__: (api, message) for api in APIS for message in (api.request, api.response)}
+    name, version = [*arguments, "", ""][:2]
+    if name not in apis or not version.isdecimal() or not apis[name][0].supports(int(version)):
+        known = "\n".join(f"  {name} {api.min_version}-{api.max_version}" for name, (api, _) in apis.items())
+        print(f"usage: python -m foundation.wire MESSAGE VERSION, with one of\n{known}", file=sys.stderr)
+        return 2
+    api, message = apis[name]
+    for source_of in (reader_source, writer_source):
+        print(source_of(message, int(version), flexible=api.is_flexible(int(version))).text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

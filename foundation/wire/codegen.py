@@ -1,0 +1,422 @@
+"""Source of one reader and one writer per message class and version.
+
+Why generate: a takeover sends hundreds of thousands of partition states, and walking a schema per field costs ten times the
+work itself. The generated function is what one would write by hand for that very version: neighbouring integers are read or
+packed by one `struct` call, an array's length byte travels with the integers before it, nested structs are loops, absent
+fields are not mentioned. `python -m foundation.wire LeaderAndIsrRequest 7` prints it.
+
+The functions only ever fail: on bytes or values that cannot be they raise some `ValueError`, `IndexError`, `struct.error` … at
+once and without a word. Finding the words is `foundation.wire.diagnosis`'s work, off the hot path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from struct import Struct, calcsize
+
+from foundation.cluster.identifiers import topic_id_from_bytes, topic_id_to_bytes
+from foundation.wire import primitives
+from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
+
+
+@dataclass(slots=True)
+class Source:
+    """A function in the making: its lines, and the objects its free names stand for."""
+
+    lines: list[str] = field(default_factory=list)
+    names: dict[str, object] = field(default_factory=dict)
+    depth: int = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.line(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def bind(self, value: object, name: str) -> str:
+        """A free name for `value`: `name`, numbered where that is taken by something else."""
+        candidate, number = name, 1
+        while candidate in self.names and self.names[candidate] is not value:
+            number += 1
+            candidate = f"{name}_{number}"
+        self.names[candidate] = value
+        return candidate
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def minimum_size(wire_type: WireType, version: int, flexible: bool) -> int:
+    """The fewest bytes a value can take: what an array's length is checked against before anything is built."""
+    match wire_type:
+        case FixedInt(code):
+            return calcsize(f">{code}")
+        case Plain.UUID:
+            return 16
+        case Plain.STRING:
+            return 1 if flexible else 2
+        case Plain.BYTES | ArrayOf():
+            return 1 if flexible else 4
+        case StructOf(message):
+            present = (f for f in fields_of(message) if version in f.versions and f.tag is None)
+            return sum(minimum_size(f.type, version, flexible) for f in present) + (1 if flexible else 0)
+
+
+# ------------------------------------------------------------------ reading
+
+
+def reader_source(message: type[Message], version: int, *, flexible: bool) -> Source:
+    """`read(data: bytes) -> message`, which must consume `data` to its last byte."""
+    return _Reader(version, flexible).function(message)
+
+
+class _Reader:
+    """Emits reads. Integers wait in `run` until something of variable length, or the end of a struct, needs them read."""
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self.source = Source()
+        self.version = version
+        self.flexible = flexible
+        self.run: list[tuple[str, str]] = []  # struct letter, target
+        self.after_run: list[str] = []
+
+    def function(self, message: type[Message]) -> Source:
+        source = self.source
+        with source.block("def read(data):"):
+            source.line("pos = 0")
+            source.line("size = len(data)")
+            result = self.struct(message, 0)
+            with source.block("if pos != size:"):
+                source.line("raise ValueError")
+            source.line(f"return {result}")
+        return source
+
+    def struct(self, message: type[Message], depth: int) -> str:
+        """Emit the fields of a struct; the expression that builds it from them."""
+        present = [f for f in fields_of(message) if self.version in f.versions]
+        for f in present:
+            if f.tag is None:
+                self.value(f.type, self._local(f, depth), depth, nullable=f.may_be_null(self.version))
+        if self.flexible:
+            self.tagged_fields([f for f in present if f.tag is not None], depth)
+        self.flush()
+        arguments = ", ".join(f"{f.name}={self._local(f, depth)}" for f in present)
+        return f"{self.source.bind(message, message.__name__)}({arguments})"
+
+    def value(self, wire_type: WireType, target: str, depth: int, *, nullable: bool) -> None:
+        match wire_type:
+            case FixedInt(code):
+                self.run.append((code, target))
+            case Plain.UUID:
+                self.run.append(("16s", target))
+                self.after_run.append(f"{target} = {self.source.bind(topic_id_from_bytes, 'topic_id')}({target})")
+            case Plain.STRING:
+                self.text_or_bytes(target, ".decode()", nullable=nullable, legacy_length="h")
+            case Plain.BYTES:
+                self.text_or_bytes(target, "", nullable=nullable, legacy_length="i")
+            case ArrayOf(element):
+                self.array(element, target, depth, nullable=nullable)
+            case StructOf(message):
+                self.flush()
+                self.source.line(f"{target} = {self.struct(message, depth + 1)}")
+
+    def length(self, legacy: str) -> None:
+        """Read a length into `n`; -1 is null. The letter joins the run before it."""
+        self.run.append(("B" if self.flexible else legacy, "n"))
+        self.flush()
+        if self.flexible:
+            with self.source.block("if n > 127:"):
+                self.source.line(f"n, pos = {self._primitive('read_rest_of_uvarint')}(data, pos, n)")
+            self.source.line("n -= 1")
+
+    @contextmanager
+    def null_or(self, target: str, nullable: bool) -> Iterator[None]:
+        if not nullable:
+            yield
+            return
+        with self.source.block("if n == -1:"):
+            self.source.line(f"{target} = None")
+        with self.source.block("else:"):
+            yield
+
+    def text_or_bytes(self, target: str, convert: str, *, nullable: bool, legacy_length: str) -> None:
+        source = self.source
+        self.length(legacy_length)
+        with self.null_or(target, nullable):
+            source.line("end = pos + n")
+            longest = f" or n > {primitives.MAX_STRING_BYTES}" if convert and self.flexible else ""
+            with source.block(f"if n < 0 or end > size{longest}:"):
+                source.line("raise ValueError")
+            source.line(f"{target} = data[pos:end]{convert}")
+            source.line("pos = end")
+
+    def array(self, element: WireType, target: str, depth: int, *, nullable: bool) -> None:
+        source = self.source
+        self.length("i")
+        with self.null_or(target, nullable):
+            if isinstance(element, FixedInt):
+                arrays = source.bind(_integer_arrays(element.code), f"arrays_{element.code}")
+                source.line(f"{target} = {arrays}[n](data, pos) if n else ()")
+                source.line(f"pos += {calcsize('>' + element.code)} * n")
+                return
+            with source.block(f"if not 0 <= n * {minimum_size(element, self.version, self.flexible)} <= size - pos:"):
+                source.line("raise ValueError")
+            source.line(f"{target} = []")
+            source.line(f"append_{depth} = {target}.append")
+            with source.block("for _ in range(n):"):
+                if isinstance(element, StructOf):
+                    item = self.struct(element.message, depth + 1)
+                else:
+                    item = f"item_{depth}"
+                    self.value(element, item, depth + 1, nullable=False)
+                    self.flush()
+                source.line(f"append_{depth}({item})")
+            source.line(f"{target} = tuple({target})")
+
+    def tagged_fields(self, known: list[Field], depth: int) -> None:
+        source = self.source
+        self.run.append(("B", "n"))
+        self.flush()
+        if not known:
+            with source.block("if n:"):
+                source.line(f"pos = {self._primitive('skip_tagged_fields')}(data, pos, n)")
+            return
+        read_uvarint = self._primitive("read_uvarint")
+        for f in known:
+            source.line(f"{self._local(f, depth)} = {self._default(f)}")
+        with source.block("if n > 127:"):
+            source.line(f"n, pos = {self._primitive('read_rest_of_uvarint')}(data, pos, n)")
+        with source.block("if n * 2 > size - pos:"):
+            source.line("raise ValueError")
+        with source.block("for _ in range(n):"):
+            source.line(f"tag, pos = {read_uvarint}(data, pos)")
+            source.line(f"n, pos = {read_uvarint}(data, pos)")
+            source.line(f"end_{depth} = pos + n")
+            with source.block(f"if end_{depth} > size:"):
+                source.line("raise ValueError")
+            branch = "if"
+            for f in known:
+                with source.block(f"{branch} tag == {f.tag}:"):
+                    self.value(f.type, self._local(f, depth), depth, nullable=f.may_be_null(self.version))
+                    self.flush()
+                branch = "elif"
+            with source.block("else:"):
+                source.line(f"pos = end_{depth}")
+            with source.block(f"if pos != end_{depth}:"):
+                source.line("raise ValueError")
+
+    def flush(self) -> None:
+        """Read the waiting integers with one call; a single byte by its index."""
+        letters = "".join(code for code, _ in self.run)
+        targets = ", ".join(target for _, target in self.run)
+        if letters == "B":
+            self.source.line(f"{targets} = data[pos]")
+            self.source.line("pos += 1")
+        elif letters:
+            unpack = self.source.bind(_unpack(letters), f"unpack_{letters.replace('?', 'o')}")
+            self.source.line(f"{targets}{',' if len(self.run) == 1 else ''} = {unpack}(data, pos)")
+            self.source.line(f"pos += {calcsize('>' + letters)}")
+        for line in self.after_run:
+            self.source.line(line)
+        self.run.clear()
+        self.after_run.clear()
+
+    def _local(self, f: Field, depth: int) -> str:
+        return f"{f.name}_{depth}"
+
+    def _default(self, f: Field) -> str:
+        return self.source.bind(f.default, f"default_{f.name}")
+
+    def _primitive(self, name: str) -> str:
+        return self.source.bind(getattr(primitives, name), name)
+
+
+# ------------------------------------------------------------------ writing
+
+
+def writer_source(message: type[Message], version: int, *, flexible: bool) -> Source:
+    """`write(message) -> bytes`."""
+    return _Writer(version, flexible).function(message)
+
+
+class _Writer:
+    """Emits writes. Integers, and arrays of integers, wait in `run` until they can be packed by one call.
+
+    `run` holds letters and expressions; an array stands in it as its letter with a star, and the expression of the array.
+    """
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self.source = Source()
+        self.version = version
+        self.flexible = flexible
+        self.append = "append"
+        self.run: list[tuple[str, str]] = []
+
+    def function(self, message: type[Message]) -> Source:
+        source = self.source
+        with source.block("def write(message):"):
+            source.line("out = []")
+            source.line("append = out.append")
+            self.struct(message, "message", 0)
+            source.line("return b''.join(out)")
+        return source
+
+    def struct(self, message: type[Message], subject: str, depth: int) -> None:
+        present = []
+        for f in fields_of(message):
+            if self.version in f.versions:
+                present.append(f)
+            elif not f.ignorable:
+                # What this version cannot say must be what its reader will assume.
+                with self.source.block(f"if {subject}.{f.name} != {self._default(f)}:"):
+                    self.source.line("raise ValueError")
+        for f in present:
+            if f.tag is None:
+                self.value(f.type, f"{subject}.{f.name}", f"{f.name}_{depth}", depth, nullable=f.may_be_null(self.version))
+        if self.flexible:
+            self.tagged_fields([f for f in present if f.tag is not None], subject, depth)
+        self.flush()
+
+    def value(self, wire_type: WireType, subject: str, local: str, depth: int, *, nullable: bool) -> None:
+        match wire_type:
+            case FixedInt(code):
+                self.run.append((code, subject))
+            case Plain.UUID:
+                self.run.append(("16s", f"{self.source.bind(topic_id_to_bytes, 'topic_id_bytes')}({subject})"))
+            case Plain.STRING | Plain.BYTES:
+                self.text_or_bytes(wire_type, subject, local, nullable=nullable)
+            case ArrayOf(FixedInt(code)) if not nullable:
+                self.source.line(f"{local} = {subject}")
+                self.run.append((f"*{code}", local))
+            case ArrayOf(element):
+                self.array(element, subject, local, depth, nullable=nullable)
+            case StructOf(message):
+                self.source.line(f"{local} = {subject}")
+                self.struct(message, local, depth + 1)
+
+    def text_or_bytes(self, wire_type: Plain, subject: str, local: str, *, nullable: bool) -> None:
+        self.flush()
+        write = self._primitive(f"write_{'compact' if self.flexible else 'legacy'}_{wire_type.value}")
+        if nullable:
+            null = self.null(2 if wire_type is Plain.STRING else 4)
+            self.source.line(f"{local} = {subject}")
+            self.source.line(f"{self.append}({null} if {local} is None else {write}({local}))")
+        else:
+            self.source.line(f"{self.append}({write}({subject}))")
+
+    def array(self, element: WireType, subject: str, local: str, depth: int, *, nullable: bool) -> None:
+        source = self.source
+        source.line(f"{local} = {subject}")
+        if nullable:
+            self.flush()
+            with source.block(f"if {local} is None:"):
+                source.line(f"{self.append}({self.null(4)})")
+            with source.block("else:"):
+                self.elements(element, local, depth)
+        else:
+            self.elements(element, local, depth)
+
+    def elements(self, element: WireType, local: str, depth: int) -> None:
+        source = self.source
+        if self.flexible:
+            self.flush()
+            source.line(f"{self.append}({self._primitive('write_uvarint')}(len({local}) + 1))")
+        else:
+            self.run.append(("i", f"len({local})"))
+            self.flush()
+        with source.block(f"for item_{depth} in {local}:"):
+            if isinstance(element, StructOf):
+                self.struct(element.message, f"item_{depth}", depth + 1)
+            else:
+                self.value(element, f"item_{depth}", f"value_{depth}", depth + 1, nullable=False)
+                self.flush()
+
+    def tagged_fields(self, known: list[Field], subject: str, depth: int) -> None:
+        """A known tagged field is written where it differs from its default; without any, one zero byte closes the struct."""
+        if not known:
+            self.run.append(("x", ""))
+            return
+        source, append = self.source, self.append
+        self.flush()
+        source.line(f"tagged_{depth} = []")
+        for f in sorted(known, key=lambda f: f.tag or 0):
+            local = f"{f.name}_{depth}"
+            source.line(f"{local} = {subject}.{f.name}")
+            with source.block(f"if {local} != {self._default(f)}:"):
+                source.line(f"value_{depth} = []")
+                self.append = f"value_{depth}.append"
+                self.value(f.type, local, local, depth, nullable=f.may_be_null(self.version))
+                self.flush()
+                tagged = f"{self._primitive('write_tagged_field')}({f.tag}, b''.join(value_{depth}))"
+                source.line(f"tagged_{depth}.append({tagged})")
+        self.append = append
+        source.line(f"{append}({self._primitive('write_uvarint')}(len(tagged_{depth})))")
+        with source.block(f"if tagged_{depth}:"):
+            source.line(f"{append}(b''.join(tagged_{depth}))")
+
+    def flush(self) -> None:
+        """Pack the waiting run with one call. With arrays in it, the packer is looked up by their lengths."""
+        arrays = [(code[1:], local) for code, local in self.run if code.startswith("*")]
+        if not self.run:
+            return
+        if not arrays:
+            letters = "".join(code for code, _ in self.run)
+            arguments = ", ".join(expression for _, expression in self.run if expression)
+            if not arguments:
+                self.source.line(f"{self.append}({bytes(len(letters))!r})")
+            else:
+                pack = self.source.bind(_pack(letters), f"pack_{letters.replace('?', 'o')}")
+                self.source.line(f"{self.append}({pack}({arguments}))")
+        else:
+            self._flush_shape(arrays)
+        self.run.clear()
+
+    def _flush_shape(self, arrays: list[tuple[str, str]]) -> None:
+        parts, arguments, prefixes = [""], list[str](), list[str]()
+        for code, expression in self.run:
+            if code.startswith("*"):
+                prefixes.append(f"n{len(prefixes)}")
+                arguments += [prefixes[-1], f"*{expression}"]
+                parts.append("")
+            else:
+                parts[-1] += code
+                arguments += [expression] if expression else []
+        table = primitives.Shapes(tuple(parts), tuple(code for code, _ in arrays), flexible=self.flexible)
+        shapes = self.source.bind(table, "shapes")
+        lengths = ", ".join(f"len({local})" for _, local in arrays)
+        self.source.line(f"pack, {', '.join(prefixes)} = {shapes}[{lengths}{',' if len(arrays) == 1 else ''}]")
+        self.source.line(f"{self.append}(pack({', '.join(arguments)}))")
+
+    def null(self, legacy_bytes: int) -> str:
+        return repr(b"\0" if self.flexible else b"\xff" * legacy_bytes)
+
+    def _default(self, f: Field) -> str:
+        return self.source.bind(f.default, f"default_{f.name}")
+
+    def _primitive(self, name: str) -> str:
+        return self.source.bind(getattr(primitives, name), name)
+
+
+# ------------------------------------------------------------------ what all generated functions share
+
+
+@cache
+def _unpack(letters: str) -> Callable[[bytes, int], tuple[object, ...]]:
+    return Struct(f">{letters}").unpack_from
+
+
+@cache
+def _pack(letters: str) -> Callable[..., bytes]:
+    return Struct(f">{letters}").pack
+
+
+@cache
+def _integer_arrays(code: str) -> primitives.IntegerArrays:
+    return primitives.IntegerArrays(code)

@@ -1,0 +1,51 @@
+"""Frames: every request and response travels behind its size, a big-endian int32. Mirrors `NetworkReceive`."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from foundation.wire.errors import InvalidReceive
+
+_SIZE: Final = Struct(">i")
+
+DEFAULT_MAX_BYTES: Final = 100 * 1024 * 1024
+"""Kafka's default of `socket.request.max.bytes`."""
+
+
+class FrameReader:
+    """Feed bytes as they come, take whole frames, without their sizes.
+
+    Holds at most one unfinished frame: no more than has been received, and never more than `max_bytes` and one feed.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that `data` completes, in order; often none.
+
+        Raises:
+            InvalidReceive: an announced size is negative or above the limit; the stream cannot be read on.
+        """
+        buffer = self._buffer
+        buffer += data
+        frames: list[bytes] = []
+        start = 0
+        while len(buffer) - start >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(buffer, start)
+            if not 0 <= size <= self._max_bytes:
+                raise InvalidReceive(size, self._max_bytes)
+            end = start + _SIZE.size + size
+            if end > len(buffer):
+                break
+            frames.append(bytes(buffer[start + _SIZE.size : end]))
+            start = end
+        del buffer[:start]
+        return frames
+
+    @property
+    def has_unfinished_frame(self) -> bool:
+        """Whether bytes are waiting for the rest of their frame."""
+        return bool(self._buffer)

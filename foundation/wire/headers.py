@@ -1,0 +1,158 @@
+"""What stands before a body: size, request header, response header, each in the version its API asks for.
+
+Request headers: version 0 for ControlledShutdown v0 alone (no client id), 1 for legacy versions, 2 for flexible ones. Response
+headers: 0, or 1 for flexible versions; but ApiVersions always answers with 0, so that whoever knows nothing can read it.
+The client id stays a legacy string in every version, for the same reason. Mirrors `RequestHeader`, `ResponseHeader` and
+`ApiKeys.requestHeaderVersion`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import Final, NamedTuple
+
+from foundation.wire.codec import decode, encode
+from foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion
+from foundation.wire.messages.api_versions import ApiVersionsRequest
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
+from foundation.wire.primitives import MAX_STRING_BYTES, skip_tagged_fields
+from foundation.wire.registry import Api, api_by_key, api_of
+from foundation.wire.schema import Message
+
+_SIZE: Final = Struct(">i")
+_REQUEST_START: Final = Struct(">hhi")
+_STRING_LENGTH: Final = Struct(">h")
+_CORRELATION_ID: Final = Struct(">i")
+_NO_TAGGED_FIELDS: Final = b"\0"
+
+
+class RequestHeader(NamedTuple):
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def request_header_version(api: Api, api_version: int) -> int:
+    if api.request is ControlledShutdownRequest and api_version == 0:
+        return 0
+    return 2 if api.is_flexible(api_version) else 1
+
+
+def response_header_version(api: Api, api_version: int) -> int:
+    return 1 if api.is_flexible(api_version) and api.request is not ApiVersionsRequest else 0
+
+
+def encode_request(message: Message, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """A whole frame: size, header, body.
+
+    Raises:
+        UnsupportedVersion: see `codec.encode`.
+        UnencodableValue: see `codec.encode`.
+    """
+    api = api_of(message)
+    body = encode(message, api_version)
+    header_version = request_header_version(api, api_version)
+    header = _REQUEST_START.pack(api.key, api_version, correlation_id)
+    if header_version >= 1:
+        header += _client_id(client_id)
+    if header_version >= 2:
+        header += _NO_TAGGED_FIELDS
+    return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
+
+
+def decode_request_header(frame: bytes) -> tuple[RequestHeader, bytes]:
+    """The header of a request frame (without its size) and the body behind it, still encoded.
+
+    The version is not judged: an ApiVersions request from the future is still to be answered.
+
+    Raises:
+        UnsupportedVersion: the key is of an API this codec does not know, so the header's end is unknown too.
+        MalformedMessage: the header is cut short or is none.
+    """
+    offset, field = 0, "api_key"
+    try:
+        api_key, api_version, correlation_id = _REQUEST_START.unpack_from(frame)
+        api = api_by_key(api_key)
+        if api is None:
+            raise UnsupportedVersion(f"request of api key {api_key} (version {api_version}): no such API is known here")
+        header_version = request_header_version(api, api_version)
+        offset, field, client_id = _REQUEST_START.size, "client_id", None
+        if header_version >= 1:
+            client_id, offset = _read_client_id(frame, offset)
+        if header_version >= 2:
+            field = "tagged fields"
+            offset = skip_tagged_fields(frame, offset + 1, frame[offset])
+    except (error, IndexError, ValueError) as stumble:
+        raise MalformedMessage("RequestHeader", 2, field, offset, str(stumble)) from stumble
+    return RequestHeader(api_key, api_version, correlation_id, client_id), frame[offset:]
+
+
+def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
+    """Header and message of a request frame.
+
+    Raises:
+        UnsupportedVersion: the API, or this version of it, is unknown.
+        MalformedMessage: header or body cannot be read.
+    """
+    header, body = decode_request_header(frame)
+    api = api_by_key(header.api_key)
+    assert api is not None
+    return header, decode(api.request, header.api_version, body)
+
+
+def encode_response(api: Api, api_version: int, correlation_id: int, message: Message) -> bytes:
+    """A whole frame: size, header, body.
+
+    Raises:
+        UnsupportedVersion: see `codec.encode`.
+        UnencodableValue: see `codec.encode`.
+    """
+    body = encode(message, api_version)
+    header = _CORRELATION_ID.pack(correlation_id)
+    if response_header_version(api, api_version) >= 1:
+        header += _NO_TAGGED_FIELDS
+    return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
+
+
+def decode_response(api: Api, api_version: int, frame: bytes) -> tuple[int, Message]:
+    """Correlation id and message of a response frame (without its size) to a request sent at `api_version`.
+
+    A broker that does not know the version of an ApiVersions request answers in version 0; so does this read it.
+
+    Raises:
+        MalformedMessage: header or body cannot be read.
+    """
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+        offset = _CORRELATION_ID.size
+        if response_header_version(api, api_version) >= 1:
+            offset = skip_tagged_fields(frame, offset + 1, frame[offset])
+    except (error, IndexError, ValueError) as stumble:
+        raise MalformedMessage("ResponseHeader", 1, "correlation_id", 0, str(stumble)) from stumble
+    body = frame[offset:]
+    try:
+        return correlation_id, decode(api.response, api_version, body)
+    except MalformedMessage:
+        if api.request is not ApiVersionsRequest or api_version == 0:
+            raise
+    return correlation_id, decode(api.response, 0, body)
+
+
+def _client_id(client_id: str | None) -> bytes:
+    if client_id is None:
+        return _STRING_LENGTH.pack(-1)
+    raw = client_id.encode()
+    if len(raw) > MAX_STRING_BYTES:
+        raise UnencodableValue(f"client id of {len(raw)} bytes; at most {MAX_STRING_BYTES} can be sent")
+    return _STRING_LENGTH.pack(len(raw)) + raw
+
+
+def _read_client_id(frame: bytes, offset: int) -> tuple[str | None, int]:
+    (length,) = _STRING_LENGTH.unpack_from(frame, offset)
+    offset += _STRING_LENGTH.size
+    if length == -1:
+        return None, offset
+    if not 0 <= length <= len(frame) - offset:
+        raise ValueError(f"client id of {length} bytes, {len(frame) - offset} are left")
+    return frame[offset : offset + length].decode(), offset + length

@@ -1,0 +1,103 @@
+"""Requests over one connection, one at a time. Mirrors what `NetworkClientUtils.sendAndReceive` is to the controller's senders.
+
+One in flight is not a simplification: the controller's requests to a broker must arrive in order, and Kafka sends them so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from foundation.wire.errors import MalformedMessage
+from foundation.wire.framing import DEFAULT_MAX_BYTES, FrameReader
+from foundation.wire.headers import decode_response, encode_request
+from foundation.wire.network import Connection, ConnectionLost
+from foundation.wire.registry import Api, api_of
+from foundation.wire.schema import Message
+
+_LAST_CORRELATION_ID: Final = 0x7FFFFFFF
+
+
+class RequestTimedOut(Exception):
+    """No answer came in time. Whether the request was carried out is unknown; its connection is closed."""
+
+
+class RequestChannel:
+    """Sends a request and waits for its answer. Whatever goes wrong ends the connection, because a late answer to a request
+    given up would be taken for the next one's.
+    """
+
+    def __init__(self, connection: Connection, *, client_id: str | None, max_response_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._connection = connection
+        self._client_id = client_id
+        self._frames = FrameReader(max_response_bytes)
+        self._next_correlation_id = 0
+        self._in_flight = False
+        self._closed = False
+
+    @property
+    def next_correlation_id(self) -> int:
+        """The correlation id the next request will carry."""
+        return self._next_correlation_id
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    async def request(self, message: Message, api_version: int, *, timeout_ms: int) -> Message:
+        """Send `message` and return the response to it.
+
+        Raises:
+            ConnectionLost: the connection ended before the answer, or had ended before.
+            RequestTimedOut: no answer within `timeout_ms`.
+            MalformedMessage: what came back is no answer to this request.
+            UnsupportedVersion: see `codec.encode`; nothing was sent and the channel stays usable.
+        """
+        assert not self._in_flight, f"{self._connection.peer}: a second request while one is in flight"
+        if self._closed:
+            raise ConnectionLost(f"{self._connection.peer}: the channel is closed")
+        api = api_of(message)
+        correlation_id = self._next_correlation_id
+        frame = encode_request(message, api_version, correlation_id, self._client_id)
+        self._next_correlation_id = 0 if correlation_id == _LAST_CORRELATION_ID else correlation_id + 1
+        self._in_flight = True
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._connection.send(frame)
+                answer = await self._receive(api, correlation_id)
+            response = self._read(api, api_version, correlation_id, answer)
+        except TimeoutError as timeout:
+            self.close()
+            reason = f"{self._connection.peer}: no answer to {api.name} {correlation_id} within {timeout_ms} ms"
+            raise RequestTimedOut(reason) from timeout
+        except (ConnectionLost, MalformedMessage, asyncio.CancelledError):
+            self.close()
+            raise
+        self._in_flight = False
+        return response
+
+    def close(self) -> None:
+        """End the connection; a request in flight hears `ConnectionLost`. Harmless when repeated."""
+        self._closed = True
+        self._connection.close()
+
+    async def _receive(self, api: Api, correlation_id: int) -> bytes:
+        while True:
+            data = await self._connection.receive()
+            if not data:
+                raise ConnectionLost(f"{self._connection.peer}: closed before answering {api.name} {correlation_id}")
+            frames = self._frames.feed(data)
+            if frames:
+                if len(frames) > 1 or self._frames.has_unfinished_frame:
+                    raise MalformedMessage(
+                        f"{api.name}Response", 0, "frame", 0, f"more than one answer to request {correlation_id}"
+                    )
+                return frames[0]
+
+    def _read(self, api: Api, api_version: int, correlation_id: int, answer: bytes) -> Message:
+        answered, response = decode_response(api, api_version, answer)
+        if answered != correlation_id:
+            raise MalformedMessage(
+                f"{api.name}Response", api_version, "correlation_id", 0, f"{answered}; expected {correlation_id}"
+            )
+        return response
