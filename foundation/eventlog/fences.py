@@ -45,6 +45,10 @@ class Fences:
         self._switched_off = frozenset(switched_off)
         self.hits: Counter[Fence] = Counter()
 
+    def is_on(self, fence: Fence) -> bool:
+        """Whether it refuses at all. For a check that is part of what is sent and cannot be overruled afterwards."""
+        return fence not in self._switched_off
+
     def passes(self, fence: Fence, current: bool, *, what: str, offered: int, known: int) -> bool:
         """Whether to let it through. `current` is the fence's own verdict.
 
