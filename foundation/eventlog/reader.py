@@ -1,0 +1,307 @@
+"""Many nodes' event logs as records in one order, and everything that was wrong with them by name.
+
+A log outlives crashes, full disks and newer software, so reading is tolerant and exact: what can be read is read, what cannot
+becomes a `Finding` with file and line, nothing is dropped silently and nothing raises. Lines are decoded in two steps, the
+envelope first: a record of an unknown type still counts in its incarnation's sequence.
+
+What is a finding does not depend on this reader: `understudy.replay` finds the same with Spark, and a test demands equality.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypeVar
+
+import msgspec
+
+from foundation.eventlog.files import log_files
+from foundation.eventlog.order import Writer, in_order
+from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+"""A longer line is not read. The longest honest one, a takeover of 200,000 partitions, has about 12 MB."""
+
+MAX_CLOCK_MS = float(2**43)
+"""A clock beyond this, 278 years, is not one. The bound keeps microseconds exact in a double."""
+
+MAX_SEQ = 2**53
+
+TORN_LINE = "torn line"
+"""The last line of a file is not a whole record: its writer died, or the disk was full."""
+NOT_A_RECORD = "not a record"
+"""A line before the last is not a whole record, or its `data` does not fit its type."""
+LINE_TOO_LONG = "line too long"
+UNKNOWN_VERSION = "unknown version"
+UNKNOWN_TYPE = "unknown type"
+EMPTY_FILE = "empty file"
+UNREADABLE_FILE = "unreadable file"
+NO_FILES = "no event-log files"
+GAP = "gap"
+"""Sequence numbers are missing before this line; `count` says how many. A missing end cannot be seen."""
+REPEAT = "repeat"
+"""A sequence number occurs again. The first record of that number, by file and line, is the one that counts."""
+CLOCK_WENT_BACK = "clock went back"
+"""A record is earlier, by the monotonic clock, than the one before it in its incarnation."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """Something wrong with a log: one finding for all occurrences of `kind` and `what` in a file."""
+
+    file: str
+    line: int
+    """The first line concerned, from 1; 0 where the file as a whole is meant."""
+    kind: str
+    what: str
+    count: int = 1
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        times = f", {self.count} of them" if self.count > 1 else ""
+        return f"{self.kind}{': ' if self.what else ''}{self.what} ({where}{times})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What some logs hold.
+
+    Attributes:
+        records: of all runs and nodes, in the order of `in_order`.
+        findings: sorted by file and line.
+        lines: how many lines there were, good and bad.
+    """
+
+    records: tuple[Envelope, ...]
+    findings: tuple[Finding, ...]
+    lines: int
+
+    def by_run(self) -> dict[str, tuple[Envelope, ...]]:
+        """The records of each run, runs sorted by id."""
+        runs: dict[str, list[Envelope]] = {}
+        for record in self.records:
+            runs.setdefault(record.run, []).append(record)
+        return {run: tuple(runs[run]) for run in sorted(runs)}
+
+
+def read(paths: Iterable[Path]) -> Reading:
+    """All event-log files at or below `paths`: run folders, `events` folders or single files."""
+    collector = _Collector()
+    files, findings = find_files(paths)
+    for finding in findings:
+        collector.note(finding)
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                collector.add(str(file), _bounded_lines(stream))
+        except OSError as error:
+            collector.note(Finding(str(file), 0, UNREADABLE_FILE, error.strerror or "input/output error"))
+    return collector.reading()
+
+
+def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> Reading:
+    """The same over lines in memory, with or without their newline; the key stands for the file in findings."""
+    collector = _Collector()
+    for source in sorted(lines_by_source):
+        collector.add(source, (line.removesuffix(b"\n") for line in lines_by_source[source]))
+    return collector.reading()
+
+
+def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
+    """The event-log files at or below `paths`, each once, sorted; and the paths without any.
+
+    A path that is a file is taken whatever its name. Links to folders are not followed.
+    """
+    files: set[Path] = set()
+    findings = []
+    for path in paths:
+        found = _files_below(path)
+        files.update(found)
+        if not found:
+            findings.append(Finding(str(path), 0, NO_FILES, "" if path.exists() else "no such file or folder"))
+    return tuple(sorted(files)), tuple(findings)
+
+
+def _files_below(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return [file.path for folder, _, names in os.walk(path) if names for file in log_files(Path(folder))]
+
+
+def _bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines without their newline; of one that is too long only so much that it shows."""
+    while line := stream.readline(MAX_LINE_BYTES + 2):
+        rest = line
+        while not rest.endswith(b"\n") and (rest := stream.readline(MAX_LINE_BYTES)):
+            pass
+        yield line.removesuffix(b"\n")
+
+
+# ------------------------------------------------------------------ one line
+
+
+_T = TypeVar("_T")
+
+
+class _Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An `Envelope` whose payload is still bytes."""
+
+    version: int
+    run: str
+    node: str
+    incarnation: int
+    seq: int
+    mono_ms: float
+    wall_ms: float
+    type: str
+    cause: int | None = None
+    zxid: int = 0
+    controller_epoch: int = 0
+    data: msgspec.Raw
+
+
+_HEADER_DECODER = msgspec.json.Decoder(_Header)
+_PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
+    name: msgspec.json.Decoder(payload) for name, payload in PAYLOAD_BY_TYPE.items()
+}
+
+
+def decode_record(line: bytes) -> Envelope:
+    """One line as a record, for those who follow a live log and want no findings.
+
+    Raises:
+        msgspec.MsgspecError: it is not a whole record of a known version and type.
+    """
+    header = _decode_header(line)
+    if header.version != RECORD_VERSION or header.type not in PAYLOAD_BY_TYPE:
+        raise msgspec.ValidationError(f"record type {header.type!r} of version {header.version} is not known")
+    return _with_payload(header)
+
+
+def _decode_header(line: bytes) -> _Header:
+    header = _decode(_HEADER_DECODER, line)
+    clocks_are_sane = 0 <= header.mono_ms <= MAX_CLOCK_MS and 0 <= header.wall_ms <= MAX_CLOCK_MS
+    if not (clocks_are_sane and 1 <= header.seq <= MAX_SEQ and 1 <= header.incarnation <= MAX_SEQ):
+        raise msgspec.ValidationError("a number of the envelope is out of its range")
+    return header
+
+
+def _with_payload(header: _Header) -> Envelope:
+    return Envelope(
+        version=header.version,
+        run=header.run,
+        node=header.node,
+        incarnation=header.incarnation,
+        seq=header.seq,
+        mono_ms=header.mono_ms,
+        wall_ms=header.wall_ms,
+        type=header.type,
+        cause=header.cause,
+        zxid=header.zxid,
+        controller_epoch=header.controller_epoch,
+        data=_decode(_PAYLOAD_DECODERS[header.type], header.data),
+    )
+
+
+def _decode(decoder: msgspec.json.Decoder[_T], text: bytes | msgspec.Raw) -> _T:
+    """msgspec's own errors, and what it lets through: text nested too deep, or not UTF-8."""
+    try:
+        return decoder.decode(text)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise msgspec.DecodeError(str(error)) from None
+
+
+# ------------------------------------------------------------------ all lines
+
+
+class _Place(NamedTuple):
+    """A line of a log; sorts in the order of reading."""
+
+    file: str
+    line: int
+
+
+class _Numbered(NamedTuple):
+    """A sequence number that was read, whether or not its record is one we know."""
+
+    seq: int
+    place: _Place
+    mono_ms: float
+    record: Envelope | None
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._numbered: dict[Writer, list[_Numbered]] = {}
+        self._lines = 0
+
+    def note(self, finding: Finding) -> None:
+        """Take a finding in, together with those of the same file, kind and what."""
+        key = (finding.file, finding.kind, finding.what)
+        if known := self._findings.get(key):
+            finding = replace(finding, line=min(known.line, finding.line), count=known.count + finding.count)
+        self._findings[key] = finding
+
+    def add(self, file: str, lines: Iterable[bytes]) -> None:
+        unreadable: int | None = None
+        number = 0
+        for number, line in enumerate(lines, 1):
+            if unreadable is not None:
+                self.note(Finding(file, unreadable, NOT_A_RECORD, ""))
+            unreadable = None if self._add_line(_Place(file, number), line) else number
+        self._lines += number
+        if unreadable is not None:
+            self.note(Finding(file, unreadable, TORN_LINE, ""))
+        if number == 0:
+            self.note(Finding(file, 0, EMPTY_FILE, ""))
+
+    def reading(self) -> Reading:
+        records: list[Envelope] = []
+        for writer, numbered in self._numbered.items():
+            records += self._in_sequence(writer, numbered)
+        return Reading(records=tuple(in_order(records)), findings=tuple(sorted(self._findings.values())), lines=self._lines)
+
+    def _add_line(self, place: _Place, line: bytes) -> bool:
+        """False when the line is not even an envelope."""
+        if len(line) > MAX_LINE_BYTES:
+            self.note(Finding(*place, LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes"))
+            return True
+        try:
+            header = _decode_header(line)
+        except msgspec.MsgspecError:
+            return False
+        record = None
+        if header.version != RECORD_VERSION:
+            self.note(Finding(*place, UNKNOWN_VERSION, f"version {header.version}"))
+        elif header.type not in PAYLOAD_BY_TYPE:
+            self.note(Finding(*place, UNKNOWN_TYPE, header.type))
+        else:
+            try:
+                record = _with_payload(header)
+            except msgspec.MsgspecError:
+                self.note(Finding(*place, NOT_A_RECORD, header.type))
+        numbered = self._numbered.setdefault((header.run, header.node, header.incarnation), [])
+        numbered.append(_Numbered(header.seq, place, header.mono_ms, record))
+        return True
+
+    def _in_sequence(self, writer: Writer, numbered: list[_Numbered]) -> Iterator[Envelope]:
+        """The first record of each number, and findings where numbers repeat, are missing, or time runs backwards."""
+        _, node, incarnation = writer
+        who = f"{node} incarnation {incarnation}"
+        first_by_seq: dict[int, _Numbered] = {}
+        for entry in sorted(numbered, key=lambda entry: (entry.seq, entry.place)):
+            if first_by_seq.setdefault(entry.seq, entry) is not entry:
+                self.note(Finding(*entry.place, REPEAT, who))
+        entries = list(first_by_seq.values())
+        if entries[0].seq > 1:
+            self.note(Finding(*entries[0].place, GAP, who, entries[0].seq - 1))
+        for before, entry in pairwise(entries):
+            if entry.seq > before.seq + 1:
+                self.note(Finding(*entry.place, GAP, who, entry.seq - before.seq - 1))
+            if entry.mono_ms < before.mono_ms:
+                self.note(Finding(*entry.place, CLOCK_WENT_BACK, who))
+        yield from (entry.record for entry in entries if entry.record is not None)
