@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from foundation.eventlog.records import Envelope
-from understudy.checkers import controller, partition_state, zookeeper
+from understudy.checkers import control_requests, controller, partition_state, zookeeper
 from understudy.checkers.check import Check, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
 
-ALL_CHECKS: tuple[type[Check], ...] = (*zookeeper.CHECKS, *controller.CHECKS, *partition_state.CHECKS)
+ALL_CHECKS: tuple[type[Check], ...] = (*zookeeper.CHECKS, *controller.CHECKS, *control_requests.CHECKS, *partition_state.CHECKS)
 
 
 def all_checks(facts: ClusterFacts) -> tuple[Check, ...]:

@@ -1,0 +1,272 @@
+"""Histories of partitions: what checks P1 to P9 must accept and reject."""
+
+from __future__ import annotations
+
+from foundation.eventlog.records import IsrProposed, IsrResult, Leadership, LeadershipWritten, MetadataUpdated
+from tests.understudy.checkers.controller_stories import leader_and_isr
+from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
+
+STATE = "/brokers/topics/t/partitions/0/state"
+
+
+@accepts("P1")
+@accepts("P2")
+@accepts("P3")
+@accepts("P5")
+@accepts("P8")
+def leaders_come_and_go() -> History:
+    history = cluster()
+    history.state(2, 1, [2, 3])
+    history.state(2, 1, [2, 3, 1])
+    history.state(-1, 2, [3, 1])
+    history.state(3, 3, [3])
+    history.state(-1, 4, [3])
+    return history
+
+
+@rejects("P1", "leader 1 is not in ISR [2, 3]")
+def a_leader_outside_its_isr() -> History:
+    history = cluster()
+    history.state(1, 1, [2, 3])
+    return history
+
+
+@accepts("P2")
+def a_reassignment_drops_a_replica_before_the_isr_does() -> History:
+    history = cluster()
+    history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [1, 2]}}))
+    history.state(1, 1, [1, 2, 3])
+    return history
+
+
+@rejects("P2", "the ISR is empty")
+def nobody_is_in_sync() -> History:
+    history = cluster()
+    history.state(-1, 1, [])
+    return history
+
+
+@rejects("P2", "holds 9, which is not assigned")
+def a_stranger_is_in_sync() -> History:
+    history = cluster()
+    history.state(1, 0, [1, 9])
+    return history
+
+
+@rejects("P2", "names a replica twice")
+def one_replica_counts_twice() -> History:
+    history = cluster()
+    history.state(1, 0, [1, 2, 2])
+    return history
+
+
+@accepts("P3")
+def a_topic_created_again_starts_over() -> History:
+    history = cluster()
+    history.state(2, 5, [2, 3])
+    history.commit(0x11, history.fence(), history.delete(STATE))
+    history.state(1, 0, [1, 2, 3])
+    return history
+
+
+@accepts("P3")
+def the_controllers_words_match_its_writes() -> History:
+    history = cluster()
+    history.state(2, 1, [2, 3])
+    history.state(2, 1, [2, 3, 1])
+    history.log(1, LeadershipWritten(why="offline", partitions=(leadership(2, 1, (2, 3), 1),)))
+    history.log(1, LeadershipWritten(why="alter-partition", partitions=(leadership(2, 1, (2, 3, 1), 2),)))
+    return history
+
+
+@rejects("P3", "leader epoch 1 after 2")
+def a_leader_epoch_goes_back() -> History:
+    history = cluster()
+    history.state(2, 2, [2, 3])
+    history.state(2, 1, [2, 3])
+    return history
+
+
+@rejects("P3", "leader 1 became 2 at the same leader epoch 0")
+def a_leader_changes_without_an_epoch() -> History:
+    history = cluster()
+    history.state(2, 0, [2, 3])
+    return history
+
+
+@rejects("P3", "created at leader epoch 3")
+def a_partition_starts_late() -> History:
+    history = cluster(topic=False)
+    history.state(1, 3, [1])
+    return history
+
+
+@rejects("P3", "offline took t-0 from leader epoch 0 to 0")
+def an_election_keeps_the_epoch() -> History:
+    history = cluster()
+    history.state(1, 0, [1, 2])
+    history.log(1, LeadershipWritten(why="offline", partitions=(leadership(1, 0, (1, 2), 1),)))
+    return history
+
+
+@accepts("P4")
+def each_epoch_has_one_leader() -> History:
+    history = cluster()
+    history.log(1, leader_and_isr(leaders=(leadership(1, 0),)))
+    history.state(2, 1, [2, 3])
+    history.log(2, leader_and_isr(leaders=(leadership(2, 1, (2, 3), 1),)))
+    return history
+
+
+@rejects("P4", "2 leads t-0 at leader epoch 0; ZooKeeper names [1]")
+def two_leaders_at_one_epoch() -> History:
+    history = cluster()
+    history.log(1, leader_and_isr(leaders=(leadership(1, 0),)))
+    history.log(2, leader_and_isr(leaders=(leadership(2, 0),)))
+    return history
+
+
+@rejects("P4", "t-0 is led by [1, 2] at leader epoch 0")
+def two_leaders_and_no_history_to_ask() -> History:
+    history = History()
+    history.log(1, leader_and_isr(leaders=(leadership(1, 0),)))
+    history.log(2, leader_and_isr(leaders=(leadership(2, 0),)))
+    return history
+
+
+@rejects("P4", "3 leads t-0, which was given to 1")
+def a_broker_takes_what_is_anothers() -> History:
+    history = cluster()
+    history.log(3, leader_and_isr(leaders=(leadership(1, 0),)))
+    return history
+
+
+@accepts("P5")
+def an_unclean_election_says_so() -> History:
+    history = cluster()
+    history.state(-1, 1, [1])
+    history.state(3, 2, [3], recovery=1)
+    history.state(3, 2, [3])
+    return history
+
+
+@rejects("P5", "3 became leader from outside ISR [1]")
+def an_unclean_election_in_secret() -> History:
+    history = cluster()
+    history.state(-1, 1, [1])
+    history.state(3, 2, [3])
+    return history
+
+
+def proposed(isr: tuple[int, ...], version: int, *, joining: tuple[int, ...] = (), end_offset: int = 10) -> IsrProposed:
+    return IsrProposed(
+        topic="t",
+        partition=0,
+        leader_epoch=0,
+        partition_epoch=version,
+        isr=isr,
+        joining=joining,
+        leaving=(),
+        leader_end_offset=12,
+        follower_end_offsets=tuple((replica, end_offset) for replica in joining),
+        high_watermark=10,
+        epoch_start_offset=4,
+    )
+
+
+def result(isr: tuple[int, ...], version: int, error: str = "NONE") -> IsrResult:
+    return IsrResult(topic="t", partition=0, error=error, leader_epoch=0, partition_epoch=version, isr=isr)
+
+
+@accepts("P6")
+def proposals_replace_what_they_named() -> History:
+    history = cluster()
+    history.state(1, 0, [1, 2])
+    history.log(1, LeadershipWritten(why="alter-partition", partitions=(leadership(1, 0, (1, 2), 1),)))
+    history.log(1, proposed((1, 2), 0), result((1, 2), 1), proposed((1,), 1), result((), -1, "INVALID_UPDATE_VERSION"))
+    history.log(1, proposed((1, 2), 1), result((1, 2), 1))
+    return history
+
+
+@rejects("P6", "proposed over version 0 and accepted as 3")
+def a_proposal_overwrites_what_it_never_saw() -> History:
+    history = cluster()
+    history.log(1, proposed((1, 2), 0), result((1, 2), 3))
+    return history
+
+
+@rejects("P6", "is not in ZooKeeper's history")
+def a_controller_believes_in_a_write_that_never_was() -> History:
+    history = cluster()
+    history.log(1, LeadershipWritten(why="offline", partitions=(leadership(2, 1, (2, 3), 1),)))
+    return history
+
+
+@accepts("P7")
+def a_follower_joins_when_it_has_caught_up() -> History:
+    history = cluster()
+    history.state(1, 0, [1, 2])
+    history.log(1, proposed((1, 2, 3), 1, joining=(3,)))
+    history.state(1, 0, [1, 2, 3])
+    return history
+
+
+@rejects("P7", "3 at offset 9 let into the ISR of t-0, which needs 10")
+def a_lagging_follower_joins() -> History:
+    history = cluster()
+    history.log(1, proposed((1, 2, 3), 1, joining=(3,), end_offset=9))
+    return history
+
+
+@rejects("P7", "4 joined the ISR and never registered")
+def a_follower_nobody_has_seen_joins() -> History:
+    history = cluster()
+    history.commit(0xFF, history.set("/brokers/topics/t", {"partitions": {"0": [1, 2, 3, 4]}}))
+    history.state(1, 0, [1, 2, 3, 4])
+    return history
+
+
+@rejects("P8", "without a leader, ISR [1, 2, 3] became [2, 9]")
+def an_isr_grows_without_a_leader() -> History:
+    history = cluster()
+    history.state(-1, 1, [2, 9])
+    return history
+
+
+@rejects("P8", "without a leader, ISR [3] became []")
+def the_last_member_is_struck_off() -> History:
+    history = cluster()
+    history.state(3, 1, [3])
+    history.state(-1, 2, [])
+    return history
+
+
+def metadata(*partitions: Leadership) -> MetadataUpdated:
+    return MetadataUpdated(
+        controller_id=1, request_controller_epoch=1, request_broker_epoch=-1, live_brokers=(1, 2, 3), partitions=partitions
+    )
+
+
+@accepts("P9")
+def metadata_moves_on() -> History:
+    history = cluster()
+    history.log(2, metadata(leadership(1, 0)), metadata(leadership(1, 0, (1, 2), 1)), metadata(leadership(2, 1, (2,), 2)))
+    history.log(2, metadata(leadership(-2, 0)), metadata(leadership(1, 0)))
+    return history
+
+
+@accepts("P9")
+def a_deletion_unheard_of_is_no_step_back() -> History:
+    history = cluster()
+    history.state(2, 5, [2, 3])
+    history.commit(0x11, history.fence(), history.delete(STATE))
+    history.state(1, 0, [1, 2, 3])
+    history.log(2, metadata(leadership(2, 5, (2, 3), 1)), metadata(leadership(1, 0)))
+    return history
+
+
+@rejects("P9", "t-0 went from leader epoch and version (1, 2) back to (1, 1)")
+def metadata_goes_back() -> History:
+    history = cluster()
+    history.log(2, metadata(leadership(2, 1, (2,), 2)), metadata(leadership(2, 1, (2, 3), 1)))
+    return history
