@@ -69,6 +69,21 @@ class ProcessExiting(_Record, frozen=True, kw_only=True, gc=False):
     reason: str
 
 
+class TaskFailed(_Record, frozen=True, kw_only=True, gc=False):
+    """Something that must not fail did: the broker stops, or gives up the connection it happened on."""
+
+    task: str
+    error: str
+    """Class and message of the exception, and where it was raised."""
+
+
+class ConnectionRefused(_Record, frozen=True, kw_only=True, gc=False):
+    """A connection was closed for what came over it, or for being one too many."""
+
+    peer: str
+    reason: str
+
+
 class SessionOpened(_Record, frozen=True, kw_only=True, gc=False):
     session_id: int
     timeout_ms: int
@@ -343,6 +358,8 @@ class LeaderAndIsrApplied(_Record, frozen=True, kw_only=True, gc=False):
     followers: tuple[Leadership, ...]
     live_leaders: tuple[int, ...] = ()
     """The leaders the request gave an address for: those its controller believed alive."""
+    leaderless: tuple[tuple[str, int], ...] = ()
+    """(topic, partition) it was told to follow, from a leader its metadata cache has not heard of: nothing was applied."""
 
 
 class StopReplicaApplied(_Record, frozen=True, kw_only=True, gc=False):
@@ -427,6 +444,8 @@ class StepReached(_Record, frozen=True, kw_only=True, gc=False):
 Payload: TypeAlias = (
     ProcessStarted
     | ProcessExiting
+    | TaskFailed
+    | ConnectionRefused
     | SessionOpened
     | SessionSuspended
     | SessionResumed
