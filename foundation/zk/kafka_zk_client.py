@@ -3,13 +3,16 @@
 Every write of the controller's state goes out in transactions that check `/controller_epoch` at the version of this
 controller's election; there is no other way to write (EL-13). Many states share one transaction (decision D15). A lost
 answer is looked into, never guessed: reads are repeated, a conditional write that conflicts after an UNKNOWN is compared
-with what was meant and adopted if it is there.
+with what was meant and adopted if it is there (`transactions`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+import structlog
 
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import Broker, BrokerAndEpoch
@@ -17,33 +20,58 @@ from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
-from foundation.zk.client import Failure, ZooKeeperClient
+from foundation.zk.admin_znodes import (
+    PERSISTENT_PATHS,
+    ClusterIdZNode,
+    ConfigEntityChangeNotificationZNode,
+    ConfigEntityZNode,
+    DeleteTopicsTopicZNode,
+    DeleteTopicsZNode,
+    Features,
+    FeatureZNode,
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
+from foundation.zk.client import (
+    MATCH_ANY_VERSION,
+    Check,
+    Create,
+    Delete,
+    Failure,
+    MultiFailed,
+    MultiOk,
+    Node,
+    OpResult,
+    SetData,
+    Updated,
+    ZooKeeperClient,
+)
+from foundation.zk.registrations import Elected as Elected
+from foundation.zk.registrations import register_broker, register_controller
+from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
+from foundation.zk.transactions import ControllerMoved as ControllerMoved
+from foundation.zk.transactions import SessionLost as SessionLost
+from foundation.zk.transactions import ZooKeeperFailure as ZooKeeperFailure
+from foundation.zk.znodes import (
+    BrokerIdsZNode,
+    BrokerIdZNode,
+    BrokerSequenceIdZNode,
+    ControllerZNode,
+    MalformedZNode,
+    TopicPartitionStateZNode,
+    TopicPartitionsZNode,
+    TopicPartitionZNode,
+    TopicsZNode,
+    TopicZNode,
+)
+from foundation.zk.znodes import TopicAssignment as TopicAssignment
 
+FEATURE_VERSION = 2
+"""Of `/feature`, from inter.broker.protocol.version 3.3 on."""
 
-class ControllerMoved(Exception):
-    """Another broker is controller now: the epoch check of a write failed, or the election was lost."""
-
-
-class SessionLost(Exception):
-    """The session under this client has expired; nothing it does will ever succeed again."""
-
-
-class ZooKeeperFailure(Exception):
-    """ZooKeeper refused something that must not fail here. The message names path and reason."""
-
-    def __init__(self, failure: Failure, what: str) -> None:
-        super().__init__(f"{what}: {failure.value}")
-        self.failure = failure
-
-
-class Elected(NamedTuple):
-    epoch: int
-    epoch_zk_version: int
-
-
-class TopicAssignment(NamedTuple):
-    topic_id: TopicId | None
-    partitions: dict[TopicPartition, ReplicaAssignment]
+_log = structlog.get_logger(__name__)
 
 
 class UpdateLeaderAndIsrResult(NamedTuple):
@@ -56,50 +84,142 @@ class UpdateLeaderAndIsrResult(NamedTuple):
 class KafkaZkClient:
     """The store, over one session; a new session gets a new one.
 
-    All methods raise `SessionLost` once the session has expired. Methods that take `epoch_zk_version` are fenced and raise
-    `ControllerMoved` when that is no longer the version of `/controller_epoch`. `watch=True` arms the watch that Kafka's
-    handler of the same name would.
+    All methods raise `SessionLost` once the session has expired, `ZooKeeperFailure` where ZooKeeper refuses what must not fail
+    or answers keep being lost, and `MalformedZNode` where a znode that cannot be done without does not hold what it should.
+    Methods that take `epoch_zk_version` are fenced and raise `ControllerMoved` when that is no longer the version of
+    `/controller_epoch`. `watch=True` arms the watch that Kafka's handler of the same name would.
     """
 
-    def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None: ...
+    def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
+        self._client = client
+        self._transactions = Transactions(client, events=events, fences=fences)
 
     @property
-    def session_id(self) -> int: ...
+    def session_id(self) -> int:
+        return self._client.session_id
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        await self._client.close()
 
     # -- at the start of a broker (ZN-1, BR-1 … BR-3)
-    async def create_top_level_paths(self) -> None: ...
-    async def create_or_get_cluster_id(self, proposed: str) -> str: ...
-    async def generate_broker_id(self, reserved_max_id: int) -> BrokerId: ...
+
+    async def create_top_level_paths(self) -> None:
+        present = await self._transactions.get_many(PERSISTENT_PATHS)
+        for path, node in zip(PERSISTENT_PATHS, present, strict=True):
+            if isinstance(node, Failure):
+                tolerate(await self._transactions.create_recursive(path, None, "top-level-paths"), path, Failure.NODE_EXISTS)
+
+    async def create_or_get_cluster_id(self, proposed: str) -> str:
+        node = await self._transactions.get(ClusterIdZNode.path)
+        if node is None:
+            data = ClusterIdZNode.encode(proposed)
+            refused = await self._transactions.create_recursive(ClusterIdZNode.path, data, "cluster-id")
+            if refused is None:
+                return proposed
+            tolerate(refused, ClusterIdZNode.path, Failure.NODE_EXISTS)
+            node = await self._transactions.must_get(ClusterIdZNode.path)
+        return ClusterIdZNode.decode(node.data)
+
+    async def generate_broker_id(self, reserved_max_id: int) -> BrokerId:
+        """The next id above `reserved_max_id`. An id whose answer was lost is skipped."""
+        path = BrokerSequenceIdZNode.path
+        for _ in range(MAX_ROUNDS):
+            match await self._transactions.write(SetData(path, b""), "broker-id"):
+                case Updated(stat):
+                    return BrokerId(reserved_max_id + stat.version)
+                case Failure.NO_NODE:
+                    refused = await self._transactions.create_recursive(path, None, "broker-id")
+                    tolerate(refused, path, Failure.NODE_EXISTS)
+                case other:
+                    tolerate(other, path)
+        raise ZooKeeperFailure(Failure.NO_NODE, path)
+
     async def register_broker(self, broker: Broker, *, timestamp_ms: int, previous_session_id: int | None) -> int:
-        """BR-3. Returns the broker epoch. Raises ZooKeeperFailure(NODE_EXISTS) where another owns the id."""
+        """BR-3. Returns the broker epoch. Raises ZooKeeperFailure(NODE_EXISTS) where another owns the id.
+
+        Args:
+            previous_session_id: the session of this process's last registration.
+        """
+        return await register_broker(self._transactions, broker, timestamp_ms, previous_session_id)
 
     # -- the controller election (EL-1 … EL-10)
+
     async def controller_id(self, *, watch: bool = False) -> BrokerId | None:
         """Who is registered as controller. `watch` uses exists, so that a watch stays on an absent znode."""
+        if watch and await self._transactions.exists(ControllerZNode.path, watch=True) is None:
+            return None
+        node = await self._transactions.get(ControllerZNode.path)
+        return None if node is None else ControllerZNode.decode(node.data).broker_id
 
     async def register_controller_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> Elected:
         """EL-3, EL-4, EL-6. Raises ControllerMoved where another won."""
+        return await register_controller(self._transactions, broker_id, timestamp_ms)
 
-    async def delete_controller(self, epoch_zk_version: int) -> None: ...
+    async def delete_controller(self, epoch_zk_version: int) -> None:
+        await self._delete_fenced([ControllerZNode.path], "resignation", epoch_zk_version)
 
     # -- brokers
+
     async def brokers(self, *, watch: bool = False) -> dict[BrokerId, BrokerAndEpoch]:
         """All registered brokers in order of id; one that vanishes between list and read is left out."""
+        listed = await self._transactions.children(BrokerIdsZNode.path, watch=watch)
+        broker_ids = sorted(BrokerId(int(name)) for name in (listed.names if listed else ()))
+        nodes = await self._transactions.get_many([BrokerIdZNode.path(broker_id) for broker_id in broker_ids])
+        return {
+            broker_id: BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)
+            for broker_id, node in zip(broker_ids, nodes, strict=True)
+            if not isinstance(node, Failure)
+        }
 
-    async def broker(self, broker_id: BrokerId, *, watch: bool = False) -> BrokerAndEpoch | None: ...
+    async def broker(self, broker_id: BrokerId, *, watch: bool = False) -> BrokerAndEpoch | None:
+        node = await self._transactions.get(BrokerIdZNode.path(broker_id), watch=watch)
+        return None if node is None else BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)
+
     async def watch_brokers(self, broker_ids: Iterable[BrokerId]) -> None:
         """Arm the data watch of each registration (Kafka's BrokerModificationsHandler)."""
+        paths = [BrokerIdZNode.path(broker_id) for broker_id in broker_ids]
+        await asyncio.gather(*[self._transactions.exists(path, watch=True) for path in paths])
 
     # -- topics
-    async def topics(self, *, watch: bool = False) -> tuple[str, ...]: ...
-    async def topic_exists(self, topic: str) -> bool: ...
+
+    async def topics(self, *, watch: bool = False) -> tuple[str, ...]:
+        listed = await self._transactions.children(TopicsZNode.path, watch=watch)
+        return listed.names if listed else ()
+
+    async def topic_exists(self, topic: str) -> bool:
+        return await self._transactions.exists(TopicZNode.path(topic)) is not None
+
     async def topic_assignments(self, topics: Sequence[str], *, watch: bool = False) -> dict[str, TopicAssignment]:
-        """Topics that do not exist are left out."""
+        """Topics that do not exist are left out, and so are those that cannot be decoded: Kafka would take a topic without
+        partitions for granted, or end the whole failover, and both are worse."""
+        nodes = await self._transactions.get_many([TopicZNode.path(topic) for topic in topics], watch=watch)
+        assignments = {}
+        for topic, node in zip(topics, nodes, strict=True):
+            if not isinstance(node, Failure):
+                try:
+                    assignments[topic] = TopicZNode.decode(topic, node.data)
+                except MalformedZNode as error:
+                    _log.error("topic left out", topic=topic, why=str(error))
+        return assignments
 
     async def set_topic_ids(self, topic_ids: Mapping[str, TopicId], epoch_zk_version: int) -> None:
-        """FO-5c: rewrite the nodes as version 3 with these ids."""
+        """FO-5c: rewrite the nodes as version 3 with these ids. At the version that was read, so that partitions added in
+        between are not lost; a topic that has vanished is skipped."""
+        remaining = list(topic_ids)
+        for _ in range(MAX_ROUNDS):
+            nodes = await self._transactions.get_many([TopicZNode.path(topic) for topic in remaining])
+            rewrites = {
+                topic: _with_topic_id(topic, topic_ids[topic], node)
+                for topic, node in zip(remaining, nodes, strict=True)
+                if not isinstance(node, Failure)
+            }
+            results = await self._fenced(list(rewrites.values()), "topic-id", epoch_zk_version)
+            for topic, result in zip(rewrites, results, strict=True):
+                tolerate(result, TopicZNode.path(topic), Failure.BAD_VERSION, Failure.NO_NODE)
+            remaining = [topic for topic, result in zip(rewrites, results, strict=True) if result is Failure.BAD_VERSION]
+            if not remaining:
+                return
+        raise ZooKeeperFailure(Failure.BAD_VERSION, f"topic ids of {', '.join(remaining)}")
 
     async def set_topic_assignment(
         self,
@@ -107,54 +227,221 @@ class KafkaZkClient:
         topic_id: TopicId | None,
         assignment: Mapping[TopicPartition, ReplicaAssignment],
         epoch_zk_version: int,
-    ) -> None: ...
+    ) -> None:
+        write = SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), MATCH_ANY_VERSION)
+        tolerate((await self._fenced([write], "topic", epoch_zk_version))[0], write.path)
+
     async def create_topic(
         self, topic: str, topic_id: TopicId | None, assignment: Mapping[int, ReplicaAssignment]
     ) -> Failure | None:
-        """Unfenced (TC-6). NODE_EXISTS where it exists."""
+        """Unfenced (TC-6). NODE_EXISTS where it exists, TOO_LARGE where ZooKeeper could not hold it."""
+        return await self._transactions.create_recursive(
+            TopicZNode.path(topic), TopicZNode.encode(topic_id, assignment), "topic"
+        )
 
     async def add_partitions(
         self, topic: str, topic_id: TopicId | None, assignment: Mapping[TopicPartition, ReplicaAssignment]
     ) -> None:
         """Unfenced rewrite of the whole node (TP-2)."""
+        write = SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), MATCH_ANY_VERSION)
+        tolerate(await self._transactions.write(write, "topic"), write.path)
 
     # -- partition states
+
     async def partition_states(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
         """Failure where there is none or it cannot be decoded (BAD_ARGUMENTS)."""
+        nodes = await self._transactions.get_many([TopicPartitionStateZNode.path(partition) for partition in partitions])
+        return {partition: _state(partition, node) for partition, node in zip(partitions, nodes, strict=True)}
 
     async def create_partition_states(
         self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, epoch_zk_version: int
     ) -> dict[TopicPartition, LeaderAndIsr | Failure]:
-        """PSM-5: `/partitions`, `/partitions/P` and `state`, fenced; what cannot be created fails alone."""
+        """PSM-5: `/partitions`, `/partitions/P` and `state`, fenced; what cannot be created fails alone.
+
+        Folders that exist already are as good as created. A folder and its state share a transaction.
+        """
+        topics = dict.fromkeys(partition.topic for partition in states)
+        folders = [Create(TopicPartitionsZNode.path(topic)) for topic in topics]
+        await self._fenced(folders, "create-partitions", epoch_zk_version)
+        creates = []
+        for partition, state in states.items():
+            creates.append(Create(TopicPartitionZNode.path(partition)))
+            creates.append(
+                Create(TopicPartitionStateZNode.path(partition), TopicPartitionStateZNode.encode(state, controller_epoch))
+            )
+        results = await self._fenced(creates, "create-partitions", epoch_zk_version, together=2)
+        return {
+            partition: result if isinstance(result, Failure) else state._replace(partition_epoch=0)
+            for (partition, state), result in zip(states.items(), results[1::2], strict=True)
+        }
 
     async def update_leader_and_isr(
         self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, epoch_zk_version: int
     ) -> UpdateLeaderAndIsrResult:
         """Set each state expecting its `partition_epoch`; batched and pipelined; a conflict fails alone (D15)."""
+        writes = [
+            SetData(
+                TopicPartitionStateZNode.path(partition),
+                TopicPartitionStateZNode.encode(state, controller_epoch),
+                state.partition_epoch,
+            )
+            for partition, state in states.items()
+        ]
+        finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+        conflicts = []
+        results = await self._fenced(writes, "leader-and-isr", epoch_zk_version)
+        for (partition, state), result in zip(states.items(), results, strict=True):
+            if isinstance(result, Updated):
+                finished[partition] = state._replace(partition_epoch=result.stat.version)
+            elif result is Failure.BAD_VERSION:
+                conflicts.append(partition)
+            elif isinstance(result, Failure):
+                finished[partition] = result
+        return UpdateLeaderAndIsrResult(finished, tuple(conflicts))
 
     # -- configs
-    async def entity_config(self, entity_type: str, name: str) -> dict[str, str]: ...
-    async def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]: ...
+
+    async def entity_config(self, entity_type: str, name: str) -> dict[str, str]:
+        """Empty where there is no such znode."""
+        path = ConfigEntityZNode.path(entity_type, name)
+        node = await self._transactions.get(path)
+        return {} if node is None else ConfigEntityZNode.decode(path, node.data)
+
+    async def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Empty where a topic has none; a topic whose config cannot be decoded is left out (PSM-17)."""
+        paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
+        configs: dict[str, dict[str, str]] = {}
+        for topic, path, node in zip(topics, paths, await self._transactions.get_many(paths), strict=True):
+            try:
+                configs[topic] = {} if isinstance(node, Failure) else ConfigEntityZNode.decode(path, node.data)
+            except MalformedZNode as error:
+                _log.error("topic config left out", topic=topic, why=str(error))
+        return configs
+
     async def set_entity_config(self, entity_type: str, name: str, config: Mapping[str, str]) -> None:
         """ZN-9. Raises ControllerMoved where `/controller` is absent or changes underneath."""
+        path = ConfigEntityZNode.path(entity_type, name)
+        data = ConfigEntityZNode.encode(config)
+        controller = await self._transactions.get(ControllerZNode.path)
+        if controller is None:
+            raise ControllerMoved(f"{path} cannot be written while there is no controller")
+        if ControllerZNode.decode(controller.data).kraft_epoch > 0:
+            raise ControllerMoved(f"{path} cannot be written while a KRaft controller is in charge")
+        ops = (Check(ControllerZNode.path, controller.stat.version), SetData(path, data))
+        for _ in range(MAX_ROUNDS):
+            match await self._transactions.multi(ops, "config"):
+                case MultiOk():
+                    return
+                case MultiFailed(0, _):
+                    raise ControllerMoved(f"{path} was not written: {ControllerZNode.path} changed meanwhile")
+                case MultiFailed(_, Failure.NO_NODE):
+                    refused = await self._transactions.create_recursive(path, data, "config")
+                    if refused is None:
+                        return
+                    tolerate(refused, path, Failure.NODE_EXISTS)
+                case MultiFailed(_, failure):
+                    raise ZooKeeperFailure(failure, path)
+        raise ZooKeeperFailure(Failure.NO_NODE, path)
+
+    async def create_config_change_notification(self, entity_path: str) -> None:
+        """Tell every broker that the config of `entity_path` (for example `topics/orders`) has changed; unfenced."""
+        path = ConfigEntityChangeNotificationZNode.sequence_path
+        create = Create(path, ConfigEntityChangeNotificationZNode.encode(entity_path), sequential=True)
+        tolerate(await self._transactions.write(create, "config"), path)
 
     # -- administration
-    async def topic_deletions(self, *, watch: bool = False) -> tuple[str, ...]: ...
-    async def delete_topic_deletions(self, topics: Sequence[str], epoch_zk_version: int) -> None: ...
-    async def preferred_replica_election(self, *, watch: bool = False) -> tuple[TopicPartition, ...] | None:
-        """The partitions asked for, or None where there is no such znode; `watch` uses exists."""
 
-    async def delete_preferred_replica_election(self, epoch_zk_version: int) -> None: ...
+    async def topic_deletions(self, *, watch: bool = False) -> tuple[str, ...]:
+        listed = await self._transactions.children(DeleteTopicsZNode.path, watch=watch)
+        return listed.names if listed else ()
+
+    async def delete_topic_deletions(self, topics: Sequence[str], epoch_zk_version: int) -> None:
+        await self._delete_fenced([DeleteTopicsTopicZNode.path(topic) for topic in topics], "topic-deletion", epoch_zk_version)
+
+    async def preferred_replica_election(self, *, watch: bool = False) -> tuple[TopicPartition, ...] | None:
+        """The partitions asked for, or None where there is no such znode; `watch` uses exists. A znode that an operator wrote
+        badly asks for nothing."""
+        if watch and await self._transactions.exists(PreferredReplicaElectionZNode.path, watch=True) is None:
+            return None
+        node = await self._transactions.get(PreferredReplicaElectionZNode.path)
+        if node is None:
+            return None
+        try:
+            return PreferredReplicaElectionZNode.decode(node.data)
+        except MalformedZNode as error:
+            _log.error("preferred replica election ignored", why=str(error))
+            return ()
+
+    async def delete_preferred_replica_election(self, epoch_zk_version: int) -> None:
+        await self._delete_fenced([PreferredReplicaElectionZNode.path], "preferred-election", epoch_zk_version)
+
     async def watch_reassign_partitions(self) -> bool:
         """Arm the watch of `/admin/reassign_partitions`; whether it exists."""
+        return await self._transactions.exists(ReassignPartitionsZNode.path, watch=True) is not None
 
     async def delete_log_dir_event_notifications(self, epoch_zk_version: int) -> None:
         """FO-4: list (arming the child watch) and delete all."""
+        await self._delete_children(LogDirEventNotificationZNode.path, "log-dir-events", epoch_zk_version)
 
-    async def delete_isr_change_notifications(self, epoch_zk_version: int) -> None: ...
+    async def delete_isr_change_notifications(self, epoch_zk_version: int) -> None:
+        await self._delete_children(IsrChangeNotificationZNode.path, "isr-changes", epoch_zk_version)
 
     # -- features
+
     async def ensure_feature_node(self) -> None:
         """FO-1 for IBP 3.9: create `/feature` version 2 status 1, or enable it as it is."""
+        for _ in range(MAX_ROUNDS):
+            node = await self._transactions.get(FeatureZNode.path)
+            if node is None:
+                data = FeatureZNode.encode(Features(FEATURE_VERSION, True, {}))
+                written = await self._transactions.write(Create(FeatureZNode.path, data), "feature")
+            else:
+                current = FeatureZNode.decode(node.data)
+                wanted = Features(FEATURE_VERSION, True, current.features if current.enabled else {})
+                if current == wanted:
+                    return
+                data = FeatureZNode.encode(wanted)
+                written = await self._transactions.write(SetData(FeatureZNode.path, data, node.stat.version), "feature")
+            if not isinstance(written, Failure):
+                return
+            tolerate(written, FeatureZNode.path, Failure.NODE_EXISTS, Failure.BAD_VERSION, Failure.NO_NODE)
+        raise ZooKeeperFailure(Failure.BAD_VERSION, FeatureZNode.path)
+
+    # -- how
+
+    async def _fenced(
+        self, ops: Sequence[Create | SetData | Delete], purpose: str, epoch_zk_version: int, *, together: int = 1
+    ) -> list[OpResult | Failure]:
+        return await self._transactions.fenced(ops, purpose, Fenced(epoch_zk_version), together=together)
+
+    async def _delete_fenced(self, paths: Sequence[str], purpose: str, epoch_zk_version: int) -> None:
+        """Delete them all; one that is gone already is as good as deleted."""
+        results = await self._fenced([Delete(path) for path in paths], purpose, epoch_zk_version)
+        for path, result in zip(paths, results, strict=True):
+            tolerate(result, path, Failure.NO_NODE)
+
+    async def _delete_children(self, path: str, purpose: str, epoch_zk_version: int) -> None:
+        listed = await self._transactions.children(path, watch=True)
+        if listed is not None:
+            await self._delete_fenced([f"{path}/{name}" for name in listed.names], purpose, epoch_zk_version)
+
+
+def _topic_data(topic_id: TopicId | None, assignment: Mapping[TopicPartition, ReplicaAssignment]) -> bytes:
+    return TopicZNode.encode(topic_id, {partition.partition: replicas for partition, replicas in assignment.items()})
+
+
+def _with_topic_id(topic: str, topic_id: TopicId, node: Node) -> SetData:
+    assignment = TopicZNode.decode(topic, node.data).partitions
+    return SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), node.stat.version)
+
+
+def _state(partition: TopicPartition, node: Node | Failure) -> LeaderIsrAndControllerEpoch | Failure:
+    if isinstance(node, Failure):
+        return node
+    try:
+        return TopicPartitionStateZNode.decode(partition, node.data, node.stat.version)
+    except MalformedZNode as error:
+        _log.error("partition state cannot be decoded", partition=str(partition), why=str(error))
+        return Failure.BAD_ARGUMENTS

@@ -1,0 +1,399 @@
+"""Reads that are repeated, writes whose outcome is found out, and fenced writes by the hundred in one transaction.
+
+This is the layer of `kafka.zk.KafkaZkClient` that Kafka calls `retryRequestsUntilConnected`, with two differences (decisions
+D15, R-5). Kafka sends each fenced write as a transaction of its own; here up to `MAX_OPS` share one check of
+`/controller_epoch`, and a conflict drops the operations that conflict and sends the others again. Kafka resends after a lost
+answer and may take its own success for a conflict; here a conflict after a lost answer is looked into and adopted if ZooKeeper
+holds what was meant. That is sound because the session resumed: nothing of its old connection is applied any more (Z4), and
+an answer to a later write is never older than what it conflicts with (Z1).
+
+Knows paths and bytes, not topics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import ZkWrite, ZkWriteDone
+from foundation.zk.client import (
+    MATCH_ANY_VERSION,
+    MAX_REQUEST_BYTES,
+    Check,
+    Children,
+    Create,
+    Created,
+    Delete,
+    Deleted,
+    Failure,
+    MultiFailed,
+    MultiOk,
+    Node,
+    Op,
+    OpResult,
+    SetData,
+    Stat,
+    Updated,
+    ZooKeeperClient,
+    request_bytes,
+)
+from foundation.zk.znodes import ControllerEpochZNode, parent
+
+Write: TypeAlias = Create | SetData | Delete
+
+MAX_OPS = 500
+"""Writes in one transaction: beyond it nothing gets faster, and a conflict gets dearer."""
+
+MAX_IN_FLIGHT = 10
+"""Transactions sent before the first is answered (`zookeeper.max.in.flight.requests`)."""
+
+MAX_LOST_ANSWERS = 20
+"""Lost answers to one request before it is given up with UNKNOWN; between two of them the session was connected again."""
+
+MAX_CONFLICT_ROUNDS = 4
+"""Times a transaction is sent again without what conflicted; then its rest goes out one by one, where each fails alone."""
+
+MAX_ROUNDS = 5
+"""Times a read-decide-write is begun again because somebody else wrote in between; then it fails."""
+
+_PATHS_SHOWN = 3
+_T = TypeVar("_T")
+
+
+class ControllerMoved(Exception):
+    """Another broker is controller now: the epoch check of a write failed, or the election was lost."""
+
+
+class SessionLost(Exception):
+    """The session under this client has expired; nothing it does will ever succeed again."""
+
+
+class ZooKeeperFailure(Exception):
+    """ZooKeeper refused something that must not fail here. The message names path and reason."""
+
+    def __init__(self, failure: Failure, what: str) -> None:
+        super().__init__(f"{what}: {failure.value}")
+        self.failure = failure
+
+
+class Fenced(NamedTuple):
+    """A write holds only while `/controller_epoch` is at this version."""
+
+    epoch_zk_version: int
+
+
+class Transactions:
+    """All methods raise `SessionLost` once the session has expired, and `ZooKeeperFailure` where answers keep being lost."""
+
+    def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
+        self.client = client
+        self._events = events
+        self._fences = fences
+
+    # ------------------------------------------------------------------ reads
+
+    async def get(self, path: str, *, watch: bool = False) -> Node | None:
+        return _present(await self._answered(lambda: self.client.get(path, watch=watch), f"get {path}"), f"get {path}")
+
+    async def must_get(self, path: str) -> Node:
+        """`get` where a conflict has just shown that the znode exists."""
+        node = await self.get(path)
+        if node is None:
+            raise ZooKeeperFailure(Failure.NO_NODE, f"{path} existed a moment ago")
+        return node
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
+        return _present(await self._answered(lambda: self.client.exists(path, watch=watch), f"exists {path}"), f"exists {path}")
+
+    async def children(self, path: str, *, watch: bool = False) -> Children | None:
+        answer = await self._answered(lambda: self.client.children(path, watch=watch), f"children of {path}")
+        return _present(answer, f"children of {path}")
+
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+        """One result per path, in order; none of them UNKNOWN."""
+        answers = await self.client.get_many(paths, watch=watch)
+        for _ in range(MAX_LOST_ANSWERS):
+            self._check_session(answers)
+            lost = [position for position, answer in enumerate(answers) if answer is Failure.UNKNOWN]
+            if not lost:
+                return answers
+            await self._connected()
+            again = await self.client.get_many([paths[position] for position in lost], watch=watch)
+            for position, answer in zip(lost, again, strict=True):
+                answers[position] = answer
+        raise ZooKeeperFailure(Failure.UNKNOWN, f"get of {len(paths)} znodes, {paths[0]} first")
+
+    # ------------------------------------------------------------------ unfenced writes
+
+    async def write(self, op: Write, purpose: str) -> OpResult | Failure:
+        """One operation. A conflict after a lost answer is adopted as success if ZooKeeper holds what `op` meant; only a
+        sequential create may be applied twice."""
+        unsure = False
+        for _ in range(MAX_LOST_ANSWERS):
+            seq = self._announce(purpose, (op,), None)
+            answer = await self.client.write(op)
+            self._record(seq, answer)
+            if answer is Failure.UNKNOWN:
+                unsure = True
+                await self._connected()
+            elif isinstance(answer, Failure) and unsure:
+                found = (await self._look((op,), unsure))[0]
+                return answer if found is None else found
+            else:
+                return answer
+        raise ZooKeeperFailure(Failure.UNKNOWN, f"write of {op.path}")
+
+    async def multi(self, ops: Sequence[Op], purpose: str) -> MultiOk | MultiFailed:
+        """One transaction as it is. After a lost answer it is sent again, so that a conflict may be with its own success:
+        the caller knows what to look for (EL-6, BR-3).
+
+        Raises:
+            ZooKeeperFailure: TOO_LARGE, or UNKNOWN after too many lost answers.
+        """
+        for _ in range(MAX_LOST_ANSWERS):
+            seq = self._announce(purpose, ops, None)
+            answer = await self.client.multi(ops)
+            self._record(seq, answer)
+            if answer is Failure.UNKNOWN:
+                await self._connected()
+            elif isinstance(answer, Failure):
+                raise ZooKeeperFailure(answer, f"transaction for {purpose}")
+            else:
+                return answer
+        raise ZooKeeperFailure(Failure.UNKNOWN, f"transaction for {purpose}")
+
+    async def create_recursive(self, path: str, data: bytes | None, purpose: str) -> Failure | None:
+        """Create `path` and what is missing above it. None where it was created, else why not."""
+        answer = await self.write(Create(path, data), purpose)
+        if answer is Failure.NO_NODE and parent(path) != "/":
+            above = await self.create_recursive(parent(path), None, purpose)
+            if above not in (None, Failure.NODE_EXISTS):
+                return above
+            answer = await self.write(Create(path, data), purpose)
+        return answer if isinstance(answer, Failure) else None
+
+    # ------------------------------------------------------------------ fenced writes
+
+    async def fenced(self, ops: Sequence[Write], purpose: str, fence: Fenced, *, together: int = 1) -> list[OpResult | Failure]:
+        """All of `ops`, each on its own conditions; one result each, in order. What fails, fails alone.
+
+        They share transactions and these are pipelined, so that a prefix of them may be applied when the controller has moved.
+
+        Args:
+            together: groups of so many neighbours stay in one transaction, for a znode and its parent.
+
+        Raises:
+            ControllerMoved: `/controller_epoch` is no longer at the fence's version.
+        """
+        window = asyncio.Semaphore(MAX_IN_FLIGHT)
+        broken: list[Exception] = []
+
+        async def commit(batch: Sequence[Write]) -> list[OpResult | Failure]:
+            async with window:
+                if broken:
+                    return []
+                try:
+                    return await self._commit(batch, purpose, fence)
+                except (ControllerMoved, SessionLost, ZooKeeperFailure) as error:
+                    broken.append(error)
+                    return []
+
+        results = await asyncio.gather(*[commit(batch) for batch in _batches(ops, together)])
+        if broken:
+            raise broken[0]
+        return [result for batch in results for result in batch]
+
+    async def _commit(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> list[OpResult | Failure]:
+        """One batch, until each operation has its result."""
+        results: dict[int, OpResult | Failure] = {}
+        pending = list(range(len(ops)))
+        unsure = False
+        lost_answers = conflict_rounds = 0
+        while pending:
+            batch = [ops[index] for index in pending]
+            answer = await self._send(batch, purpose, fence)
+            if isinstance(answer, MultiOk):
+                results.update(zip(pending, answer.results, strict=True))
+                break
+            if answer is Failure.UNKNOWN:
+                lost_answers += 1
+                if lost_answers == MAX_LOST_ANSWERS:
+                    raise ZooKeeperFailure(Failure.UNKNOWN, f"transaction for {purpose}")
+                unsure = True
+                await self._connected()
+                continue
+            if isinstance(answer, Failure):
+                results.update((index, answer) for index in pending)
+                break
+            found = _with_culprit(batch, await self._look(batch, unsure), answer)
+            results.update((index, result) for index, result in zip(pending, found, strict=True) if result is not None)
+            pending = [index for index in pending if index not in results]
+            unsure = False
+            conflict_rounds += 1
+            if conflict_rounds == MAX_CONFLICT_ROUNDS and len(pending) > 1:
+                for index in pending:
+                    results[index] = (await self._commit([ops[index]], purpose, fence))[0]
+                break
+        return [results[index] for index in range(len(ops))]
+
+    async def _send(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> MultiOk | MultiFailed | Failure:
+        """One transaction behind the fence; positions and results are those of `ops`."""
+        if not self._fences.is_on(Fence.ZK_CONTROLLER_EPOCH):
+            await self._verify(ops, purpose, fence)
+            seq = self._announce(purpose, ops, None)
+            answer = await self.client.multi(ops)
+            self._record(seq, answer)
+            return answer
+        seq = self._announce(purpose, ops, fence)
+        answer = await self.client.multi([Check(ControllerEpochZNode.path, fence.epoch_zk_version), *ops])
+        self._record(seq, answer)
+        if isinstance(answer, MultiOk):
+            return MultiOk(answer.results[1:], answer.zxid)
+        if isinstance(answer, MultiFailed):
+            if answer.position > 0:
+                return MultiFailed(answer.position - 1, answer.failure)
+            if answer.failure is not Failure.BAD_VERSION:
+                raise ZooKeeperFailure(answer.failure, f"check of {ControllerEpochZNode.path}")
+            await self._verify(ops, purpose, fence)
+            # The version can only grow; one that reads as ours again means that somebody made the znode anew meanwhile.
+            raise ControllerMoved(f"{purpose} was refused: {ControllerEpochZNode.path} is not at {fence.epoch_zk_version}")
+        return answer
+
+    async def _verify(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> None:
+        """Compare the fence with `/controller_epoch` as it is now, for the record; switched off, it lets pass."""
+        node = await self.get(ControllerEpochZNode.path)
+        version = -1 if node is None else node.stat.version
+        current = version == fence.epoch_zk_version
+        what = f"{purpose} of {ops[0].path}" + (f" and {len(ops) - 1} more" if len(ops) > 1 else "")
+        if not self._fences.passes(
+            Fence.ZK_CONTROLLER_EPOCH, current, what=what, offered=fence.epoch_zk_version, known=version
+        ):
+            raise ControllerMoved(
+                f"{what} was refused: {ControllerEpochZNode.path} is at version {version}, "
+                f"this controller was elected at {fence.epoch_zk_version}"
+            )
+
+    async def _look(self, ops: Sequence[Write], unsure: bool) -> list[OpResult | Failure | None]:
+        """What ZooKeeper holds now says of each operation: it is done (only if `unsure`), it would conflict, or nothing."""
+        nodes = await self.get_many([op.path for op in ops])
+        return [_compare(op, node, unsure) for op, node in zip(ops, nodes, strict=True)]
+
+    # ------------------------------------------------------------------ answers
+
+    async def _answered(self, ask: Callable[[], Awaitable[_T | Failure]], what: str) -> _T | Failure:
+        for _ in range(MAX_LOST_ANSWERS):
+            answer = await ask()
+            self._check_session((answer,))
+            if answer is not Failure.UNKNOWN:
+                return answer
+            await self._connected()
+        raise ZooKeeperFailure(Failure.UNKNOWN, what)
+
+    async def _connected(self) -> None:
+        if not await self.client.connected():
+            raise SessionLost("the ZooKeeper session has expired")
+
+    def _check_session(self, answers: Sequence[object]) -> None:
+        self._events.saw_zxid(self.client.last_zxid)
+        if Failure.SESSION_EXPIRED in answers:
+            raise SessionLost("the ZooKeeper session has expired")
+
+    def _announce(self, purpose: str, ops: Sequence[Op], fence: Fenced | None) -> int:
+        return self._events.append(
+            ZkWrite(
+                purpose=purpose,
+                paths=tuple(op.path for op in ops[:_PATHS_SHOWN]),
+                operations=len(ops),
+                fenced=fence is not None,
+                epoch_zk_version=-1 if fence is None else fence.epoch_zk_version,
+            )
+        )
+
+    def _record(self, seq: int, answer: OpResult | MultiOk | MultiFailed | Failure) -> None:
+        failure = answer.failure if isinstance(answer, MultiFailed) else answer
+        self._events.saw_zxid(self.client.last_zxid)
+        outcome = failure.value if isinstance(failure, Failure) else "Ok"
+        self._events.append(ZkWriteDone(outcome=outcome, zxid=_zxid(answer)), cause=seq)
+        if answer is Failure.SESSION_EXPIRED:
+            raise SessionLost("the ZooKeeper session has expired")
+
+
+# ------------------------------------------------------------------ plain functions
+
+
+def tolerate(result: OpResult | Failure | None, path: str, *failures: Failure) -> None:
+    """Raise `ZooKeeperFailure` where `result` is a failure other than `failures`."""
+    if isinstance(result, Failure) and result not in failures:
+        raise ZooKeeperFailure(result, path)
+
+
+def _present(answer: _T | Failure, what: str) -> _T | None:
+    if answer is Failure.NO_NODE:
+        return None
+    if isinstance(answer, Failure):
+        raise ZooKeeperFailure(answer, what)
+    return answer
+
+
+def _zxid(answer: OpResult | MultiOk | MultiFailed | Failure) -> int:
+    match answer:
+        case MultiOk(_, zxid):
+            return zxid
+        case Updated(stat):
+            return stat.mzxid
+        case _:
+            return -1
+
+
+def _batches(ops: Sequence[Write], together: int) -> list[Sequence[Write]]:
+    """Neighbours that fit into one transaction, by number and by size."""
+    batches: list[Sequence[Write]] = []
+    start, size = 0, 0
+    room = MAX_REQUEST_BYTES - request_bytes(Check(ControllerEpochZNode.path, 0)) - 64
+    for at in range(0, len(ops), together):
+        added = sum(map(request_bytes, ops[at : at + together]))
+        if at > start and (size + added > room or at + together - start > MAX_OPS):
+            batches.append(ops[start:at])
+            start, size = at, 0
+        size += added
+    if ops:
+        batches.append(ops[start:])
+    return batches
+
+
+def _compare(op: Write, node: Node | Failure, unsure: bool) -> OpResult | Failure | None:
+    match op:
+        case Create():
+            if isinstance(node, Failure):
+                return None
+            return Created(op.path) if unsure and node.data == (op.data or b"") else Failure.NODE_EXISTS
+        case SetData():
+            if isinstance(node, Failure):
+                return Failure.NO_NODE
+            if op.version in (MATCH_ANY_VERSION, node.stat.version):
+                return None
+            ours = unsure and node.stat.version == op.version + 1 and node.data == op.data
+            return Updated(node.stat) if ours else Failure.BAD_VERSION
+        case Delete():
+            if isinstance(node, Failure):
+                return Deleted() if unsure else Failure.NO_NODE
+            return None if op.version in (MATCH_ANY_VERSION, node.stat.version) else Failure.BAD_VERSION
+
+
+def _with_culprit(
+    ops: Sequence[Write], found: list[OpResult | Failure | None], answer: MultiFailed
+) -> list[OpResult | Failure | None]:
+    """`found`, where the operation that failed has a result in any case, and with it all creates below what it missed."""
+    culprit = ops[answer.position]
+    results = list(found)
+    if results[answer.position] is None:
+        results[answer.position] = answer.failure
+        if isinstance(culprit, Create) and answer.failure is Failure.NO_NODE:
+            missing = parent(culprit.path) + "/"
+            for position, op in enumerate(ops):
+                if isinstance(op, Create) and op.path.startswith(missing) and results[position] is None:
+                    results[position] = Failure.NO_NODE
+    return results
