@@ -291,7 +291,10 @@ class ResponseReceived(_Record, frozen=True, kw_only=True, gc=False):
     correlation_id: int
     error: str = "NONE"
     refused: tuple[Refused, ...] = ()
+    """The first of them, where there are many."""
     took_ms: float = 0.0
+    refused_count: int = 0
+    """All of them."""
 
 
 class RequestFailed(_Record, frozen=True, kw_only=True, gc=False):

@@ -25,13 +25,23 @@ class RequestTimedOut(Exception):
 class RequestChannel:
     """Sends a request and waits for its answer. Whatever goes wrong ends the connection, because a late answer to a request
     given up would be taken for the next one's.
+
+    Args:
+        first_correlation_id: where to go on counting; a sender that reconnects keeps its count, as Kafka's `NetworkClient` does.
     """
 
-    def __init__(self, connection: Connection, *, client_id: str | None, max_response_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        client_id: str | None,
+        max_response_bytes: int = DEFAULT_MAX_BYTES,
+        first_correlation_id: int = 0,
+    ) -> None:
         self._connection = connection
         self._client_id = client_id
         self._frames = FrameReader(max_response_bytes)
-        self._next_correlation_id = 0
+        self._next_correlation_id = first_correlation_id
         self._in_flight = False
         self._closed = False
 
