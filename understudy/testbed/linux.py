@@ -42,6 +42,14 @@ def start_time(pid: int) -> int | None:
     return None if state in "ZX" else int(rest[18])
 
 
+def is_paused(pid: int) -> bool:
+    """Whether the process stands still after a SIGSTOP; False where the system does not tell."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
+
+
 def listening_ports(pid: int) -> tuple[int, ...]:
     """The TCP ports the process listens on, sorted; empty where there are none yet, or no /proc."""
     try:

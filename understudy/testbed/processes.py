@@ -77,10 +77,14 @@ class ChildProcess:
         """SIGCONT: it goes on as if nothing had happened."""
         self.send(signal.SIGCONT)
 
-    def stop(self, timeout_s: float) -> bool:
-        """SIGTERM, and wait; SIGKILL after `timeout_s`. Whether it ended by itself. A paused process is woken first."""
+    def ask_to_end(self) -> None:
+        """SIGTERM; a paused process is woken to hear it."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Ask it to end, and wait; SIGKILL after `timeout_s`. Whether it ended by itself."""
+        self.ask_to_end()
         if self.wait(timeout_s):
             return True
         self.kill()

@@ -1,0 +1,64 @@
+"""What the verbs' command lines share: argument types whose errors name value, expectation and remedy."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What `register` of a verb adds its parser to."""
+
+
+class Failed(Exception):
+    """What was asked for failed: one sentence for people, exit code 1."""
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return number
+
+
+def port(text: str) -> int:
+    """A TCP port; 0 stands for any free one."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; expected 0 to 65535")
+    return int(text)
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`HOST:PORT`; an IPv6 address stands in brackets."""
+    host, colon, number = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not bare or not number.isdecimal() or not 0 < int(number) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, for example localhost:9092")
+    return bare, int(number)
+
+
+def zookeeper_connect(text: str) -> str:
+    """A connect string as in `zookeeper.connect`: `HOST:PORT[,HOST:PORT…][/CHROOT]`."""
+    servers, _, _ = text.partition("/")
+    for server in servers.split(","):
+        host_and_port(server)
+    return text
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names separated by commas, none of them empty."""
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of names, for example a,b,c")
+    return found
+
+
+def property_assignment(text: str) -> tuple[str, str]:
+    """`KEY=VALUE`, a line of `server.properties`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE, for example num.partitions=3")
+    return key.strip(), value.strip()

@@ -1,0 +1,55 @@
+"""`understudy health`: one question over the wire; exit code 0 when the server answers it. For health checks of containers."""
+
+from __future__ import annotations
+
+import argparse
+
+from understudy.cli.arguments import Failed, Verbs, host_and_port
+
+TIMEOUT_MS = 5_000
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("health", help="ask one server whether it is there", description=__doc__)
+    parser.add_argument("address", type=host_and_port, metavar="HOST:PORT", help="a broker's listener")
+    parser.add_argument("--zookeeper", action="store_true", help="HOST:PORT is a ZooKeeper server; ask it `srvr`")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    host, port = options.address
+    print(_ask_zookeeper(host, port) if options.zookeeper else _ask_broker(host, port))
+    return 0
+
+
+def _ask_broker(host: str, port: int) -> str:
+    import asyncio
+
+    from brokers.socket_network import SocketNetwork
+    from foundation.cluster.errors import Errors
+    from foundation.wire.errors import MalformedMessage
+    from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+    from foundation.wire.network import ConnectionFailed, ConnectionLost
+    from foundation.wire.request_channel import RequestTimedOut
+    from understudy.admin_client import AdminClient
+
+    client = AdminClient(SocketNetwork(), (), client_id="understudy-health", timeout_ms=TIMEOUT_MS)
+    try:
+        # Version 0 is the one that every broker, of whatever age, answers.
+        response = asyncio.run(client.ask(host, port, ApiVersionsRequest(), version=0))
+    except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as error:
+        raise Failed(str(error)) from None
+    assert isinstance(response, ApiVersionsResponse)
+    if response.error_code != Errors.NONE:
+        raise Failed(f"{host}:{port} answers ApiVersions with {Errors(response.error_code).name}")
+    return f"{host}:{port} answers; it speaks {len(response.api_keys)} APIs"
+
+
+def _ask_zookeeper(host: str, port: int) -> str:
+    from understudy.testbed.embedded_zookeeper import four_letter_word
+
+    answer = four_letter_word(host, port, "srvr", TIMEOUT_MS / 1000)
+    mode = next((line for line in answer.splitlines() if line.startswith("Mode:")), None)
+    if mode is None:
+        raise Failed(f"no ZooKeeper serves at {host}:{port}" + (f"; it says: {answer.strip()}" if answer else ""))
+    return f"{host}:{port} serves. {mode}"

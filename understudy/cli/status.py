@@ -1,0 +1,149 @@
+"""`understudy status`: who is controller, which brokers are there, and which partitions lack what."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from understudy.cli.arguments import Failed, Verbs, zookeeper_connect
+
+if TYPE_CHECKING:
+    from foundation.cluster.identifiers import TopicPartition
+    from understudy.testbed.picture import ClusterPicture
+    from understudy.testbed.run_folder import ClusterEntry
+
+JSON_VERSION = 1
+SHOWN_PARTITIONS = 20
+"""Of each finding; the JSON has them all."""
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("status", help="show the controller, the brokers and what partitions lack", description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", metavar="RUN", help="the run folder that `understudy up` named")
+    parser.add_argument("--zookeeper", type=zookeeper_connect, metavar="CONNECT", help="ask this ZooKeeper instead")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    from foundation.zk.client import ZooKeeperUnreachable
+    from foundation.zk.znodes import MalformedZNode
+    from understudy.testbed.cluster_view import ClusterView
+    from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
+
+    if (options.folder is None) == (options.zookeeper is None):
+        options.usage_error("give either the run folder that `understudy up` named, or --zookeeper CONNECT")
+    try:
+        cluster = read_cluster_file(options.folder) if options.folder is not None else None
+        if cluster is not None and not cluster.owner.is_running:
+            raise Failed(f"the cluster of {options.folder} has ended; `understudy up --dir {options.folder}` starts it again")
+        with ClusterView(cluster.zookeeper if cluster else options.zookeeper) as view:
+            picture = view.picture()
+    except (NotARunFolder, ZooKeeperUnreachable, TimeoutError, MalformedZNode) as error:
+        raise Failed(str(error)) from None
+    found = summary(picture, cluster)
+    print(json.dumps(found, indent=2) if options.json else "\n".join(describe(found)))
+    return 0
+
+
+def summary(picture: ClusterPicture, cluster: ClusterEntry | None) -> dict[str, Any]:
+    """What the JSON says. `process` is None where the cluster is not one of this machine's run folders."""
+    from understudy.testbed.picture import findings
+
+    lacking = findings(picture)
+    return {
+        "version": JSON_VERSION,
+        "controller": picture.controller,
+        "controller_epoch": picture.controller_epoch,
+        "brokers": _brokers(picture, cluster),
+        "partitions": len(picture.partitions),
+        "leaderless": [_partition(picture, partition) for partition in lacking.leaderless],
+        "under_replicated": [_partition(picture, partition) for partition in lacking.under_replicated],
+        "not_preferred": [_partition(picture, partition) for partition in lacking.not_preferred],
+    }
+
+
+def describe(found: dict[str, Any]) -> list[str]:
+    """The same for people, in lines."""
+    return [*_controller_lines(found), *_broker_lines(found), *_partition_lines(found)]
+
+
+def _brokers(picture: ClusterPicture, cluster: ClusterEntry | None) -> list[dict[str, Any]]:
+    entries = {broker.id: broker for broker in cluster.brokers} if cluster else {}
+    lines = []
+    for broker_id in sorted({*entries, *picture.brokers}):
+        registered = picture.brokers.get(broker_id)  # type: ignore[call-overload]  # a plain int asks as well as a BrokerId
+        entry = entries.get(broker_id)
+        endpoint = registered.broker.endpoints[0] if registered else None
+        lines.append(
+            {
+                "id": broker_id,
+                "registered": registered is not None,
+                "broker_epoch": registered.epoch if registered else None,
+                "address": f"{endpoint.host}:{endpoint.port}" if endpoint else None,
+                "rack": registered.broker.rack if registered else (entry.rack if entry else None),
+                "process": entry.state if entry else None,
+                "pid": entry.pid if entry and entry.is_running else None,
+            }
+        )
+    return lines
+
+
+def _partition(picture: ClusterPicture, partition: TopicPartition) -> dict[str, Any]:
+    seen = picture.partitions[partition]
+    state = seen.state.leader_and_isr if seen.state else None
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "leader": state.leader if state else None,
+        "leader_epoch": state.leader_epoch if state else None,
+        "replicas": list(seen.assignment.replicas),
+        "isr": list(state.isr) if state else [],
+    }
+
+
+def _controller_lines(found: dict[str, Any]) -> list[str]:
+    if found["controller"] is None:
+        return [f"controller   none; the last epoch was {found['controller_epoch']}"]
+    return [f"controller   broker {found['controller']}, epoch {found['controller_epoch']}"]
+
+
+def _broker_lines(found: dict[str, Any]) -> list[str]:
+    lines = []
+    for broker in found["brokers"]:
+        notes = [
+            broker["address"] or "not registered",
+            f"rack {broker['rack']}" if broker["rack"] else "",
+            f"broker epoch {broker['broker_epoch']}" if broker["registered"] else "",
+            f"pid {broker['pid']}" if broker["pid"] else "",
+            # What is as it should be goes without saying: registered, and running.
+            f"process {broker['process']}" if broker["process"] not in (None, "running") else "",
+            "controller" if broker["id"] == found["controller"] else "",
+        ]
+        lines.append(f"broker {broker['id']:<6}" + ", ".join(filter(None, notes)))
+    return lines
+
+
+def _partition_lines(found: dict[str, Any]) -> list[str]:
+    kinds = {
+        "leaderless": "without a leader",
+        "under_replicated": "under-replicated",
+        "not_preferred": "not on preferred leader",
+    }
+    counts = ", ".join(f"{len(found[kind])} {words}" for kind, words in kinds.items() if found[kind])
+    lines = [f"partitions   {found['partitions']}, {counts or 'all well'}"]
+    for kind, words in kinds.items():
+        shown: Sequence[dict[str, Any]] = found[kind][:SHOWN_PARTITIONS]
+        lines += [f"  {words}: {_partition_line(partition)}" for partition in shown]
+        if len(found[kind]) > len(shown):
+            lines.append(f"  {words}: and {len(found[kind]) - len(shown)} more; --json shows all")
+    return lines
+
+
+def _partition_line(partition: dict[str, Any]) -> str:
+    leader = "none" if partition["leader"] in (None, -1) else partition["leader"]
+    replicas, isr = (",".join(map(str, partition[key])) for key in ("replicas", "isr"))
+    return f"{partition['topic']}-{partition['partition']}  leader {leader}  replicas {replicas}  isr {isr}"

