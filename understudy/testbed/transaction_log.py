@@ -1,0 +1,219 @@
+"""The znode history, read from ZooKeeper's own transaction log: an independent oracle in the one order there is.
+
+ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it, so what is read here is what was committed,
+whoever asked for it, whatever the brokers say. Reads the files of a running server too: the entry being written is left for the
+next time. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of ZooKeeper's `zookeeper.jute`.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
+
+MAGIC: Final = b"ZKLG"
+VERSION: Final = 2
+END_OF_RECORD: Final = ord("B")
+MAX_ENTRY_BYTES: Final = 64 * 1024 * 1024
+
+_FILE_HEADER = struct.Struct(">4siq")
+_ENTRY_HEADER = struct.Struct(">qi")
+_TRANSACTION_HEADER = struct.Struct(">qiqqi")
+_INT = struct.Struct(">i")
+
+CREATE, DELETE, SET_DATA, CHECK, MULTI, CREATE_2, CREATE_CONTAINER, DELETE_CONTAINER, CREATE_TTL = (
+    1,
+    2,
+    5,
+    13,
+    14,
+    15,
+    19,
+    20,
+    21,
+)
+ERROR, CREATE_SESSION, CLOSE_SESSION = -1, -10, -11
+
+T = TypeVar("T")
+
+
+class MalformedTransactionLog(Exception):
+    """The file is not a transaction log, or damaged. The message names file, offset and what was expected."""
+
+
+def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = "") -> list[ZnodeTransaction]:
+    """All committed transactions of a server, in order.
+
+    Args:
+        folder: where it keeps its `log.*` files (`dataDir/version-2`).
+        after_zxid: leave out this transaction and all before it.
+        chroot: keep only what happened below it (for example `/run-1`), with the prefix removed.
+
+    Raises:
+        MalformedTransactionLog: a file is damaged in the middle. An unfinished last entry is no damage.
+    """
+    files = sorted(folder.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
+    ephemerals: dict[int, list[str]] = {}
+    history: list[ZnodeTransaction] = []
+    for path in files:
+        for transaction in _read_file(path):
+            whole = _with_ephemerals(transaction, ephemerals)
+            if whole.zxid > after_zxid and (seen := _below(whole, chroot)) is not None:
+                history.append(seen)
+    return history
+
+
+def _with_ephemerals(transaction: ZnodeTransaction, ephemerals: dict[int, list[str]]) -> ZnodeTransaction:
+    """Give the end of a session the deletes of its ephemerals, where the log does not list them (before ZooKeeper 3.6)."""
+    for op in transaction.ops:
+        if op.kind is OpKind.CREATE and op.ephemeral_owner:
+            ephemerals.setdefault(op.ephemeral_owner, []).append(op.path)
+        elif op.kind is OpKind.DELETE and not transaction.closed_session:
+            for paths in ephemerals.values():
+                if op.path in paths:
+                    paths.remove(op.path)
+    if not transaction.closed_session:
+        return transaction
+    left = ephemerals.pop(transaction.session_id, [])
+    return transaction if transaction.ops else transaction._replace(ops=tuple(ZnodeOp(OpKind.DELETE, path) for path in left))
+
+
+def _below(transaction: ZnodeTransaction, chroot: str) -> ZnodeTransaction | None:
+    if not chroot:
+        return transaction
+    ops = tuple(op._replace(path=op.path[len(chroot) :]) for op in transaction.ops if op.path.startswith(chroot + "/"))
+    return transaction._replace(ops=ops) if ops else None
+
+
+def _read_file(path: Path) -> Iterator[ZnodeTransaction]:
+    if path.stat().st_size == 0:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if len(data) < _FILE_HEADER.size:
+            return
+        magic, version, _ = _FILE_HEADER.unpack_from(data)
+        if magic != MAGIC or version != VERSION:
+            expected = f"expected {MAGIC!r} version {VERSION}, a ZooKeeper transaction log"
+            raise MalformedTransactionLog(f"{path} starts with {magic!r} version {version}; {expected}")
+        offset = _FILE_HEADER.size
+        while (entry := _entry(path, data, offset)) is not None:
+            record = _Record(path, offset + _ENTRY_HEADER.size, entry)
+            offset += _ENTRY_HEADER.size + len(entry) + 1
+            if (transaction := record.transaction()) is not None:
+                yield transaction
+
+
+def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
+    """The bytes of the entry at `offset`; None where the log ends, be it in an entry that is still being written."""
+    start = offset + _ENTRY_HEADER.size
+    if start > len(data):
+        return None
+    checksum, length = _ENTRY_HEADER.unpack_from(data, offset)
+    if length == 0:
+        return None
+    if not 0 < length <= MAX_ENTRY_BYTES:
+        raise MalformedTransactionLog(f"{path} at {offset}: an entry of {length} bytes; the longest may have {MAX_ENTRY_BYTES}")
+    end = start + length
+    if end >= len(data) or data[end] != END_OF_RECORD:
+        return None
+    entry = data[start:end]
+    if zlib.adler32(entry) != checksum:
+        raise MalformedTransactionLog(f"{path} at {offset}: checksum {zlib.adler32(entry)}; the log says {checksum}")
+    return entry
+
+
+class _Record:
+    """A cursor over one entry's bytes. Lengths are believed only as far as there are bytes."""
+
+    def __init__(self, path: Path, offset: int, data: bytes) -> None:
+        self._path, self._offset, self._data, self._position = path, offset, data, 0
+
+    def transaction(self) -> ZnodeTransaction | None:
+        """The transaction, or None where it changed no znode: it failed, or opened a session."""
+        session_id, _, zxid, time_ms, kind = self._unpack(_TRANSACTION_HEADER)
+        closed = kind == CLOSE_SESSION
+        if closed:
+            paths = self._vector(self._string) if self._position < len(self._data) else []
+            ops = [ZnodeOp(OpKind.DELETE, path or "") for path in paths]
+        else:
+            ops = self._operations(kind, session_id)
+        return ZnodeTransaction(zxid, float(time_ms), session_id, tuple(ops), closed) if ops or closed else None
+
+    def _operations(self, kind: int, session_id: int) -> list[ZnodeOp]:
+        if kind != MULTI:
+            return [op for op in [self._operation(kind, session_id)] if op is not None]
+        parts = self._vector(lambda: (self._int(), self._offset + self._position + _INT.size, self._bytes() or b""))
+        # A failed multi keeps what came before the operation that failed; none of it was applied.
+        if any(part_kind == ERROR for part_kind, _, _ in parts):
+            return []
+        ops = [_Record(self._path, start, data)._operation(part_kind, session_id) for part_kind, start, data in parts]
+        return [op for op in ops if op is not None]
+
+    def _operation(self, kind: int, session_id: int) -> ZnodeOp | None:
+        if kind in (CREATE, CREATE_2, CREATE_CONTAINER, CREATE_TTL):
+            path, data = self._path_name(), self._bytes()
+            self._vector(self._acl)
+            ephemeral = kind in (CREATE, CREATE_2) and self._unpack(struct.Struct(">?"))[0]
+            return ZnodeOp(OpKind.CREATE, path, data, 0, session_id if ephemeral else 0)
+        if kind in (DELETE, DELETE_CONTAINER):
+            return ZnodeOp(OpKind.DELETE, self._path_name())
+        if kind == SET_DATA:
+            return ZnodeOp(OpKind.SET, self._path_name(), self._bytes(), self._int())
+        if kind == CHECK:
+            # The log holds the version the check met plus one, as for a write (`PrepRequestProcessor.checkAndIncVersion`).
+            return ZnodeOp(OpKind.CHECK, self._path_name(), None, self._int() - 1)
+        return None
+
+    def _acl(self) -> None:
+        self._int()
+        self._string()
+        self._string()
+
+    def _path_name(self) -> str:
+        path = self._string()
+        if not path:
+            raise self._malformed("a path")
+        return path
+
+    def _string(self) -> str | None:
+        raw = self._bytes()
+        try:
+            return None if raw is None else raw.decode()
+        except UnicodeDecodeError:
+            raise self._malformed("UTF-8") from None
+
+    def _bytes(self) -> bytes | None:
+        length = self._int()
+        if length == -1:
+            return None
+        if not 0 <= length <= len(self._data) - self._position:
+            raise self._malformed(f"{length} bytes")
+        self._position += length
+        return self._data[self._position - length : self._position]
+
+    def _vector(self, element: Callable[[], T]) -> list[T]:
+        count = self._int()
+        if not -1 <= count <= len(self._data) - self._position:
+            raise self._malformed(f"{count} elements")
+        return [element() for _ in range(count)]
+
+    def _int(self) -> int:
+        value: int = self._unpack(_INT)[0]
+        return value
+
+    def _unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        if self._position + layout.size > len(self._data):
+            raise self._malformed(f"{layout.size} bytes")
+        self._position += layout.size
+        return layout.unpack_from(self._data, self._position - layout.size)
+
+    def _malformed(self, expected: str) -> MalformedTransactionLog:
+        left = len(self._data) - self._position
+        return MalformedTransactionLog(
+            f"{self._path} at {self._offset + self._position}: expected {expected}, {left} bytes are left"
+        )
