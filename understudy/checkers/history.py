@@ -27,7 +27,7 @@ class ZnodeOp(NamedTuple):
     data: bytes | None = None
     """What was written (None: null); None for a delete or check."""
     version: int = 0
-    """The data version after a create (0) or set; for a check the version it expected (−1 for any; a real server's log shows the
+    """The data version after a create (0) or set; for a check the version it expected (−1 for any; a real log shows the
     version it met instead); 0 for a delete."""
     ephemeral_owner: int = 0
     """The session of an ephemeral created; 0 otherwise."""

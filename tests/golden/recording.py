@@ -1,0 +1,280 @@
+"""A scenario as it happened, in the form of Apache Kafka's recordings, and what of it has to be equal.
+
+`README.md` beside this file says what the JSON holds and what "equal" means. Ours are written in the same form, with two
+things more that Kafka's logs do not tell: the zxid of each transaction, and the newest zxid the controller knew when it sent
+a request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+FOLDER = Path(__file__).parent
+SCENARIOS = tuple(sorted(path.stem for path in FOLDER.glob("*.json") if path.stem != "frames"))
+
+Json: TypeAlias = Any
+TopicPartition: TypeAlias = tuple[str, int]
+
+CONTROLLER_EPOCH = "/controller_epoch"
+CONTROL_REQUESTS = ("LEADER_AND_ISR", "UPDATE_METADATA", "STOP_REPLICA")
+
+
+def load(scenario: str) -> Json:
+    return json.loads((FOLDER / f"{scenario}.json").read_text())
+
+
+class Write(NamedTuple):
+    """A successful change of one znode."""
+
+    kind: str
+    data: str
+    """JSON with sorted keys; the bytes themselves are compared in the tree."""
+    version: int | None
+    role: str
+    """`controller of epoch N`, `broker N` or `tool`."""
+    fence: int | None
+    """The version of `/controller_epoch` its transaction checks, as ZooKeeper's log shows it."""
+    zxid: int | None
+
+
+class Answered(NamedTuple):
+    """A control request on its way to one broker: what it says apart from partitions, and what it was answered."""
+
+    kind: str
+    header: str
+    partitions: dict[TopicPartition, tuple[str, ...]]
+    """What it says of each partition, with the answer; several where neighbours that were merged said different things."""
+    live_leaders: tuple[str, ...]
+
+
+@dataclass
+class Step:
+    """One step, ready to be compared."""
+
+    name: str
+    rc: int | None
+    tree: dict[str, str]
+    writes: dict[str, list[Write]] = field(default_factory=dict)
+    requests: dict[int, list[Answered]] = field(default_factory=dict)
+    proposals: set[str] = field(default_factory=set)
+    """AlterPartition: what was asked for and granted."""
+    shutdowns: list[str] = field(default_factory=list)
+    leaving: set[int] = field(default_factory=set)
+    """Brokers whose session ended in this step: what still reached them depends on timing."""
+    too_early: list[str] = field(default_factory=list)
+    """Requests that speak of a state their controller had not written when it sent them."""
+
+
+def normalise(document: Json) -> list[Step]:
+    """The steps of a recording, with roles for names and masks for what is free."""
+    return list(_Normaliser(document).steps())
+
+
+class _Normaliser:
+    def __init__(self, document: Json) -> None:
+        self._document = document
+        self._controllers = _controllers(document)
+        self._broker_epochs = _broker_epochs(document)
+        created = _elected(document)
+        first = min(self._controllers, default=0)
+        self._epoch = min(created) - 1 if created else first
+        self._versions: dict[tuple[str, int], list[int | None]] = {}
+        """Zxids of every write so far, by path and the version it made."""
+
+    def steps(self) -> Iterator[Step]:
+        for recorded in self._document["steps"]:
+            step = Step(recorded["step"], recorded.get("rc"), {p: self._tree_text(p, t) for p, t in recorded["tree"].items()})
+            for transaction in recorded["txns"]:
+                self._take_transaction(step, transaction)
+            for request in recorded["requests"]:
+                self._take_request(step, request)
+            step.requests = {broker: list(merge_neighbours(step.requests[broker])) for broker in sorted(step.requests)}
+            yield step
+
+    # -- transactions
+
+    def _take_transaction(self, step: Step, transaction: Json) -> None:
+        ops = transaction.get("multi", [transaction])
+        if any(op["op"] == "error" for op in ops):
+            return
+        fence = next((op["version"] for op in ops if op["op"] == "check" and op["path"] == CONTROLLER_EPOCH), None)
+        for op in ops:
+            if op["op"] == "setData" and op["path"] == CONTROLLER_EPOCH:
+                self._epoch = op["data"]
+        for op in ops:
+            if op["op"] == "closeSession":
+                step.leaving |= {int(name) for name in re.findall(r"^broker (\d+)$", transaction["by"])}
+            if op["op"] == "check":
+                continue
+            path = op.get("path", f"the session of {transaction['by']}")
+            data = self._controller_data(op["data"]) if path == "/controller" else op.get("data")
+            role = self._role(transaction["by"], path)
+            zxid = transaction.get("zxid")
+            step.writes.setdefault(path, []).append(Write(op["op"], _text(data), op.get("version"), role, fence, zxid))
+            self._versions.setdefault((path, op.get("version", 0)), []).append(zxid)
+
+    def _role(self, by: str, path: str) -> str:
+        if not by.startswith("broker "):
+            return "tool"
+        own = path.startswith(("/brokers/ids/", "the session of"))
+        return f"controller of epoch {self._epoch}" if not own and by == f"broker {self._controllers.get(self._epoch)}" else by
+
+    def _controller_data(self, data: Json) -> Json:
+        return data if data is None else {**data, "brokerid": self._label(data["brokerid"])}
+
+    def _label(self, broker: int) -> Json:
+        """Who won a race depends on timing; the first controller of a recording did not race."""
+        epoch = next((epoch for epoch in sorted(self._controllers, reverse=True) if self._controllers[epoch] == broker), None)
+        return broker if epoch is None or epoch == min(self._controllers) else f"<controller of epoch {epoch}>"
+
+    def _tree_text(self, path: str, text: str) -> str:
+        if path != "/controller":
+            return text
+        return re.sub(r'"brokerid":(\d+)', lambda match: f'"brokerid":{self._label(int(match.group(1)))}', text)
+
+    # -- requests
+
+    def _take_request(self, step: Step, recorded: Json) -> None:
+        kind, request, response = recorded["key"], recorded["request"], recorded["response"]
+        if kind == "ALTER_PARTITION":
+            step.proposals |= set(self._granted(recorded["client"], request, response))
+        elif kind == "CONTROLLED_SHUTDOWN":
+            masked = {**request, "brokerEpoch": self._broker_epoch(request["brokerId"], request["brokerEpoch"])}
+            step.shutdowns.append(_text({"version": recorded["version"], "request": masked, "response": response}))
+        elif kind in CONTROL_REQUESTS:
+            step.requests.setdefault(recorded["to"], []).append(self._answered(recorded))
+            step.too_early += self._early_states(recorded)
+
+    def _granted(self, client: str, request: Json, response: Json) -> Iterator[str]:
+        granted = {
+            (topic["topicId"], partition["partitionIndex"]): partition
+            for topic in response["topics"]
+            for partition in topic["partitions"]
+            if response["errorCode"] == partition["errorCode"] == 0
+        }
+        for topic in request["topics"]:
+            for partition in topic["partitions"]:
+                answer = granted.get((topic["topicId"], partition["partitionIndex"]))
+                if answer is not None:
+                    yield _text({"client": client, "topicId": topic["topicId"], "asked": partition, "answered": answer})
+
+    def _answered(self, recorded: Json) -> Answered:
+        request, response = recorded["request"], recorded["response"]
+        free = ("topicStates", "liveBrokers", "liveLeaders", "brokerEpoch", "controllerId")
+        header = {name: value for name, value in request.items() if name not in free}
+        epoch = request["controllerEpoch"]
+        header |= {
+            "apiVersion": recorded["version"],
+            "controllerId": _is(request["controllerId"], self._controllers[epoch], epoch),
+            "clientId": _is(int(recorded["client"]), self._controllers[epoch], epoch),
+            "brokerEpoch": self._broker_epoch(recorded["to"], request["brokerEpoch"]),
+            "liveBrokers": sorted(request.get("liveBrokers", []), key=lambda broker: broker["id"]),
+            "answer": response["errorCode"],
+        }
+        answers = _answers(request, response)
+        partitions = {
+            (topic["topicName"], state["partitionIndex"]): (
+                _text(
+                    {
+                        **state,
+                        "topicId": topic.get("topicId"),
+                        "answer": answers.get((topic["topicName"], state["partitionIndex"])),
+                    }
+                ),
+            )
+            for topic in request["topicStates"]
+            for state in topic["partitionStates"]
+        }
+        leaders = sorted(request.get("liveLeaders", []), key=lambda leader: leader["brokerId"])
+        return Answered(recorded["key"], _text(header), partitions, tuple(_text(leader) for leader in leaders))
+
+    def _broker_epoch(self, broker: int, epoch: int) -> str:
+        """Broker epochs are zxids; which of a broker's registrations one belongs to is what matters."""
+        return f"<registration {sorted(self._broker_epochs[broker]).index(epoch) + 1} of broker {broker}>"
+
+    def _early_states(self, recorded: Json) -> Iterator[str]:
+        for topic in recorded["request"]["topicStates"]:
+            for state in topic["partitionStates"]:
+                version = state.get("partitionEpoch", state.get("zkVersion"))
+                if version is None or state["leader"] == -2:
+                    continue
+                path = f"/brokers/topics/{topic['topicName']}/partitions/{state['partitionIndex']}/state"
+                written = self._versions.get((path, version), [])
+                if not any(zxid is None or "zxid" not in recorded or zxid <= recorded["zxid"] for zxid in written):
+                    yield f"{recorded['key']} to {recorded['to']} speaks of version {version} of {path} before it was written"
+
+
+def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:
+    """Requests of the same kind and header that follow each other become one that says everything they said."""
+    last: Answered | None = None
+    for request in requests:
+        if last is not None and (last.kind, last.header) == (request.kind, request.header):
+            partitions = dict(last.partitions)
+            for partition, said in request.partitions.items():
+                before = partitions.get(partition, ())
+                partitions[partition] = before if before[-1:] == said else before + said
+            leaders = tuple(sorted({*last.live_leaders, *request.live_leaders}))
+            last = Answered(last.kind, last.header, dict(sorted(partitions.items())), leaders)
+            continue
+        if last is not None:
+            yield last
+        last = request._replace(partitions=dict(sorted(request.partitions.items())))
+    if last is not None:
+        yield last
+
+
+def _answers(request: Json, response: Json) -> dict[TopicPartition, int]:
+    names = {topic.get("topicId"): topic["topicName"] for topic in request["topicStates"]}
+    by_id = {
+        (names.get(topic["topicId"], topic["topicId"]), partition["partitionIndex"]): partition["errorCode"]
+        for topic in response.get("topics", [])
+        for partition in topic["partitionErrors"]
+    }
+    by_name = {
+        (error["topicName"], error["partitionIndex"]): error["errorCode"] for error in response.get("partitionErrors", [])
+    }
+    return by_id | by_name
+
+
+def _elected(document: Json) -> dict[int, int]:
+    """Controller epoch to broker, for the elections in the recording."""
+    won: dict[int, int] = {}
+    for recorded in document["steps"]:
+        for transaction in recorded["txns"]:
+            ops = {op.get("path"): op for op in transaction.get("multi", ()) if op["op"] != "error"}
+            if "/controller" in ops and CONTROLLER_EPOCH in ops and ops["/controller"]["op"] == "create":
+                won[ops[CONTROLLER_EPOCH]["data"]] = ops["/controller"]["data"]["brokerid"]
+    return won
+
+
+def _controllers(document: Json) -> dict[int, int]:
+    """Controller epoch to broker, those from before the recording included."""
+    named = {
+        request["request"]["controllerEpoch"]: request["request"]["controllerId"]
+        for recorded in document["steps"]
+        for request in recorded["requests"]
+        if request["key"] in CONTROL_REQUESTS
+    }
+    return named | _elected(document)
+
+
+def _broker_epochs(document: Json) -> dict[int, set[int]]:
+    epochs: dict[int, set[int]] = {}
+    for recorded in document["steps"]:
+        for request in recorded["requests"]:
+            broker = request["to"] if request["key"] in CONTROL_REQUESTS else request["request"]["brokerId"]
+            epochs.setdefault(broker, set()).add(request["request"]["brokerEpoch"])
+    return epochs
+
+
+def _is(broker: int, expected: int, epoch: int) -> Json:
+    return f"<controller of epoch {epoch}>" if broker == expected else broker
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,58 @@
+"""Apache Kafka's own history passes our checks: a check that Kafka fails is no check of Kafka."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.golden.recording import SCENARIOS, Json, load
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.checkers.verdict import check_run
+
+KINDS = {"create": OpKind.CREATE, "setData": OpKind.SET, "delete": OpKind.DELETE, "check": OpKind.CHECK}
+STARTED_ELSEWHERE = {"reassignment": "its fourth broker starts, and dies, outside the recording"}
+
+
+def history(*documents: Json) -> list[ZnodeTransaction]:
+    """The recorded transactions as a znode history, in one sequence over all documents."""
+    ephemerals: dict[str, list[str]] = {}
+    sessions: dict[str, int] = {}
+    fresh = itertools.count(1)
+    transactions: list[ZnodeTransaction] = []
+    for recorded in (t for document in documents for step in document["steps"] for t in step["txns"]):
+        by = recorded["by"]
+        session = sessions[by] = sessions.get(by) or next(fresh)
+        closed = recorded.get("op") == "closeSession"
+        if closed:
+            ops = tuple(ZnodeOp(OpKind.DELETE, path) for path in ephemerals.pop(by, []))
+            sessions.pop(by)
+        else:
+            ops = tuple(operations(recorded, session, ephemerals.setdefault(by, [])))
+        if ops or closed:
+            zxid = len(transactions) + 1
+            transactions.append(ZnodeTransaction(zxid, float(zxid), session, ops, closed))
+    return transactions
+
+
+def operations(recorded: Json, session: int, ephemerals: list[str]) -> Iterator[ZnodeOp]:
+    parts = recorded.get("multi", [recorded])
+    if any(part["op"] == "error" for part in parts):
+        return
+    for part in parts:
+        data = None if part.get("data") is None else json.dumps(part["data"]).encode()
+        ephemeral = part.get("ephemeral", False)
+        if ephemeral:
+            ephemerals.append(part["path"])
+        version = part.get("version", 0) - (part["op"] == "check")
+        yield ZnodeOp(KINDS[part["op"]], part["path"], data, version, session if ephemeral else 0)
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name not in STARTED_ELSEWHERE])
+def test_kafkas_own_history_violates_nothing(scenario: str) -> None:
+    documents = [load("startup")] if scenario == "startup" else [load("startup"), load(scenario)]
+    transactions = history(*documents)
+    assert len(transactions) > 20
+    assert check_run({}, transactions) == []
