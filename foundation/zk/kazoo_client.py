@@ -1,0 +1,280 @@
+"""The `ZooKeeper` port over kazoo: sessions on a real ensemble. This half lives on the loop, the other in `kazoo_connection`.
+
+A handle never waits for kazoo and kazoo never waits for it: requests are put into kazoo's queue, and what comes of them is
+handed over in the order of the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+from foundation.zk import jute
+from foundation.zk.client import (
+    MAX_REQUEST_BYTES,
+    Children,
+    Create,
+    Created,
+    Delete,
+    Failure,
+    Listener,
+    MultiFailed,
+    MultiOk,
+    Node,
+    Notification,
+    Op,
+    OpResult,
+    SessionExpired,
+    SessionResumed,
+    SessionSuspended,
+    SetData,
+    Stat,
+    WatchFired,
+    WatchKind,
+    ZooKeeperUnreachable,
+)
+from foundation.zk.kazoo_connection import (
+    SET_WATCHES_BYTES,
+    Arming,
+    Crossing,
+    Link,
+    Reply,
+    Request,
+    arming_children,
+    arming_data,
+    arming_existence,
+    chunks,
+)
+
+_CLOSING_GRACE_S = 2.0
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class KazooZooKeeper:
+    """An ensemble.
+
+    Args:
+        connect_string: `host:port,host:port/chroot`, as in `zookeeper.connect`. A missing chroot is created.
+        session_timeout_ms: `zookeeper.session.timeout.ms`; the server may grant another.
+        connection_timeout_ms: `zookeeper.connection.timeout.ms`.
+    """
+
+    def __init__(self, connect_string: str, *, session_timeout_ms: int = 18_000, connection_timeout_ms: int = 18_000) -> None:
+        hosts, slash, chroot = connect_string.partition("/")
+        self._connect_string = connect_string
+        self._hosts = hosts
+        self._chroot = (slash + chroot).rstrip("/")
+        self._session_timeout_ms = session_timeout_ms
+        self._connection_timeout_ms = connection_timeout_ms
+
+    async def connect(self, listener: Listener) -> KazooSession:
+        """Open a session.
+
+        Raises:
+            ZooKeeperUnreachable: no server answered within the connection timeout.
+        """
+        session = KazooSession(self._hosts, self._chroot, self._session_timeout_ms, listener)
+        try:
+            async with asyncio.timeout(self._connection_timeout_ms / 1000):
+                await session.open()
+        except TimeoutError:
+            await session.close()
+            raise ZooKeeperUnreachable(
+                f"no ZooKeeper server answered at {self._connect_string} within {self._connection_timeout_ms} ms; "
+                "is it running, and is zookeeper.connect right?"
+            ) from None
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+
+class KazooSession:
+    """One session: the `ZooKeeperClient` of this adapter. Made by `KazooZooKeeper.connect`; lives on its loop."""
+
+    def __init__(self, hosts: str, chroot: str, timeout_ms: int, listener: Listener) -> None:
+        loop = asyncio.get_running_loop()
+        self._chroot = chroot
+        self._listener = listener
+        self._new_future = loop.create_future
+        self._under_way: dict[asyncio.Future[Reply], None] = {}
+        self._opened = asyncio.Event()
+        self._connected = asyncio.Event()
+        self._thread_ended = asyncio.Event()
+        self._over = False
+        self._last_zxid = 0
+        self._link = Link(hosts, timeout_ms, self, Crossing(loop))
+
+    # ------------------------------------------------------------------ the session
+
+    async def open(self) -> None:
+        """Wait for the session, and make its chroot where it is missing."""
+        self._link.start()
+        await self._opened.wait()
+        names = self._chroot.split("/")[1:]
+        for depth in range(1, len(names) + 1):
+            create = Create("/" + "/".join(names[:depth]))
+            while await self._write(create, create.path) is Failure.UNKNOWN:
+                await self.connected()
+
+    @property
+    def session_id(self) -> int:
+        return self._link.credentials[0]
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return self._link.granted_timeout_ms
+
+    @property
+    def last_zxid(self) -> int:
+        return self._last_zxid
+
+    @property
+    def credentials(self) -> tuple[int, bytes]:
+        """Session id and password: with them another client may take the session over, and end it."""
+        return self._link.credentials
+
+    async def connected(self) -> bool:
+        await self._connected.wait()
+        return not self._over
+
+    async def close(self) -> None:
+        """End the session at the server if it can be reached; otherwise the server ends it once it times out."""
+        self._end()
+        self._link.close()
+        bound_s = self.session_timeout_ms / 1000 + _CLOSING_GRACE_S
+        try:
+            async with asyncio.timeout(bound_s):
+                await self._thread_ended.wait()
+        except TimeoutError:
+            _log.warning("kazoo has not let go of a session within %.1f s; its thread ends with the process", bound_s)
+
+    # ------------------------------------------------------------------ reads
+
+    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
+        path = self._full(path)
+        request = Request(jute.GET_DATA, jute.read_request(path, watch), jute.read_node)
+        return await self._ask(request, arming_data(path) if watch else None)
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
+        path = self._full(path)
+        request = Request(jute.EXISTS, jute.read_request(path, watch), jute.read_stat)
+        return await self._ask(request, arming_existence(path) if watch else None)
+
+    async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
+        path = self._full(path)
+        request = Request(jute.GET_CHILDREN_2, jute.read_request(path, watch), jute.read_children)
+        return await self._ask(request, arming_children(path) if watch else None)
+
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+        """MultiRead sets no watches. Where they are asked for, a SetWatches as of the read's zxid follows it at once: one
+        request arms them all, and reports what changed between the two."""
+        full_paths = [self._full(path) for path in paths]
+        together = chunks(full_paths, SET_WATCHES_BYTES if watch else MAX_REQUEST_BYTES)
+        answers = await asyncio.gather(*[self._get_chunk(chunk, watch) for chunk in together])
+        return [result for answer in answers for result in answer]
+
+    async def _get_chunk(self, paths: Sequence[str], watch: bool) -> list[Node | Failure]:
+        request = Request(jute.MULTI_READ, jute.multi_read_request(paths), jute.read_many)
+        answer = await self._ask(request, watched=paths if watch else ())
+        return [answer] * len(paths) if isinstance(answer, Failure) else answer
+
+    # ------------------------------------------------------------------ writes
+
+    async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:
+        return await self._write(op, self._full(op.path))
+
+    async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
+        request = Request(jute.MULTI, jute.multi_request(ops, self._full), lambda data, offset: [jute.read_multi(data, offset)])
+        reply = await self._reply(request)
+        answer, zxid = reply
+        if isinstance(answer, Failure):
+            return answer
+        outcome = answer[0]
+        return outcome if isinstance(outcome, MultiFailed) else MultiOk(tuple(map(self._without_chroot, outcome)), zxid)
+
+    async def _write(self, op: Create | SetData | Delete, path: str) -> OpResult | Failure:
+        request: Request[OpResult] = Request(jute.op_code(op), jute.op_request(op, path), _READ_RESULT[type(op)])
+        answer = await self._ask(request)
+        return answer if isinstance(answer, Failure) else self._without_chroot(answer)
+
+    # ------------------------------------------------------------------ requests and answers
+
+    async def _ask(self, request: Request[_T], arming: Arming | None = None, *, watched: Sequence[str] = ()) -> _T | Failure:
+        return (await self._reply(request, arming, watched))[0]
+
+    async def _reply(
+        self, request: Request[_T], arming: Arming | None = None, watched: Sequence[str] = ()
+    ) -> tuple[_T | Failure, int]:
+        """The answer, and the zxid it came with."""
+        if self._over:
+            return Failure.SESSION_EXPIRED, self._last_zxid
+        if not self._connected.is_set():
+            return Failure.UNKNOWN, self._last_zxid
+        if len(request.body) > MAX_REQUEST_BYTES:
+            return Failure.TOO_LARGE, self._last_zxid
+        future: asyncio.Future[Reply] = self._new_future()
+        self._under_way[future] = None
+        self._link.send(request, future, arming, watched)
+        return cast(tuple[_T | Failure, int], await future)
+
+    def answered(self, future: asyncio.Future[Reply], reply: Reply) -> None:
+        self._last_zxid = max(self._last_zxid, reply[1])
+        self._under_way.pop(future, None)
+        if not future.done():
+            future.set_result(reply)
+
+    def notified(self, notification: Notification) -> None:
+        if self._over:
+            return
+        match notification:
+            case SessionSuspended():
+                self._connected.clear()
+            case SessionResumed():
+                self._connected.set()
+            case SessionExpired():
+                self._end()
+        self._listener(notification)
+
+    def watch_fired(self, path: str, kind: WatchKind) -> None:
+        self.notified(WatchFired(path[len(self._chroot) :] or "/", kind))
+
+    def opened(self) -> None:
+        self._connected.set()
+        self._opened.set()
+
+    def thread_ended(self) -> None:
+        """Nothing comes from kazoo any more. What slipped into its queue while it was ending has no other answer."""
+        for future in list(self._under_way):
+            self.answered(future, (Failure.SESSION_EXPIRED, self._last_zxid))
+        self._thread_ended.set()
+
+    def _end(self) -> None:
+        self._over = True
+        self._connected.set()
+
+    # ------------------------------------------------------------------ the chroot
+
+    def _full(self, path: str) -> str:
+        if not self._chroot:
+            return path
+        return self._chroot if path == "/" else self._chroot + path
+
+    def _without_chroot(self, result: OpResult) -> OpResult:
+        return Created(result.path[len(self._chroot) :]) if self._chroot and isinstance(result, Created) else result
+
+
+def _read_transaction(data: bytes, offset: int) -> list[tuple[OpResult, ...] | MultiFailed]:
+    """kazoo walks through what a transaction is answered with, looking for paths: a list of one thing satisfies it."""
+    return [jute.read_multi(data, offset)]
+
+
+_READ_RESULT: dict[type, Callable[[bytes, int], OpResult]] = {
+    Create: jute.read_created,
+    SetData: jute.read_updated,
+    Delete: jute.read_deleted,
+}

@@ -1,0 +1,162 @@
+"""The real subject: the embedded server, the kazoo adapter, and between them one small TCP proxy per session."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import socket
+from collections.abc import Callable
+
+import pytest
+from kazoo.client import KazooClient
+
+from foundation.zk.client import SessionSuspended, ZooKeeperUnreachable
+from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
+from tests.contracts.subject import PATIENCE_S, Case, Session
+
+SESSION_TIMEOUT_MS = 6_000
+CASE_TIMEOUT_S = 60.0
+
+_corners = itertools.count(1)
+
+
+class Proxy:
+    """Carries bytes between one session and the server, until told otherwise."""
+
+    def __init__(self, server: tuple[str, int]) -> None:
+        self._server = server
+        self._listener: asyncio.Server | None = None
+        self._streams: list[asyncio.StreamWriter] = []
+        self._carriers: list[asyncio.Task[None]] = []
+        self._is_cut = False
+        self._hold_requests = False
+        self._hold_answers = False
+
+    async def start(self) -> int:
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return port
+
+    def hold_requests(self) -> None:
+        self._hold_requests = True
+
+    def hold_answers(self) -> None:
+        self._hold_answers = True
+
+    def cut(self) -> None:
+        self._is_cut = True
+        self._hold_requests = self._hold_answers = False
+        for stream in self._streams:
+            stream.transport.abort()
+        self._streams.clear()
+
+    def heal(self) -> None:
+        self._is_cut = False
+
+    async def stop(self) -> None:
+        self.cut()
+        assert self._listener is not None
+        self._listener.close()
+        await self._listener.wait_closed()
+        await asyncio.gather(*self._carriers)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_cut:
+            writer.transport.abort()
+            return
+        server_reader, server_writer = await asyncio.open_connection(*self._server)
+        self._streams += [writer, server_writer]
+        self._carriers += [
+            asyncio.create_task(self._carry(reader, server_writer, lambda: self._hold_requests)),
+            asyncio.create_task(self._carry(server_reader, writer, lambda: self._hold_answers)),
+        ]
+
+    async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, held: Callable[[], bool]) -> None:
+        with contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                if not held():
+                    target.write(data)
+                    await target.drain()
+        target.transport.abort()
+
+
+class RealGround:
+    def __init__(self, connect_string: str, corner: str) -> None:
+        host, port = connect_string.split(":")
+        self._server = (host, int(port))
+        self._corner = corner
+        self._proxies: dict[Session, Proxy] = {}
+
+    async def open(self, *, chroot: str = "") -> Session:
+        proxy = Proxy(self._server)
+        port = await proxy.start()
+        session = Session()
+        self._proxies[session] = proxy
+        ensemble = KazooZooKeeper(
+            f"127.0.0.1:{port}{self._corner}{chroot}",
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            connection_timeout_ms=round(PATIENCE_S * 1000),
+        )
+        session.zk = await ensemble.connect(session.listen)
+        return session
+
+    async def cut(self, session: Session) -> None:
+        heard = sum(isinstance(notification, SessionSuspended) for notification in session.heard)
+        self._proxies[session].cut()
+        await session.hears(SessionSuspended, times=heard + 1)
+
+    async def heal(self, session: Session) -> None:
+        self._proxies[session].heal()
+
+    async def hold_requests(self, session: Session) -> None:
+        self._proxies[session].hold_requests()
+
+    async def hold_answers(self, session: Session) -> None:
+        self._proxies[session].hold_answers()
+
+    async def expire(self, session: Session) -> None:
+        """Take the session over with its id and password, and close it. The proxy is cut meanwhile, lest it be taken back."""
+        assert isinstance(session.zk, KazooSession)
+        self._proxies[session].cut()
+        await asyncio.to_thread(_take_over_and_close, self._server, session.zk.credentials)
+        self._proxies[session].heal()
+
+    async def connect_refused(self) -> str:
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            ensemble = KazooZooKeeper(f"127.0.0.1:{nobody.getsockname()[1]}/nowhere", connection_timeout_ms=700)
+            with pytest.raises(ZooKeeperUnreachable) as raised:
+                await ensemble.connect(lambda _: None)
+        return str(raised.value)
+
+    async def close(self) -> None:
+        for session, proxy in self._proxies.items():
+            if hasattr(session, "zk"):
+                await session.zk.close()
+            await proxy.stop()
+
+
+def _take_over_and_close(server: tuple[str, int], credentials: tuple[int, bytes]) -> None:
+    thief = KazooClient(hosts=f"{server[0]}:{server[1]}", client_id=credentials, timeout=SESSION_TIMEOUT_MS / 1000)
+    thief.start(timeout=PATIENCE_S)
+    thief.stop()
+    thief.close()
+
+
+class RealSubject:
+    """Takes a corner of the shared server for each case."""
+
+    def __init__(self, connect_string: str) -> None:
+        self._connect_string = connect_string
+
+    def run(self, case: Case) -> None:
+        async def play() -> None:
+            ground = RealGround(self._connect_string, f"/contract-{next(_corners)}")
+            try:
+                async with asyncio.timeout(CASE_TIMEOUT_S):
+                    await case(ground)
+            finally:
+                await ground.close()
+
+        asyncio.run(play())
