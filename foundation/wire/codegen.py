@@ -42,6 +42,7 @@ class Source:
 
     def bind(self, value: object, name: str) -> str:
         """A free name for `value`: `name`, numbered where that is taken by something else."""
+        name = name.replace("?", "o")  # `struct`'s letter for bool is no identifier
         candidate, number = name, 1
         while candidate in self.names and self.names[candidate] is not value:
             number += 1
@@ -220,7 +221,7 @@ class _Reader:
             self.source.line(f"{targets} = data[pos]")
             self.source.line("pos += 1")
         elif letters:
-            unpack = self.source.bind(_unpack(letters), f"unpack_{letters.replace('?', 'o')}")
+            unpack = self.source.bind(_unpack(letters), f"unpack_{letters}")
             self.source.line(f"{targets}{',' if len(self.run) == 1 else ''} = {unpack}(data, pos)")
             self.source.line(f"pos += {calcsize('>' + letters)}")
         for line in self.after_run:
@@ -372,7 +373,7 @@ class _Writer:
             if not arguments:
                 self.source.line(f"{self.append}({bytes(len(letters))!r})")
             else:
-                pack = self.source.bind(_pack(letters), f"pack_{letters.replace('?', 'o')}")
+                pack = self.source.bind(_pack(letters), f"pack_{letters}")
                 self.source.line(f"{self.append}({pack}({arguments}))")
         else:
             self._flush_shape(arrays)

@@ -146,7 +146,7 @@ class Shapes(dict[tuple[int, ...], _Shape]):
     the `pack` for these lengths followed by the length prefixes to pack: so a partition with its replicas is one call.
     """
 
-    _MOST_KEPT: Final = 4096
+    most_kept: Final = 4096
 
     def __init__(self, parts: tuple[str, ...], array_codes: tuple[str, ...], *, flexible: bool) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class Shapes(dict[tuple[int, ...], _Shape]):
         self._flexible = flexible
 
     def __missing__(self, lengths: tuple[int, ...]) -> _Shape:
-        if len(self) >= self._MOST_KEPT:
+        if len(self) >= self.most_kept:
             self.clear()  # lengths are chosen by users and peers: memory stays bounded, the next calls build anew
         layout = ">" + self._parts[0]
         prefixes: list[int | bytes] = []

@@ -63,9 +63,9 @@ class RequestChannel:
             MalformedMessage: what came back is no answer to this request.
             UnsupportedVersion: see `codec.encode`; nothing was sent and the channel stays usable.
         """
-        assert not self._in_flight, f"{self._connection.peer}: a second request while one is in flight"
         if self._closed:
             raise ConnectionLost(f"{self._connection.peer}: the channel is closed")
+        assert not self._in_flight, f"{self._connection.peer}: a second request while one is in flight"
         api = api_of(message)
         correlation_id = self._next_correlation_id
         frame = encode_request(message, api_version, correlation_id, self._client_id)

@@ -1,0 +1,213 @@
+"""What the codec promises beyond equal bytes: round trips, versions that cannot say a thing, defaults of absent fields."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Annotated
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from foundation.wire.codec import compile_codec, decode, encode
+from foundation.wire.errors import UnencodableValue, UnsupportedVersion
+from foundation.wire.messages.alter_partition import AlterPartitionRequest
+from foundation.wire.messages.fetch import FetchRequest, ReplicaState
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from foundation.wire.primitives import Shapes
+from foundation.wire.registry import Api
+from foundation.wire.schema import Message, int16, int32, int64, since, tag
+from tests.foundation.wire.values import EVERY_VERSION, IDS, QUICK, messages
+
+
+@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
+def test_what_is_written_is_read_back(api: Api, message: type[Message], version: int) -> None:
+    @QUICK
+    @given(value=messages(message, version))
+    def check(value: Message) -> None:
+        assert decode(message, version, encode(value, version)) == value
+
+    check()
+
+
+@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
+def test_a_message_of_defaults_can_be_sent_in_every_version(api: Api, message: type[Message], version: int) -> None:
+    value = MetadataRequest(topics=()) if message is MetadataRequest else message()
+    assert decode(message, version, encode(value, version)) == value
+
+
+# ------------------------------------------------------------------ versions
+
+
+def test_a_version_nobody_knows_names_the_range() -> None:
+    with pytest.raises(UnsupportedVersion, match=r"LeaderAndIsrRequest: version 8 is unknown; expected 0 to 7"):
+        encode(LeaderAndIsrRequest(), 8)
+    with pytest.raises(UnsupportedVersion, match="expected 0 to 17"):
+        decode(FetchRequest, -1, b"")
+
+
+def test_a_field_the_version_lacks_is_refused_by_name_when_it_says_something() -> None:
+    request = StopReplicaRequest(topics=(StopReplicaTopicV1(name="orders", partition_indexes=(0,)),))
+    assert encode(request, 1)
+    with pytest.raises(UnsupportedVersion, match=r"StopReplicaRequest\.topics is set .* version 3 has no such field"):
+        encode(request, 3)
+
+
+def test_the_refused_field_is_found_inside_arrays() -> None:
+    partition = LeaderAndIsrPartitionState(leader_recovery_state=1)
+    request = LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(partition,)),))
+    with pytest.raises(
+        UnsupportedVersion, match=r"topic_states\[0\]\.partition_states\[0\]\.leader_recovery_state is set to 1"
+    ):
+        encode(request, 5)
+
+
+def test_an_ignorable_field_is_dropped_silently() -> None:
+    sent = LeaderAndIsrRequest(controller_id=1, broker_epoch=77, topic_states=())
+    assert decode(LeaderAndIsrRequest, 1, encode(sent, 1)) == LeaderAndIsrRequest(controller_id=1, broker_epoch=-1)
+
+
+def test_a_topic_id_is_dropped_where_names_are_spoken() -> None:
+    topic = MetadataResponseTopic(name="orders", topic_id=TopicId("A" * 20 + "Bg"))
+    read = decode(MetadataResponse, 9, encode(MetadataResponse(topics=(topic,)), 9))
+    assert read.topics == (MetadataResponseTopic(name="orders", topic_id=NO_TOPIC_ID),)
+
+
+def test_null_is_refused_by_name_where_the_version_cannot_say_it() -> None:
+    with pytest.raises(
+        UnsupportedVersion, match=r"MetadataRequest\.topics is None, but version 0 cannot say null; 1 and later"
+    ):
+        encode(MetadataRequest(topics=None), 0)
+    by_id = MetadataRequest(topics=(MetadataRequestTopic(topic_id=TopicId("A" * 20 + "Bg"), name=None),))
+    assert encode(by_id, 12)
+    with pytest.raises(UnsupportedVersion, match=r"topics\[0\]\.name is None"):
+        encode(by_id, 9)
+
+
+def test_null_and_empty_are_two_things() -> None:
+    for topics in (None, ()):
+        assert decode(MetadataRequest, 12, encode(MetadataRequest(topics=topics), 12)).topics == topics
+
+
+def test_a_tagged_field_is_written_only_when_it_says_something() -> None:
+    silent = encode(FetchRequest(), 17)
+    speaking = encode(FetchRequest(replica_state=ReplicaState(replica_id=3, replica_epoch=9)), 17)
+    assert silent[-1:] == b"\0"
+    assert len(speaking) == len(silent) + 2 + 13
+    assert decode(FetchRequest, 17, speaking).replica_state == ReplicaState(replica_id=3, replica_epoch=9)
+
+
+# ------------------------------------------------------------------ values that cannot be sent
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (AlterPartitionRequest(broker_id=1 << 31), r"\.broker_id is 2147483648; expected an integer of 32 bits"),
+        (AlterPartitionRequest(broker_id="one"), r"broker_id is 'one'; expected an integer"),  # type: ignore[arg-type]
+        (AlterPartitionRequest(topics=None), r"topics is None; expected a tuple"),  # type: ignore[arg-type]
+        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="x" * 32768),)), r"topic_name .* 32768"),
+        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="\ud800"),)), r"no Unicode text"),
+        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_id=TopicId("short")),)), r"topic_id is 'short'"),
+        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrPartitionState(),)), r"expected a LeaderAndIsrTopicState"),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_an_unencodable_value_is_named(request_: Message, text: str) -> None:
+    with pytest.raises(UnencodableValue, match=text):
+        encode(request_, 3 if isinstance(request_, AlterPartitionRequest) else 7)
+
+
+# ------------------------------------------------------------------ evolution
+
+
+class Today(Message, frozen=True, kw_only=True):
+    name: str = ""
+    epoch: Annotated[int64, since(0), tag(1)] = -1
+
+
+class Tomorrow(Message, frozen=True, kw_only=True):
+    name: str = ""
+    color: Annotated[str | None, tag(0)] = None
+    epoch: Annotated[int64, tag(1)] = -1
+    sizes: Annotated[tuple[int16, ...], tag(200)] = ()
+
+
+def test_tagged_fields_of_a_later_version_are_skipped() -> None:
+    tomorrow = compile_codec(Tomorrow, 0, flexible=True)
+    today = compile_codec(Today, 0, flexible=True)
+    written = tomorrow.write(Tomorrow(name="orders", color="red", epoch=5, sizes=(1, 2, 3)))
+    assert today.read(written) == Today(name="orders", epoch=5)
+    assert tomorrow.read(today.write(Today(name="orders", epoch=5))) == Tomorrow(name="orders", epoch=5)
+
+
+class Wide(Message, frozen=True, kw_only=True):
+    """Types that no message of Kafka's combines, but the vocabulary allows."""
+
+    flags: tuple[bool, ...] = ()
+    ids: tuple[TopicId, ...] = ()
+    maybe: tuple[int32, ...] | None = None
+    blobs: tuple[bytes, ...] = ()
+    nested: tuple[tuple[int16, ...], ...] = ()
+
+
+@pytest.mark.parametrize("flexible", [True, False])
+def test_every_word_of_the_vocabulary_combines(flexible: bool) -> None:
+    codec = compile_codec(Wide, 0, flexible=flexible)
+
+    @QUICK
+    @given(value=messages(Wide, 0) | st.just(Wide(maybe=tuple(range(200)))))
+    def check(value: Wide) -> None:
+        assert codec.read(codec.write(value)) == value
+
+    check()
+
+
+# ------------------------------------------------------------------ bounds and purity
+
+
+def test_packers_are_kept_for_a_bounded_number_of_shapes() -> None:
+    shapes = Shapes(("i", "x"), ("i",), flexible=True)
+    for length in range(3 * shapes.most_kept):
+        pack, prefix = shapes[length,]
+        assert callable(pack)
+        assert prefix == length + 1 or isinstance(prefix, bytes)
+    assert len(shapes) <= shapes.most_kept
+
+
+def test_the_codec_knows_no_socket() -> None:
+    """In a fresh process: all of it but the request channel does without asyncio, and nothing pulls in a transport of ours."""
+    script = """
+import importlib, pkgutil, sys
+import foundation.wire
+names = [module.name for module in pkgutil.walk_packages(foundation.wire.__path__, "foundation.wire.")]
+for name in sorted(names, key=lambda name: name == "foundation.wire.request_channel"):
+    if name == "foundation.wire.request_channel":
+        assert not {"socket", "ssl", "asyncio", "asyncio.streams", "selectors"} & set(sys.modules)
+    importlib.import_module(name)
+ours = {module for module in sys.modules if module.split(".")[0] in {"foundation", "controller", "brokers", "understudy"}}
+assert all(module.startswith(("foundation.wire", "foundation.cluster")) for module in ours - {"foundation"}), ours
+for module in ours:
+    assert not {"socket", "open_connection", "start_server"} & set(vars(sys.modules[module])), module
+print(len(names))
+"""
+    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert finished.returncode == 0, finished.stderr
+    assert int(finished.stdout) > 20
+
+
+def test_a_struct_is_no_message() -> None:
+    with pytest.raises(KeyError):
+        encode(ReplicaState(), 0)
+
+
+def test_the_update_of_a_whole_cluster_is_one_value() -> None:
+    assert decode(UpdateMetadataRequest, 8, encode(UpdateMetadataRequest(type=2), 8)).type == 2

@@ -1,0 +1,107 @@
+"""Sizes, header versions, client ids; kio's choice of header schema is the oracle."""
+
+from __future__ import annotations
+
+import importlib
+from struct import pack, unpack_from
+
+import pytest
+
+from foundation.wire.errors import MalformedMessage, UnencodableValue
+from foundation.wire.headers import (
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+    request_header_version,
+    response_header_version,
+)
+from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
+from foundation.wire.messages.metadata import MetadataRequest
+from foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from foundation.wire.registry import APIS, Api, api_by_key, api_of
+from foundation.wire.schema import Message
+from tests.foundation.wire.kio_oracle import kio_class
+from tests.foundation.wire.values import EVERY_VERSION, IDS
+
+
+@pytest.mark.spec("AP-3")
+@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
+def test_header_versions_are_kafkas(api: Api, message: type[Message], version: int) -> None:
+    kind = kio_class(api, message, version)
+    header_version = request_header_version if message is api.request else response_header_version
+    assert kind.__api_key__ == api.key
+    assert kind.__flexible__ == api.is_flexible(version)
+    assert kind.__header_schema__.__version__ == header_version(api, version)
+
+
+@pytest.mark.parametrize("api", APIS, ids=[api.name for api in APIS])
+def test_versions_end_where_kafkas_end(api: Api) -> None:
+    module = kio_class(api, api.request, api.max_version).__module__
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(module.replace(f"v{api.max_version}.", f"v{api.max_version + 1}."))
+    assert api_by_key(api.key) is api
+    assert api_of(api.response) is api_of(api.request()) is api
+
+
+@pytest.mark.parametrize("client_id", ["broker-1", "", "bröker", None])
+@pytest.mark.parametrize("version", [1, 12])
+def test_a_request_frame(version: int, client_id: str | None) -> None:
+    frame = encode_request(MetadataRequest(topics=()), version, 41, client_id)
+    assert unpack_from(">ihhi", frame) == (len(frame) - 4, 3, version, 41)
+    assert decode_request(frame[4:]) == (RequestHeader(3, version, 41, client_id), MetadataRequest(topics=()))
+
+
+def test_the_client_id_stays_a_legacy_string_in_flexible_versions() -> None:
+    frame = encode_request(ApiVersionsRequest(), 3, 1, "me")
+    assert frame[12:17] == b"\0\2me\0"
+
+
+@pytest.mark.spec("AP-3")
+def test_the_first_controlled_shutdown_has_no_client_id() -> None:
+    frame = encode_request(ControlledShutdownRequest(broker_id=3), 0, 1, "ignored")
+    assert frame[4:] == pack(">hhii", 7, 0, 1, 3)
+    assert decode_request(frame[4:]) == (RequestHeader(7, 0, 1, None), ControlledShutdownRequest(broker_id=3))
+
+
+def test_unknown_tagged_fields_of_a_header_are_skipped() -> None:
+    frame = pack(">hhih", 18, 3, 9, -1) + b"\1\x63\2ab" + b"\1\1\0"
+    header, body = decode_request_header(frame)
+    assert (header, body) == (RequestHeader(18, 3, 9, None), b"\1\1\0")
+
+
+@pytest.mark.spec("AP-2")
+def test_a_version_from_the_future_still_has_a_header() -> None:
+    """ApiVersions of a later client must be answered, so its header is read though its body cannot be."""
+    header, _ = decode_request_header(pack(">hhih", 18, 99, 9, 2) + b"me\0" + b"whatever")
+    assert header == RequestHeader(18, 99, 9, "me")
+
+
+@pytest.mark.spec("AP-2")
+def test_api_versions_answers_with_header_0_and_falls_back_to_body_0() -> None:
+    api = api_of(ApiVersionsRequest)
+    answer = ApiVersionsResponse(error_code=35, api_keys=(ApiVersion(api_key=18, min_version=0, max_version=4),))
+    assert encode_response(api, 4, 7, ApiVersionsResponse())[4:8] == pack(">i", 7)
+    assert decode_response(api, 4, encode_response(api, 4, 7, answer)[4:]) == (7, answer)
+    assert decode_response(api, 4, encode_response(api, 0, 7, answer)[4:]) == (7, answer)
+
+
+def test_a_flexible_response_has_a_tagged_section_in_its_header() -> None:
+    api = api_of(UpdateMetadataResponse)
+    assert encode_response(api, 5, 7, UpdateMetadataResponse(error_code=1)) == pack(">iih", 6, 7, 1)
+    assert encode_response(api, 6, 7, UpdateMetadataResponse(error_code=1)) == pack(">iibhb", 8, 7, 0, 1, 0)
+    assert decode_response(api, 6, pack(">ib", 7, 1) + b"\5\0" + b"\0\1\0") == (7, UpdateMetadataResponse(error_code=1))
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0\0\0", b"\0\0\0\7", b"\0\0\0\7\1", b"\0\0\0\7\1\5\x7f"])
+def test_a_broken_response_header_is_refused(frame: bytes) -> None:
+    with pytest.raises(MalformedMessage):
+        decode_response(api_of(UpdateMetadataResponse), 6, frame)
+
+
+def test_a_client_id_too_long_is_refused_with_its_length() -> None:
+    with pytest.raises(UnencodableValue, match="client id of 40000 bytes"):
+        encode_request(MetadataRequest(), 1, 1, "x" * 40000)

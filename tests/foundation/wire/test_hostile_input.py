@@ -1,0 +1,219 @@
+"""Bytes from anyone: they are read, or refused with field and offset; nothing else may happen."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections import Counter
+from struct import pack
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from foundation.wire.codec import decode, encode
+from foundation.wire.errors import MalformedMessage, UnsupportedVersion, WireError
+from foundation.wire.headers import decode_request, decode_request_header, decode_response, encode_request, encode_response
+from foundation.wire.messages.alter_partition import AlterPartitionResponse
+from foundation.wire.messages.fetch import FetchRequest, FetchResponse
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from foundation.wire.registry import Api
+from foundation.wire.schema import Message
+from tests.foundation.wire.test_golden_frames import FRAMES
+from tests.foundation.wire.values import EVERY_VERSION, QUICK, messages
+
+ONE_PARTITION = b"\0" * 6 + b"\2\1\2" + b"\0" * 14
+FETCHED = b"\0" * 10 + b"\1"
+
+CASES: list[tuple[str, type[Message], int, bytes, str, int]] = [
+    # what, message, version, bytes, text of the error, offset it names
+    ("nothing at all", LeaderAndIsrRequest, 7, b"", r"controller_id at offset 0: needs 4 bytes, 0 are left", 0),
+    ("cut inside an integer", StopReplicaResponse, 0, b"\0\0\0\0", r"partition_errors at .* needs 4 bytes, 2 are left", 2),
+    ("bytes left over", UpdateMetadataResponse, 0, b"\0\0\0", r"message at offset 2: 1 bytes follow the end", 2),
+    ("a count beyond the data", StopReplicaResponse, 0, pack(">hi", 0, 1 << 30), r"elements need 8589934592 bytes", 2),
+    ("a negative count", StopReplicaResponse, 0, pack(">hi", 0, -2), r"partition_errors at offset 2: length -2 is negative", 2),
+    ("a null array", StopReplicaResponse, 0, pack(">hi", 0, -1), r"partition_errors at offset 2: null, but", 2),
+    ("a null compact array", StopReplicaResponse, 4, b"\0\0\0\0", r"partition_errors at offset 2: null, but", 2),
+    ("a compact count beyond the data", StopReplicaResponse, 4, b"\0\0\xff\xff\xff\xff\x0f\0", r"4294967294 elements need", 2),
+    ("a varint without end", StopReplicaResponse, 4, b"\0\0" + b"\xff" * 9, r"varint is longer than five bytes", 2),
+    ("a varint of 35 bits", StopReplicaResponse, 4, b"\0\0\xff\xff\xff\xff\x7f\0", r"varint exceeds 32 bits", 2),
+    ("a varint cut short", StopReplicaResponse, 4, b"\0\0\xff", r"the message ends inside a varint", 2),
+    ("ints beyond the data", AlterPartitionResponse, 0, ONE_PARTITION + b"\xff\xff\x03" + b"\0" * 9, r"\[0\]\.isr", 23),
+    ("a negative string", MetadataRequest, 0, pack(">ih", 1, -5), r"topics\[0\]\.name at offset 4: length -5 is negative", 4),
+    ("a null string", MetadataRequest, 0, pack(">ih", 1, -1), r"topics\[0\]\.name at offset 4: null, but", 4),
+    ("a string beyond the data", MetadataRequest, 0, pack(">ih", 1, 9) + b"ab", r"needs 9 bytes, 2 are left", 6),
+    ("a string that is no text", MetadataRequest, 0, pack(">ih", 1, 3) + b"a\xff\xff", r"name at offset 7: not UTF-8", 7),
+    ("a compact string too long", StopReplicaResponse, 4, b"\0\0\2\x82\x80\x02" + b"x" * 40000, r"string of 32769 bytes", 3),
+    ("more tagged fields than bytes", UpdateMetadataResponse, 8, b"\0\0\x7f", r"tagged fields at .* 127 need 254", 2),
+    ("a tagged field beyond the data", UpdateMetadataResponse, 8, b"\0\0\1\5\x09ab", r"tag 5 at offset 5: needs 9 bytes", 5),
+    ("a known tag of another size", FetchResponse, 17, FETCHED + b"\1\0\3\1\0\0", r"endpoints .* announced 3", 14),
+    ("a null that may not be, in a tag", FetchResponse, 17, FETCHED + b"\1\0\1\0", r"node_endpoints at offset 14: null", 14),
+    ("records beyond the data", FetchResponse, 0, pack(">ihiihqi", 1, 0, 1, 0, 0, 0, 99), r"partitions\[0\]\.records", 28),
+    ("negative records", FetchResponse, 0, pack(">ihiihqi", 1, 0, 1, 0, 0, 0, -7), r"records at .* length -7", 24),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "version", "data", "text", "offset"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_it_is_refused_with_field_and_offset(message: type[Message], version: int, data: bytes, text: str, offset: int) -> None:
+    with pytest.raises(MalformedMessage, match=text) as refused:
+        decode(message, version, data)
+    assert refused.value.offset == offset
+    assert f"{message.__name__} v{version}" in str(refused.value)
+
+
+def test_unknown_tagged_fields_are_skipped_wherever_they_stand() -> None:
+    unknown = b"\2\x05\1a\xac\x02\3bcd"  # two of them: tag 5 and tag 300
+    assert decode(UpdateMetadataResponse, 8, b"\0\7" + unknown) == UpdateMetadataResponse(error_code=7)
+    topic = b"\1" + unknown
+    assert decode(LeaderAndIsrResponse, 7, b"\0\0\2" + b"\0" * 16 + topic + b"\0").topics[0].partition_errors == ()
+
+
+def test_a_length_is_checked_before_anything_is_built() -> None:
+    """Four billion announced elements cost no more than the bytes that came."""
+    huge = b"\0\0" + b"\xff\xff\xff\xff\x0f"
+    started = time.perf_counter()
+    for _ in range(100):
+        with pytest.raises(MalformedMessage):
+            decode(StopReplicaResponse, 4, huge)
+        with pytest.raises(MalformedMessage):
+            decode(FetchRequest, 17, b"\0" * 21 + b"\xff\xff\xff\xff\x0f" + b"\0" * 5)
+    assert time.perf_counter() - started < 2
+
+
+def test_a_request_of_an_unknown_api_is_refused_by_its_key() -> None:
+    with pytest.raises(UnsupportedVersion, match="api key 99"):
+        decode_request_header(pack(">hhi", 99, 0, 1))
+
+
+@pytest.mark.parametrize(
+    "frame", [b"", b"\0\3\0", pack(">hhih", 3, 0, 1, 5), pack(">hhih", 3, 0, 1, -2), pack(">hhih", 3, 9, 1, 0)]
+)
+def test_a_broken_request_header_is_refused(frame: bytes) -> None:
+    with pytest.raises(MalformedMessage, match="RequestHeader"):
+        decode_request_header(frame)
+
+
+# ------------------------------------------------------------------ 100,000 mutations
+
+MUTATIONS = 100_000
+NO_REASON = "though every field by itself"
+"""What `diagnosis` says when it finds nothing wrong with bytes that the generated reader refused."""
+EDGES = (
+    b"\0",
+    b"\1",
+    b"\x7f",
+    b"\x80",
+    b"\xff",
+    b"\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"\xff\xff\xff\xff",
+    b"\xff\xff\xff\xff\x0f",
+)
+
+
+def corpus() -> list[tuple[bytes, type[Message] | None, int]]:
+    """Whole request frames (message None) and response bodies: one or two of every version, and Kafka's own."""
+    frames: list[tuple[bytes, type[Message] | None, int]] = [(frame.raw, None, 0) for frame in FRAMES]
+
+    def add_two(api: Api, message: type[Message], version: int) -> None:
+        @settings(QUICK, max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+        @given(value=messages(message, version))
+        def add(value: Message) -> None:
+            is_request = message is api.request
+            raw = encode_request(value, version, 1, "fuzz")[4:] if is_request else encode(value, version)
+            frames.append((raw[:600], None if is_request else message, version))
+
+        add()
+
+    for api, message, version in EVERY_VERSION:
+        add_two(api, message, version)
+    return frames
+
+
+def mutated(raw: bytes, other: bytes, source: random.Random) -> bytes:
+    """`raw` with one to three wounds: a bit, an edge value, a cut, bytes doubled, or the tail of another frame."""
+    for _ in range(source.randint(1, 3)):
+        at = source.randrange(len(raw) + 1)
+        match source.randrange(6):
+            case 0 if raw:
+                at %= len(raw)
+                raw = raw[:at] + bytes([raw[at] ^ 1 << source.randrange(8)]) + raw[at + 1 :]
+            case 1:
+                edge = source.choice(EDGES)
+                raw = raw[:at] + edge + raw[at + len(edge) :]
+            case 2:
+                raw = raw[:at]
+            case 3:
+                raw = raw[:at] + raw[at - 4 : at] + raw[at:]
+            case 4:
+                raw = raw[:at] + other[at:]
+            case _:
+                raw = raw[:at] + source.randbytes(2) + raw[at:]
+    return raw
+
+
+def test_mutated_frames_are_read_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing but the codec's own errors; what is read is written again no longer, and means the same."""
+    source = random.Random(1)
+    frames = corpus()
+    seen = Counter[str]()
+    slowest = 0.0
+    for _ in range(MUTATIONS):
+        raw, message, version = source.choice(frames)
+        data = mutated(raw, source.choice(frames)[0], source)
+        refused: WireError | None = None
+        started = time.perf_counter()
+        try:
+            if message is None:
+                header, value = decode_request(data)
+                version = header.api_version
+            else:
+                value = decode(message, version, data)
+        except WireError as error:
+            refused = error
+        slowest = max(slowest, time.perf_counter() - started)
+        if refused:
+            assert NO_REASON not in str(refused), (message, version, data.hex())
+            seen[type(refused).__name__] += 1
+        else:
+            again = encode(value, version)
+            assert len(again) <= len(data), (message, version, data.hex())
+            assert decode(type(value), version, again) == value
+            seen["read"] += 1
+    with capsys.disabled():
+        print(f"\n{MUTATIONS:,} mutated frames of {len(frames)}: {dict(sorted(seen.items()))}; slowest {slowest * 1000:.1f} ms")
+    assert sum(seen.values()) == MUTATIONS
+    assert seen["read"] > MUTATIONS // 100
+    assert seen["MalformedMessage"] > MUTATIONS // 4
+    assert slowest < 1
+
+
+def test_mutated_responses_are_read_or_refused() -> None:
+    source = random.Random(2)
+    for api, message, version in EVERY_VERSION:
+        frame = encode_response(api, version, 7, message())[4:] if message is api.response else b""
+        for _ in range(50 if frame else 0):
+            with contextlib.suppress(MalformedMessage):
+                decode_response(api, version, mutated(frame, frame, source))
+
+
+def test_a_name_of_every_length_survives_its_length_prefix() -> None:
+    for length in [*range(120, 140), 16382, 16383, 16384, 32767]:
+        request = MetadataRequest(topics=(MetadataRequestTopic(name="x" * length),))
+        for version in (8, 12):
+            assert decode(MetadataRequest, version, encode(request, version)) == request
+
+
+def test_a_request_is_refused_at_every_cut() -> None:
+    frame = next(frame for frame in FRAMES if frame.request == "LeaderAndIsr" and frame.version == 7)
+    _, body = decode_request_header(frame.raw)
+    for cut in range(len(body)):
+        with pytest.raises(MalformedMessage) as refused:
+            decode(LeaderAndIsrRequest, 7, body[:cut])
+        assert refused.value.offset <= cut
+    assert decode(LeaderAndIsrRequest, 7, body)
+    with pytest.raises(MalformedMessage):
+        decode(StopReplicaRequest, 4, body)

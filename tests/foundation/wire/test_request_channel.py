@@ -1,0 +1,179 @@
+"""One request at a time over one connection, and what happens when the answer does not come, comes late or is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from struct import pack
+
+import pytest
+
+from foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from foundation.wire.headers import decode_request, encode_response
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from foundation.wire.network import ConnectionLost
+from foundation.wire.registry import api_of
+from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+
+REQUEST = UpdateMetadataRequest(controller_id=1)
+ANSWER = UpdateMetadataResponse(error_code=77)
+
+
+class FakeConnection:
+    """Hands every sent frame to `answer`, whose chunks are what the peer sends back; nothing more to come means waiting."""
+
+    def __init__(self, answer: Callable[[bytes], list[bytes]]) -> None:
+        self.answer = answer
+        self.sent: list[bytes] = []
+        self.incoming: list[bytes] = []
+        self.closed = asyncio.Event()
+
+    @property
+    def peer(self) -> str:
+        return "127.0.0.1:9092"
+
+    async def send(self, data: bytes) -> None:
+        self.sent.append(data)
+        self.incoming += self.answer(data)
+
+    async def receive(self) -> bytes:
+        if not self.incoming:
+            await self.closed.wait()
+            raise ConnectionLost("closed by us")
+        return self.incoming.pop(0)
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def answered(frame: bytes) -> list[bytes]:
+    header, message = decode_request(frame[4:])
+    return [encode_response(api_of(message), header.api_version, header.correlation_id, ANSWER)]
+
+
+def run(story: Coroutine[None, None, None]) -> None:
+    asyncio.run(asyncio.wait_for(story, 30))
+
+
+def channel_to(answer: Callable[[bytes], list[bytes]]) -> tuple[RequestChannel, FakeConnection]:
+    connection = FakeConnection(answer)
+    return RequestChannel(connection, client_id="1"), connection
+
+
+def test_answers_come_back_as_messages_and_correlation_ids_rise() -> None:
+    async def story() -> None:
+        channel, connection = channel_to(answered)
+        for expected in range(3):
+            assert channel.next_correlation_id == expected
+            assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
+        headers = [decode_request(frame[4:])[0] for frame in connection.sent]
+        assert [(header.correlation_id, header.client_id) for header in headers] == [(0, "1"), (1, "1"), (2, "1")]
+
+    run(story())
+
+
+def test_an_answer_may_come_byte_by_byte() -> None:
+    async def story() -> None:
+        channel, _ = channel_to(lambda frame: [bytes([byte]) for byte in answered(frame)[0]])
+        assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
+        assert await channel.request(REQUEST, 5, timeout_ms=1000) == ANSWER
+
+    run(story())
+
+
+def test_silence_ends_in_a_timeout_and_the_connection_with_it() -> None:
+    async def story() -> None:
+        channel, connection = channel_to(lambda frame: [])
+        with pytest.raises(RequestTimedOut, match=r"127\.0\.0\.1:9092: no answer to UpdateMetadata 0 within 20 ms"):
+            await channel.request(REQUEST, 8, timeout_ms=20)
+        assert connection.closed.is_set()
+        assert channel.is_closed
+        with pytest.raises(ConnectionLost, match="channel is closed"):
+            await channel.request(REQUEST, 8, timeout_ms=20)
+
+    run(story())
+
+
+def test_an_end_of_stream_before_the_answer_is_a_lost_connection() -> None:
+    async def story() -> None:
+        channel, _ = channel_to(lambda frame: [answered(frame)[0][:5], b""])
+        with pytest.raises(ConnectionLost, match="closed before answering UpdateMetadata 0"):
+            await channel.request(REQUEST, 8, timeout_ms=1000)
+        assert channel.is_closed
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (lambda frame: [encode_response(api_of(REQUEST), 8, 5, ANSWER)], "correlation_id at offset 0: 5; expected 0"),
+        (lambda frame: [answered(frame)[0] * 2], "more than one answer"),
+        (lambda frame: [answered(frame)[0] + b"\0"], "more than one answer"),
+        (lambda frame: [pack(">i", -1)], "frame announces -1 bytes"),
+        (lambda frame: [pack(">i", 2000)], "frame announces 2000 bytes; expected 0 to 1000"),
+        (lambda frame: [pack(">iib", 5, 0, 0)], r"UpdateMetadataResponse v8: error_code at offset 0"),
+        (lambda frame: [pack(">ihhihh", 12, 0, 0, 0, 0, 0)], "UpdateMetadataResponse"),
+    ],
+)
+def test_what_is_no_answer_ends_the_connection(answer: Callable[[bytes], list[bytes]], text: str) -> None:
+    async def story() -> None:
+        connection = FakeConnection(answer)
+        channel = RequestChannel(connection, client_id=None, max_response_bytes=1000)
+        with pytest.raises(MalformedMessage, match=text):
+            await channel.request(REQUEST, 8, timeout_ms=1000)
+        assert connection.closed.is_set()
+
+    run(story())
+
+
+def test_a_second_request_while_one_is_in_flight_is_our_own_mistake() -> None:
+    async def story() -> None:
+        channel, _ = channel_to(lambda frame: [])
+        first = asyncio.ensure_future(channel.request(REQUEST, 8, timeout_ms=10_000))
+        await asyncio.sleep(0)
+        with pytest.raises(AssertionError, match="in flight"):
+            await channel.request(REQUEST, 8, timeout_ms=1000)
+        channel.close()
+        with pytest.raises(ConnectionLost):
+            await first
+
+    run(story())
+
+
+def test_a_request_given_up_closes_the_channel() -> None:
+    """Its answer may still come, and would be taken for the next request's."""
+
+    async def story() -> None:
+        channel, connection = channel_to(lambda frame: [])
+        waiting = asyncio.ensure_future(channel.request(REQUEST, 8, timeout_ms=10_000))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert connection.closed.is_set()
+
+    run(story())
+
+
+def test_a_request_that_cannot_be_encoded_is_not_sent() -> None:
+    async def story() -> None:
+        channel, connection = channel_to(answered)
+        with pytest.raises(UnsupportedVersion):
+            await channel.request(StopReplicaRequest(topics=(StopReplicaTopicV1(name="orders"),)), 4, timeout_ms=1000)
+        assert connection.sent == []
+        assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
+
+    run(story())
+
+
+@pytest.mark.spec("AP-3")
+def test_the_oldest_controlled_shutdown_is_answered_too() -> None:
+    async def story() -> None:
+        answer = ControlledShutdownResponse(error_code=0)
+        channel, _ = channel_to(lambda frame: [encode_response(api_of(answer), 0, 0, answer)])
+        assert await channel.request(ControlledShutdownRequest(broker_id=1), 0, timeout_ms=1000) == answer
+
+    run(story())

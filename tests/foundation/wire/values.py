@@ -1,0 +1,67 @@
+"""Hypothesis strategies for messages: any value a message can have at a version, made from its schema."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from foundation.cluster.identifiers import topic_id_from_bytes
+from foundation.wire.registry import APIS, Api
+from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
+
+EVERY_VERSION: list[tuple[Api, type[Message], int]] = [
+    (api, message, version)
+    for api in APIS
+    for message in (api.request, api.response)
+    for version in range(api.min_version, api.max_version + 1)
+]
+IDS = [f"{message.__name__}-v{version}" for _, message, version in EVERY_VERSION]
+
+QUICK = settings(max_examples=12, deadline=None, derandomize=True, database=None)
+
+INTEGERS = {
+    code: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for code, bits in zip("bhiq", (8, 16, 32, 64), strict=True)
+}
+
+# Lengths around 127 are where a compact length grows a second byte.
+TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["é" * 63, "x" * 126, "x" * 127, "x" * 300]))
+LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range(300))])
+
+
+@cache
+def messages(message: type[Message], version: int, *, error_codes: tuple[int, ...] | None = None) -> SearchStrategy[Message]:
+    """Values that say only what `version` can say. `error_codes` narrows fields of that name."""
+    present = [f for f in fields_of(message) if version in f.versions]
+    return st.builds(message, **{f.name: _values(f, version, error_codes) for f in present})
+
+
+def _values(f: Field, version: int, error_codes: tuple[int, ...] | None) -> SearchStrategy[object]:
+    if error_codes is not None and f.name.endswith("error_code"):
+        return st.sampled_from(error_codes)
+    values = _of_type(f.type, version, error_codes)
+    if f.tag is not None:
+        values = st.just(f.default) | values
+    return st.none() | values if f.may_be_null(version) else values
+
+
+def _of_type(wire_type: WireType, version: int, error_codes: tuple[int, ...] | None) -> SearchStrategy[object]:
+    match wire_type:
+        case FixedInt("?"):
+            return st.booleans()
+        case FixedInt(code):
+            return INTEGERS[code]
+        case Plain.STRING:
+            return TEXTS
+        case Plain.BYTES:
+            return st.binary(max_size=200)
+        case Plain.UUID:
+            return st.binary(min_size=16, max_size=16).map(topic_id_from_bytes)
+        case ArrayOf(FixedInt("i")):
+            return st.lists(INTEGERS["i"], max_size=3).map(tuple) | LONG_ARRAYS
+        case ArrayOf(element):
+            return st.lists(_of_type(element, version, error_codes), max_size=2).map(tuple)
+        case StructOf(message):
+            return messages(message, version, error_codes=error_codes)
