@@ -7,6 +7,7 @@ own; disk and clock go on. Times in logs begin at `EPOCH_MS`, so that two runs o
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,18 +89,30 @@ class Node:
 
     Attributes:
         lines: the event log, by incarnation.
+        chronicle: the lines of all nodes in the order in which they were written.
         switched_off: fences that let everything pass, from the next incarnation on.
     """
 
-    def __init__(self, name: str, *, run: str, seed: int, loop: SimulatedLoop, switched_off: tuple[Fence, ...] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        run: str,
+        seed: int,
+        loop: SimulatedLoop,
+        chronicle: list[bytes],
+        switched_off: tuple[Fence, ...] = (),
+    ) -> None:
         self.name = name
+        self.chronicle = chronicle
         self.storage = SimulatedStorage()
         self.clock = SimulatedClock(loop)
         self.lines: dict[int, list[bytes]] = {}
         self.switched_off = switched_off
         self.process: Process | None = None
         self.events: EventLog | None = None
-        self.fences: Fences | None = None
+        self.fence_hits: Counter[Fence] = Counter()
+        """Of all incarnations."""
         self._run = run
         self._seed = seed
         self._loop = loop
@@ -119,11 +132,17 @@ class Node:
     ) -> World:
         """Begin the next incarnation and return its world."""
         lines: list[bytes] = []
+
+        def write(line: bytes) -> None:
+            lines.append(line)
+            self.chronicle.append(line)
+
         self.lines[self.incarnation + 1] = lines
         incarnation = self.incarnation
         self.process = process = self._loop.process(self.name, incarnation)
-        self.events = EventLog(run=self._run, node=self.name, incarnation=incarnation, clock=self.clock, write=lines.append)
-        self.fences = Fences(self.events, switched_off=self.switched_off)
+        self.events = EventLog(run=self._run, node=self.name, incarnation=incarnation, clock=self.clock, write=write)
+        fences = Fences(self.events, switched_off=self.switched_off)
+        fences.hits = self.fence_hits
         return World(
             zookeeper=NodeZooKeeper(
                 server,
@@ -136,7 +155,7 @@ class Node:
             random=derived(self._seed, self.name, incarnation),
             storage=self.storage,
             events=self.events,
-            fences=self.fences,
+            fences=fences,
             points=SimulatedPoints(self._armed, self._actions, self.events),
         )
 

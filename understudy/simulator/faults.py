@@ -1,0 +1,200 @@
+"""Seeded trouble: a schedule of faults drawn from a seed, and the hand that carries it out.
+
+A schedule is values, drawn before the run, so that it can be printed, shortened and replayed. What a fault strikes is a role
+or a number that is resolved when its time comes: "the controller" is whoever it is then. Every fault that lasts has its end
+in the schedule; after the last one everything is healed and a quiet time begins in which the cluster must come to rest.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from controller.points import POINTS
+from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.simulator.zookeeper import LostAnswer
+
+SESSION_MS = 6_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault: when it strikes, whom, and for how long."""
+
+    at_ms: int
+    kind: str
+    target: int
+    """A broker's position among the brokers; −1: whoever is controller then."""
+    lasts_ms: int
+    detail: str = ""
+    """A point's name, a path, or the direction of a cut."""
+
+    def __str__(self) -> str:
+        whom = "the controller" if self.target < 0 else f"broker {self.target + 1}"
+        return f"{self.at_ms:6d} ms  {self.kind} {whom} for {self.lasts_ms} ms {self.detail}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    faults: tuple[Fault, ...]
+    healed_at_ms: int
+    """When all faults end."""
+    unknown_probability: float
+    """How often a write to ZooKeeper loses its answer until then."""
+
+    def __str__(self) -> str:
+        lines = [str(fault) for fault in self.faults]
+        return "\n".join([*lines, f"{self.healed_at_ms:6d} ms  heal"])
+
+
+def draw_schedule(source: random.Random, *, duration_ms: int) -> Schedule:
+    """Trouble for two thirds of `duration_ms`: a few kinds per run (a swarm), so that none drowns the others."""
+    kinds = sorted(source.sample(sorted(_STRIKES), source.randint(2, 6)))
+    gap_ms = source.choice((400, 1_000, 2_500))
+    until = duration_ms * 2 // 3
+    faults: list[Fault] = []
+    now = source.randint(0, gap_ms)
+    while now < until - 500:
+        faults.append(_draw_fault(source, kinds, now, until))
+        now += 1 + int(source.expovariate(1 / gap_ms))
+    unknown = source.choice((0.0, 0.0, 0.02, 0.1))
+    return Schedule(faults=tuple(faults), healed_at_ms=until, unknown_probability=unknown)
+
+
+def _draw_fault(source: random.Random, kinds: list[str], now: int, until: int) -> Fault:
+    kind = source.choice(kinds)
+    lasts_ms = min(source.choice((50, 300, 1_500, SESSION_MS // 2, SESSION_MS + 2_500)), until - now)
+    detail = ""
+    if kind == "point-pause" or kind == "point-crash":
+        detail = source.choice(POINTS)
+    elif kind == "lost-answer":
+        detail = source.choice(("/controller", "/brokers/topics", "/brokers/ids")) + source.choice((" applied", " lost"))
+    elif kind in ("cut-zookeeper", "cut-one-way"):
+        detail = source.choice(("requests", "answers", "both"))
+    target = -1 if source.random() < 0.4 else source.randrange(16)
+    return Fault(at_ms=now, kind=kind, target=target, lasts_ms=lasts_ms, detail=detail)
+
+
+def run_schedule(cluster: SimulatedCluster, schedule: Schedule) -> None:
+    """Set every fault to strike at its time, beginning now, and the healing after them. Lets no time pass."""
+    cluster.zookeeper.unknown_probability = schedule.unknown_probability
+    for fault in schedule.faults:
+        cluster.after(fault.at_ms, _striking(cluster, fault))
+    cluster.after(schedule.healed_at_ms, cluster.heal)
+
+
+def _striking(cluster: SimulatedCluster, fault: Fault) -> Callable[[], None]:
+    def strike() -> None:
+        numbers = sorted(cluster.brokers)
+        controller = cluster.controller()
+        number = controller if fault.target < 0 and controller is not None else numbers[fault.target % len(numbers)]
+        _STRIKES[fault.kind](cluster, cluster.broker(number), fault)
+
+    return strike
+
+
+_Strike: TypeAlias = Callable[[SimulatedCluster, SimulatedBroker, Fault], None]
+
+
+def _crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    if broker.alive:
+        broker.bounce(fault.lasts_ms)
+
+
+def _pause(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    broker.pause()
+    cluster.after(fault.lasts_ms, broker.resume)
+
+
+def _stop(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    broker.stop()
+    cluster.after(fault.lasts_ms, broker.restart)
+
+
+def _expire(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    broker.expire_session()
+
+
+def _reset_zookeeper(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.reset_zookeeper_connection(broker.id)
+
+
+def _cut_zookeeper(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.cut_from_zookeeper(broker.id, requests=fault.detail != "answers", answers=fault.detail != "requests")
+    cluster.after(fault.lasts_ms, lambda: cluster.heal_zookeeper(broker.id))
+
+
+def _lost_answer(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    path, _, how = fault.detail.partition(" ")
+    cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, path, how == "applied"))
+
+
+def _isolate(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.cut([broker.id], [number for number in cluster.brokers if number != broker.id])
+    cluster.after(fault.lasts_ms, cluster.heal_network)
+
+
+def _cut_pair(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.cut([broker.id], [_neighbour(cluster, broker)])
+    cluster.after(fault.lasts_ms, cluster.heal_network)
+
+
+def _cut_one_way(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    one, other = [broker.id], [number for number in cluster.brokers if number != broker.id]
+    if fault.detail == "answers":
+        one, other = other, one
+    cluster.cut(one, other, one_way=True)
+    cluster.after(fault.lasts_ms, cluster.heal_network)
+
+
+def _reset_network(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.network.reset(broker.node.name)
+
+
+def _point_pause(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    broker.arm(fault.detail, "pause", resume_after_ms=fault.lasts_ms)
+
+
+def _point_crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    def crash_and_restart() -> None:
+        broker.crash()
+        cluster.after(fault.lasts_ms, broker.restart)
+
+    broker.node.arm(fault.detail, "crash", crash_and_restart)
+
+
+def _new_topic(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.begin(
+        cluster.admin.create_topic(f"topic-{fault.at_ms}", partitions=2, replication_factor=min(3, len(cluster.brokers)))
+    )
+
+
+def _preferred_election(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.begin(cluster.admin.elect_leaders())
+
+
+def _neighbour(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
+    numbers = sorted(cluster.brokers)
+    return numbers[(numbers.index(broker.id) + 1) % len(numbers)]
+
+
+_STRIKES: dict[str, _Strike] = {
+    "crash": _crash,
+    "pause": _pause,
+    "stop": _stop,
+    "expire": _expire,
+    "reset-zookeeper": _reset_zookeeper,
+    "cut-zookeeper": _cut_zookeeper,
+    "lost-answer": _lost_answer,
+    "isolate": _isolate,
+    "cut-pair": _cut_pair,
+    "cut-one-way": _cut_one_way,
+    "reset-network": _reset_network,
+    "point-pause": _point_pause,
+    "point-crash": _point_crash,
+    "new-topic": _new_topic,
+    "preferred-election": _preferred_election,
+}
+"""Every kind of fault, by name."""
