@@ -1,0 +1,232 @@
+"""A leader proposes a new ISR; the controller decides and writes it (KIP-497). Mirrors `processAlterPartition`.
+
+The decision is one function per partition, `verdict`, whose order of checks is Kafka's; the order is what clients see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.events import AlterPartitionReceived
+from controller.term import Term
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
+from foundation.eventlog.fences import Fence
+from foundation.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    AlterPartitionResponseTopicData,
+)
+from foundation.zk.client import Failure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+_Outcome: TypeAlias = LeaderAndIsr | Errors
+
+
+class Accept(NamedTuple):
+    """Write it."""
+
+
+class AlreadySo(NamedTuple):
+    """What the leader asks for is what is: its answer got lost (KAFKA-14144)."""
+
+
+Verdict: TypeAlias = Accept | AlreadySo | Errors
+
+
+async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> None:
+    request, version, context = event.request, event.version, term.context
+    _validate_broker(term, request)
+    proposals, unknown_topics = _proposals(context, request, version)
+    outcomes: dict[TopicPartition, _Outcome] = {}
+    accepted: dict[TopicPartition, LeaderAndIsr] = {}
+    for partition, proposed in proposals.items():
+        match _fenced_verdict(term, partition, proposed, version):
+            case Accept():
+                accepted[partition] = proposed
+            case AlreadySo():
+                outcomes[partition] = context.leadership[partition].leader_and_isr
+            case Errors() as error:
+                log.info("rejecting AlterPartition", broker=request.broker_id, partition=str(partition), error=error.name)
+                outcomes[partition] = error
+    outcomes |= await _write(term, accepted)
+    # All that were asked for, also the rejected: their leaders may have missed an earlier one.
+    await term.send_update_metadata(context.live_or_shutting_down_broker_ids, proposals)
+    event.reply.resolve(AlterPartitionResponse(topics=(*unknown_topics, *_topics(context, outcomes, version))))
+
+
+def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collection[BrokerId], version: int) -> Verdict:
+    """IS-10: what becomes of one proposal. Pure.
+
+    Args:
+        current: what the controller knows; None if it knows of no leader.
+        proposed: as the leader would have it, at the partition epoch it knows.
+        live: who may be in an ISR: registered and not shutting down.
+        version: of the request; it decides how a replica that may not join is refused.
+    """
+    if current is None:
+        return Errors.UNKNOWN_TOPIC_OR_PARTITION
+    if proposed.partition_epoch > current.partition_epoch or proposed.leader_epoch > current.leader_epoch:
+        # The leader knows more than we do: somebody else is controller (KAFKA-14154).
+        return Errors.NOT_CONTROLLER
+    if proposed.leader_epoch < current.leader_epoch:
+        return Errors.FENCED_LEADER_EPOCH
+    if proposed.leader != current.leader or proposed.leader not in proposed.isr:
+        # Kafka takes the epochs' word for it and would write whoever asks; its KRaft controller checks, as we do.
+        return Errors.INVALID_REQUEST
+    if proposed == current._replace(partition_epoch=proposed.partition_epoch):
+        return AlreadySo()
+    if proposed.partition_epoch < current.partition_epoch:
+        return Errors.INVALID_UPDATE_VERSION
+    recovering = proposed.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    if recovering and (len(proposed.isr) > 1 or current.leader_recovery_state is LeaderRecoveryState.RECOVERED):
+        return Errors.INVALID_REQUEST
+    if any(replica not in live for replica in proposed.isr):
+        return Errors.INELIGIBLE_REPLICA if version > 1 else Errors.OPERATION_NOT_ATTEMPTED
+    return Accept()
+
+
+def _fenced_verdict(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, version: int) -> Verdict:
+    """`verdict`, with its refusals by epoch counted as the fence they are."""
+    known = term.context.leadership.get(partition)
+    current = None if known is None else known.leader_and_isr
+    found = verdict(current, proposed, term.context.live_broker_ids, version)
+    if current is not None and found in (Errors.NOT_CONTROLLER, Errors.FENCED_LEADER_EPOCH, Errors.INVALID_UPDATE_VERSION):
+        by_leader_epoch = proposed.leader_epoch != current.leader_epoch
+        passes = term.fences.passes(
+            Fence.ALTER_PARTITION_EPOCHS,
+            False,
+            what=str(partition),
+            offered=proposed.leader_epoch if by_leader_epoch else proposed.partition_epoch,
+            known=current.leader_epoch if by_leader_epoch else current.partition_epoch,
+        )
+        if passes:
+            return Accept()
+    return found
+
+
+def _validate_broker(term: Term, request: AlterPartitionRequest) -> None:
+    """IS-8.
+
+    Raises:
+        ApiError: the answer to the whole request.
+    """
+    known = term.context.broker_epoch(BrokerId(request.broker_id))
+    if known is None:
+        raise ApiError(Errors.STALE_BROKER_EPOCH, f"broker {request.broker_id} is not registered")
+    if not term.fences.passes(
+        Fence.ALTER_PARTITION_BROKER_EPOCH,
+        request.broker_epoch == known,
+        what=f"AlterPartition from {request.broker_id}",
+        offered=request.broker_epoch,
+        known=known,
+    ):
+        raise ApiError(Errors.STALE_BROKER_EPOCH, f"broker {request.broker_id} sent {request.broker_epoch}, is at {known}")
+
+
+def _proposals(
+    context: ControllerContext, request: AlterPartitionRequest, version: int
+) -> tuple[dict[TopicPartition, LeaderAndIsr], list[AlterPartitionResponseTopicData]]:
+    """What is proposed, by partition, and the answers for topics whose id nobody knows (IS-9)."""
+    proposals: dict[TopicPartition, LeaderAndIsr] = {}
+    unknown = []
+    for topic in request.topics:
+        name = context.topic_names.get(topic.topic_id) if version > 1 else topic.topic_name
+        if name is None:
+            unknown.append(_unknown_topic(topic))
+            continue
+        for data in topic.partitions:
+            # The leader is whoever asks: the epochs have to say whether it still is (IS-11).
+            proposals[TopicPartition(name, data.partition_index)] = LeaderAndIsr(
+                BrokerId(request.broker_id),
+                data.leader_epoch,
+                _proposed_isr(data, version),
+                _recovery_state(data.leader_recovery_state),
+                data.partition_epoch,
+            )
+    return proposals, unknown
+
+
+def _proposed_isr(data: AlterPartitionRequestPartitionData, version: int) -> tuple[BrokerId, ...]:
+    members = (member.broker_id for member in data.new_isr_with_epochs) if version > 2 else data.new_isr
+    return tuple(BrokerId(member) for member in members)
+
+
+def _recovery_state(value: int) -> LeaderRecoveryState:
+    """
+    Raises:
+        ApiError: there is no such state.
+    """
+    if value not in (LeaderRecoveryState.RECOVERED, LeaderRecoveryState.RECOVERING):
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR, f"leader recovery state {value}; expected 0 or 1")
+    return LeaderRecoveryState(value)
+
+
+async def _write(term: Term, accepted: Mapping[TopicPartition, LeaderAndIsr]) -> dict[TopicPartition, _Outcome]:
+    """IS-12. The leader epoch stays; a conflict is the leader's to resolve, by asking again with what is."""
+    if not accepted:
+        return {}
+    context = term.context
+    await term.points.reach("alter_partition.before_write")
+    result = await term.zk.update_leader_and_isr(accepted, context.epoch, context.epoch_zk_version)
+    await term.points.reach("alter_partition.after_write")
+    outcomes: dict[TopicPartition, _Outcome] = dict.fromkeys(result.conflicts, Errors.INVALID_UPDATE_VERSION)
+    written: dict[TopicPartition, LeaderAndIsr] = {}
+    for partition, outcome in result.finished.items():
+        if isinstance(outcome, LeaderAndIsr):
+            written[partition] = outcomes[partition] = outcome
+        else:
+            log.error("failed to update ISR", partition=str(partition), why=outcome.value)
+            outcomes[partition] = _error_of(outcome)
+    term.accept(written, "alter-partition")
+    return outcomes
+
+
+def _error_of(failure: Failure) -> Errors:
+    return Errors.UNKNOWN_TOPIC_OR_PARTITION if failure is Failure.NO_NODE else Errors.UNKNOWN_SERVER_ERROR
+
+
+# ------------------------------------------------------------------ the answer
+
+
+def _topics(
+    context: ControllerContext, outcomes: Mapping[TopicPartition, _Outcome], version: int
+) -> Iterator[AlterPartitionResponseTopicData]:
+    grouped: dict[str, list[AlterPartitionResponsePartitionData]] = {}
+    for partition, outcome in outcomes.items():
+        grouped.setdefault(partition.topic, []).append(_partition(partition.partition, outcome))
+    for topic, partitions in grouped.items():
+        if version > 1:
+            yield AlterPartitionResponseTopicData(topic_id=context.topic_ids[topic], partitions=tuple(partitions))
+        else:
+            yield AlterPartitionResponseTopicData(topic_name=topic, partitions=tuple(partitions))
+
+
+def _partition(index: int, outcome: _Outcome) -> AlterPartitionResponsePartitionData:
+    if isinstance(outcome, Errors):
+        return AlterPartitionResponsePartitionData(partition_index=index, error_code=outcome)
+    return AlterPartitionResponsePartitionData(
+        partition_index=index,
+        leader_id=outcome.leader,
+        leader_epoch=outcome.leader_epoch,
+        isr=outcome.isr,
+        leader_recovery_state=outcome.leader_recovery_state,
+        partition_epoch=outcome.partition_epoch,
+    )
+
+
+def _unknown_topic(topic: AlterPartitionRequestTopicData) -> AlterPartitionResponseTopicData:
+    refused = tuple(
+        AlterPartitionResponsePartitionData(partition_index=data.partition_index, error_code=Errors.UNKNOWN_TOPIC_ID)
+        for data in topic.partitions
+    )
+    return AlterPartitionResponseTopicData(topic_id=topic.topic_id, partitions=refused)

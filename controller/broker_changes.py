@@ -1,0 +1,33 @@
+"""New, dead, bounced: the difference between the brokers the controller knows and those registered now.
+
+A bounced broker was away and back between two looks: the list of ids is unchanged, but its registration has a newer czxid
+(KIP-380). Pure. Mirrors the beginning of Kafka's `processBrokerChange`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from foundation.cluster.identifiers import BrokerId
+
+
+class BrokerChanges(NamedTuple):
+    """Broker ids, each sorted."""
+
+    new: tuple[BrokerId, ...]
+    dead: tuple[BrokerId, ...]
+    bounced: tuple[BrokerId, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.new or self.dead or self.bounced)
+
+
+def broker_changes(known: Mapping[BrokerId, int], registered: Mapping[BrokerId, int]) -> BrokerChanges:
+    """Compare broker epochs by broker id (BR-6). An epoch older than the one known is an outdated read, not a change."""
+    return BrokerChanges(
+        new=tuple(sorted(registered.keys() - known.keys())),
+        dead=tuple(sorted(known.keys() - registered.keys())),
+        bounced=tuple(sorted(both for both in registered.keys() & known.keys() if registered[both] > known[both])),
+    )

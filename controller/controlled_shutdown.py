@@ -1,0 +1,74 @@
+"""A broker asks to leave: its leaderships move, its replicas leave the ISRs. Mirrors `doControlledShutdown`."""
+
+from __future__ import annotations
+
+import structlog
+
+from controller import partition_state_machine, replica_state_machine
+from controller.events import ControlledShutdown
+from controller.partition_state_machine import Strategy
+from controller.term import Term
+from controller.transitions import PartitionState, ReplicaState
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.eventlog.fences import Fence
+
+UNKNOWN_BROKER_EPOCH = -1
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+
+async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> None:
+    """Answers with what the broker still leads and another replica could lead (CS-11): it asks again or goes anyway."""
+    context, broker = term.context, event.broker_id
+    _validate(term, broker, event.broker_epoch)
+    log.info("shutting down broker", broker=broker)
+    context.shutting_down_broker_ids.add(broker)
+
+    concerned = [
+        partition
+        for partition in context.without_queued_topics(context.partitions_by_replica(only=[broker]).get(broker, ()))
+        if len(context.partition_assignment(partition).replicas) > 1 and partition in context.leadership
+    ]
+    led = [partition for partition in concerned if context.leadership[partition].leader_and_isr.leader == broker]
+    followed = [partition for partition in concerned if context.leadership[partition].leader_and_isr.leader != broker]
+    await partition_state_machine.handle_state_changes(term, led, PartitionState.ONLINE, Strategy.CONTROLLED_SHUTDOWN)
+    await _stop_followers(term, broker, followed)
+    await replica_state_machine.handle_state_changes(term, {broker: followed}, ReplicaState.OFFLINE)
+    event.reply.resolve((Errors.NONE, tuple(context.partition_leaders_on_broker(broker))))
+
+
+def _validate(term: Term, broker: BrokerId, broker_epoch: int) -> None:
+    """CS-6, CS-7.
+
+    Raises:
+        ApiError: what the broker shall hear.
+    """
+    known = term.context.broker_epoch(broker)
+    if broker_epoch == UNKNOWN_BROKER_EPOCH:
+        if known is None:
+            raise ApiError(Errors.BROKER_NOT_AVAILABLE, f"Broker id {broker} does not exist.")
+        return
+    if known is None:
+        # Kafka fails over a missing key here, and that is the code it answers with (BUG-13).
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR, f"Broker id {broker} is not registered.")
+    if not term.fences.passes(
+        Fence.ALTER_PARTITION_BROKER_EPOCH,
+        broker_epoch >= known,
+        what=f"ControlledShutdown of {broker}",
+        offered=broker_epoch,
+        known=known,
+    ):
+        raise ApiError(
+            Errors.STALE_BROKER_EPOCH,
+            f"Received controlled shutdown request from an old broker epoch {broker_epoch} for broker {broker}. "
+            f"Current broker epoch is {known}.",
+        )
+
+
+async def _stop_followers(term: Term, broker: BrokerId, partitions: list[TopicPartition]) -> None:
+    """CS-10: stopped before they leave the ISR, so that they do not fetch themselves back into it."""
+    batch = term.new_batch()
+    for partition in partitions:
+        batch.add_stop_replica(broker, partition, delete=False)
+    await term.flush(batch, "controlled_shutdown")

@@ -1,0 +1,121 @@
+"""The race for `/controller`: join, win, notice a loss, give up. Mirrors `elect`, `maybeResign` and `triggerControllerMove`.
+
+Winning is one transaction that creates `/controller` and raises `/controller_epoch`; whoever holds that epoch's version may
+write, and nobody else (EL-4, EL-13). There is no retry: the watch on `/controller` starts the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.points import Points
+from foundation.eventlog.records import ControllerElected, ElectionLost
+from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+NO_CONTROLLER = BrokerId(-1)
+
+
+class ControllerElection:
+    """Who this broker takes for the controller, and how it becomes or stops being it.
+
+    Args:
+        take_over: runs when this broker has won; raises if it cannot take over completely.
+        resign: ends the term in progress, if there is one, for a reason in words; reaches for nothing outside.
+    """
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        *,
+        take_over: Callable[[Elected], Awaitable[None]],
+        resign: Callable[[str], None],
+        clock: Clock,
+        events: EventLog,
+        points: Points,
+    ) -> None:
+        self.broker_id = broker_id
+        self.active_controller_id = NO_CONTROLLER
+        self._take_over = take_over
+        self._resign = resign
+        self._clock = clock
+        self._events = events
+        self._points = points
+
+    @property
+    def is_active(self) -> bool:
+        return self.active_controller_id == self.broker_id
+
+    async def elect(self, zk: KafkaZkClient) -> None:
+        """EL-2 … EL-5: race, unless somebody is controller. What goes wrong after winning is the caller's to judge (EL-8)."""
+        self.active_controller_id = await self._registered(zk)
+        if self.active_controller_id != NO_CONTROLLER:
+            log.debug("there is a controller already", controller=self.active_controller_id)
+            return
+        await self._points.reach("election.before_write")
+        try:
+            timestamp_ms = int(self._clock.wall_ms())
+            elected = await zk.register_controller_and_increment_epoch(self.broker_id, timestamp_ms=timestamp_ms)
+        except ControllerMoved:
+            await self.maybe_resign(zk, "lost the election")
+            self._events.append(ElectionLost(winner=self.active_controller_id))
+            log.info("another broker was elected", controller=self.active_controller_id)
+            return
+        await self._points.reach("election.after_write")
+        self.active_controller_id = self.broker_id
+        self._events.saw_controller_epoch(elected.epoch)
+        self._record_elected(zk, elected)
+        await self._take_over(elected)
+
+    async def maybe_resign(self, zk: KafkaZkClient, why: str) -> None:
+        """EL-9: look who is controller now, arm the watch again, and resign if it is no longer us."""
+        self.active_controller_id = await self._registered(zk, watch=True)
+        if not self.is_active:
+            self._resign(f"{why}: the controller is now {self.active_controller_id}")
+
+    async def trigger_controller_move(self, zk: KafkaZkClient, epoch_zk_version: int | None, why: str) -> None:
+        """EL-10: resign, then give `/controller` back, so that the next round starts at once.
+
+        Resigning comes first whatever ZooKeeper says; Kafka keeps its term's channels if `/controller` has another owner.
+
+        Args:
+            epoch_zk_version: the fence of the term in progress; None where there is none.
+        """
+        self.active_controller_id = NO_CONTROLLER
+        self._resign(why)
+        self.active_controller_id = await self._registered(zk, watch=True)
+        if not self.is_active or epoch_zk_version is None:
+            log.warning("the controller has already moved", controller=self.active_controller_id)
+            return
+        self.active_controller_id = NO_CONTROLLER
+        await self._points.reach("resignation.before_write")
+        try:
+            await zk.delete_controller(epoch_zk_version)
+        except ControllerMoved:
+            log.warning("the controller has already moved while giving it up")
+        await self._points.reach("resignation.after_write")
+
+    def expire(self) -> None:
+        """EL-12: the session is over, and with it the role, whoever has it next."""
+        self.active_controller_id = NO_CONTROLLER
+        self._resign("the ZooKeeper session expired")
+
+    async def _registered(self, zk: KafkaZkClient, *, watch: bool = False) -> BrokerId:
+        registered = await zk.controller_id(watch=watch)
+        return NO_CONTROLLER if registered is None else registered
+
+    def _record_elected(self, zk: KafkaZkClient, elected: Elected) -> None:
+        record = ControllerElected(
+            broker_id=self.broker_id,
+            epoch=elected.epoch,
+            epoch_zk_version=elected.epoch_zk_version,
+            session_id=zk.session_id,
+        )
+        self._events.append(record)
+        log.info("elected as the controller", epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version)

@@ -1,0 +1,164 @@
+"""The queue of the controller: one event at a time, in order, and a way to drop the rest. Mirrors `ControllerEventManager`.
+
+Whatever the controller does happens inside an event, so its procedures need no locks and never interleave. The queue has a
+bound; past it the events that somebody else will not repeat are kept, all others are answered and dropped, and the
+controller resigns (decision D14). Its successor starts from what ZooKeeper holds, which is what a queue that nobody can
+work off was all about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from controller.events import (
+    INDISPENSABLE_EVENTS,
+    ControllerEvent,
+    ForcedResignation,
+    ShutdownEventThread,
+    name_of,
+    preempt,
+)
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.log import EventLog, causing, current_cause
+from foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted
+
+
+@dataclass(slots=True)
+class QueuedEvent:
+    """An event in line. It is processed or preempted once (EQ-3)."""
+
+    id: int
+    event: ControllerEvent
+    seq: int
+    """Of its `EventQueued`, which causes whatever the event does."""
+    queued_at_ms: float
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def over(self) -> None:
+        """Until it has been processed to its end, or preempted."""
+        await self._over.wait()
+
+
+class ControllerEventManager:
+    """
+    Args:
+        process: does what an event asks for and returns its outcome, a word for the record. It never raises: a task that
+            died would leave a controller that is elected and does nothing.
+        idle: called when the queue has run empty after an event.
+        bound: how many events may wait.
+    """
+
+    def __init__(
+        self,
+        *,
+        process: Callable[[ControllerEvent], Awaitable[str]],
+        idle: Callable[[], None],
+        clock: Clock,
+        events: EventLog,
+        bound: int,
+    ) -> None:
+        self._process = process
+        self._idle = idle
+        self._clock = clock
+        self._events = events
+        self._bound = bound
+        self._queue: deque[QueuedEvent] = deque()
+        self._filled = asyncio.Event()
+        self._queued = 0
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="controller-event-thread")
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def put(self, event: ControllerEvent) -> None:
+        """Queue `event` behind all others. After `close` it is preempted at once."""
+        if self._closing:
+            preempt(event)
+            return
+        self._append(event)
+        if len(self._queue) > self._bound:
+            self._overflow()
+
+    def clear_and_put(self, event: ControllerEvent) -> QueuedEvent:
+        """Preempt all that wait, then queue `event` (EQ-2)."""
+        self._preempt(lambda waiting: True)
+        return self._append(event)
+
+    async def close(self, *, timeout_ms: int) -> None:
+        """Preempt all that wait and end after the event in progress, which is cut short after `timeout_ms`."""
+        if self._task is None or self._closing:
+            return
+        last = self.clear_and_put(ShutdownEventThread())
+        self._closing = True
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await last.over()
+        except TimeoutError:
+            self._task.cancel()
+        await asyncio.wait([self._task])
+
+    # -- the line
+
+    def _append(self, event: ControllerEvent) -> QueuedEvent:
+        self._queued += 1
+        seq = self._events.append(EventQueued(event_id=self._queued, event=name_of(event)), cause=current_cause())
+        queued = QueuedEvent(self._queued, event, seq, self._clock.monotonic_ms())
+        self._queue.append(queued)
+        self._filled.set()
+        return queued
+
+    def _preempt(self, dispensable: Callable[[ControllerEvent], bool]) -> None:
+        waiting, self._queue = self._queue, deque()
+        for queued in waiting:
+            if dispensable(queued.event):
+                preempt(queued.event)
+                self._events.append(EventPreempted(event_id=queued.id, event=name_of(queued.event)), cause=queued.seq)
+                queued._over.set()
+            else:
+                self._queue.append(queued)
+
+    def _overflow(self) -> None:
+        self._preempt(lambda waiting: not isinstance(waiting, INDISPENSABLE_EVENTS))
+        self._append(ForcedResignation(f"more than {self._bound} events were waiting"))
+
+    # -- the work
+
+    async def _run(self) -> None:
+        while True:
+            queued = await self._next()
+            if isinstance(queued.event, ShutdownEventThread):
+                self._record_shutdown(queued)
+                return
+            await self._handle(queued)
+            if not self._queue:
+                self._idle()
+
+    async def _next(self) -> QueuedEvent:
+        while not self._queue:
+            self._filled.clear()
+            await self._filled.wait()
+        return self._queue.popleft()
+
+    async def _handle(self, queued: QueuedEvent) -> None:
+        name = name_of(queued.event)
+        started_at_ms = self._clock.monotonic_ms()
+        waited_ms = round(started_at_ms - queued.queued_at_ms, 3)
+        started = self._events.append(EventStarted(event_id=queued.id, event=name, queued_ms=waited_ms), cause=queued.seq)
+        with causing(started):
+            outcome = await self._process(queued.event)
+        took_ms = round(self._clock.monotonic_ms() - started_at_ms, 3)
+        self._events.append(EventEnded(event_id=queued.id, event=name, took_ms=took_ms, outcome=outcome), cause=started)
+        queued._over.set()
+
+    def _record_shutdown(self, queued: QueuedEvent) -> None:
+        name = name_of(queued.event)
+        started = self._events.append(EventStarted(event_id=queued.id, event=name, queued_ms=0.0), cause=queued.seq)
+        self._events.append(EventEnded(event_id=queued.id, event=name, took_ms=0.0), cause=started)
+        queued._over.set()

@@ -1,0 +1,223 @@
+"""The closed family of controller events: everything that can make the controller act. Mirrors `ControllerEvent`.
+
+An event is a value. Those a client waits for carry a one-shot `Reply`; whoever takes such an event out of the queue
+without processing it owes its client a refusal (`refuse`, `preempt`). Kafka answers only some of them (BUG-8); here nobody waits in vain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeAlias, TypeVar
+
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from foundation.zk.kafka_zk_client import KafkaZkClient
+
+T = TypeVar("T")
+
+
+class Reply(Generic[T]):
+    """A client's answer, given once; awaited by the handler of its request."""
+
+    def __init__(self) -> None:
+        self._answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def resolve(self, answer: T) -> None:
+        """Answer. Too late, or when the client has gone, it is nobody's loss."""
+        if not self._answer.done():
+            self._answer.set_result(answer)
+
+    async def wait(self) -> T:
+        return await self._answer
+
+
+class ElectionType(Enum):
+    """Mirrors `org.apache.kafka.common.ElectionType`; values are those on the wire."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class ElectionTrigger(Enum):
+    """Who asked for a leader election."""
+
+    ZOOKEEPER = "ZkTriggered"
+    ADMIN_CLIENT = "AdminClientTriggered"
+
+
+LeaderElectionResults: TypeAlias = Mapping[TopicPartition, BrokerId | ApiError]
+"""By partition the leader elected, or why there is none."""
+
+
+# ------------------------------------------------------------------ the role
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """The broker has started and joins the race."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChange:
+    """`/controller` was created or rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reelect:
+    """`/controller` is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerAndReelect:
+    """A new session is open: register the broker again, then race."""
+
+    zk: KafkaZkClient
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """The session is over, and with it the role."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedResignation:
+    """The controller must not go on: a bound was passed or something broke that must not break."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownEventThread:
+    """The last event."""
+
+
+# ------------------------------------------------------------------ brokers and topics
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange:
+    """Children of `/brokers/ids` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerModifications:
+    """A broker rewrote its registration."""
+
+    broker_id: BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """Children of `/brokers/topics` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionModifications:
+    """A topic's znode was rewritten."""
+
+    topic: str
+
+
+# ------------------------------------------------------------------ answers to control requests
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrResponseReceived:
+    """`controller_epoch` and `broker_epoch` are the request's: an answer to an earlier term or registration is void."""
+
+    broker_id: BrokerId
+    controller_epoch: int
+    broker_epoch: int
+    response: LeaderAndIsrResponse
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataResponseReceived:
+    broker_id: BrokerId
+    response: UpdateMetadataResponse
+
+
+# ------------------------------------------------------------------ requests
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLeaderElection:
+    """`partitions` None: those the znode names, or, for a client, all."""
+
+    partitions: tuple[TopicPartition, ...] | None
+    election_type: ElectionType
+    trigger: ElectionTrigger
+    reply: Reply[LeaderElectionResults] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReceived:
+    request: AlterPartitionRequest
+    version: int
+    reply: Reply[AlterPartitionResponse]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown:
+    """`broker_epoch` −1 is a broker too old to know its own."""
+
+    broker_id: BrokerId
+    broker_epoch: int
+    reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]]
+
+
+RoleEvent: TypeAlias = (
+    Startup | ControllerChange | Reelect | RegisterBrokerAndReelect | Expire | ForcedResignation | ShutdownEventThread
+)
+"""Events every broker processes."""
+
+TermEvent: TypeAlias = (
+    BrokerChange
+    | BrokerModifications
+    | TopicChange
+    | PartitionModifications
+    | LeaderAndIsrResponseReceived
+    | UpdateMetadataResponseReceived
+    | ReplicaLeaderElection
+    | AlterPartitionReceived
+    | ControlledShutdown
+)
+"""Events only the controller processes; elsewhere they are refused."""
+
+ControllerEvent: TypeAlias = RoleEvent | TermEvent
+
+ELECTING_EVENTS = (Startup, Reelect, RegisterBrokerAndReelect)
+"""Events that may make this broker controller: whatever fails in them costs the role (EL-8)."""
+
+INDISPENSABLE_EVENTS = (*ELECTING_EVENTS, Expire, ForcedResignation, ShutdownEventThread)
+"""Events that survive an overflow of the queue, because nobody would put them again."""
+
+
+def name_of(event: ControllerEvent) -> str:
+    return type(event).__name__
+
+
+def refuse(event: ControllerEvent, error: Errors) -> None:
+    """Answer whoever waits for `event` with `error`, in the shape of that API."""
+    match event:
+        case AlterPartitionReceived():
+            event.reply.resolve(AlterPartitionResponse(error_code=error))
+        case ControlledShutdown():
+            event.reply.resolve((error, ()))
+        case ReplicaLeaderElection() if event.reply is not None:
+            refusal = ApiError(error, "The election was not performed.")
+            event.reply.resolve(dict.fromkeys(event.partitions or (), refusal))
+        case _:
+            pass
+
+
+def preempt(event: ControllerEvent) -> None:
+    """Answer whoever waits for `event` that this broker is not the controller (EQ-6)."""
+    # A controlled shutdown hears of it as of a moved controller: the code its broker knows how to retry.
+    refuse(event, Errors.STALE_CONTROLLER_EPOCH if isinstance(event, ControlledShutdown) else Errors.NOT_CONTROLLER)

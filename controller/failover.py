@@ -1,0 +1,105 @@
+"""Becoming controller, step by step. Mirrors `onControllerFailover` and `initializeControllerContext`.
+
+The order is the point. What changes while we read must not be missed, so each read arms its watch. Brokers must know who is
+alive before they are told whom to follow, so UpdateMetadata goes before the state machines start (KAFKA-4443). Replicas come
+before partitions, so a partition of a dead leader is first written without it and then gets a new one.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from controller import partition_state_machine, replica_state_machine
+from controller.events import ElectionTrigger, ElectionType
+from controller.replica_leader_election import on_replica_election, pending_preferred_elections
+from controller.term import Term, leaderships
+from controller.topic_changes import load_topics
+from foundation.eventlog.records import ContextLoaded, ControllerReady
+from foundation.zk.client import Failure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+
+async def on_controller_failover(term: Term) -> None:
+    """Raises whatever goes wrong: a controller that could not take over completely must not stay one (EL-8)."""
+    started_at_ms = term.clock.monotonic_ms()
+    zk, context = term.zk, term.context
+    await term.points.reach("failover.after_epoch")
+    await zk.ensure_feature_node()
+    await zk.preferred_replica_election(watch=True)
+    await zk.watch_reassign_partitions()
+    await _delete_notifications(term)
+    await initialize_controller_context(term)
+    await _fetch_topic_deletions(term)
+    await term.send_update_metadata(context.live_or_shutting_down_broker_ids)
+    await replica_state_machine.startup(term)
+    await partition_state_machine.startup(term)
+    _record_ready(term, started_at_ms)
+    await _resume_preferred_elections(term)
+
+
+async def initialize_controller_context(term: Term) -> None:
+    """FO-5: brokers, topics, assignments, states, and a channel to every broker."""
+    started_at_ms = term.clock.monotonic_ms()
+    zk, context = term.zk, term.context
+    brokers = await zk.brokers(watch=True)
+    context.add_live_brokers(brokers)
+    topics = await zk.topic_assignments(await zk.topics(watch=True), watch=True)
+    context.all_topics = set(topics)
+    await load_topics(term, topics)
+    await zk.watch_brokers(brokers)
+    await _load_leadership(term)
+    for registered in brokers.values():
+        term.channels.open(registered)
+    record = ContextLoaded(
+        epoch=context.epoch,
+        live_brokers=tuple(context.live_broker_epochs.items()),
+        partitions=leaderships(context.leadership),
+        took_ms=round(term.clock.monotonic_ms() - started_at_ms, 3),
+    )
+    term.events.append(record)
+    log.info(
+        "initialized controller context", live_brokers=list(brokers), topics=len(topics), partitions=len(context.assignments)
+    )
+
+
+async def _load_leadership(term: Term) -> None:
+    """A partition whose state is missing or cannot be decoded has no leadership; it becomes New."""
+    states = await term.zk.partition_states(list(term.context.assignments))
+    known = {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
+    term.context.put_leadership(known)
+
+
+async def _delete_notifications(term: Term) -> None:
+    """FO-4: what they announce is read afresh anyway."""
+    await term.points.reach("notifications.before_write")
+    await term.zk.delete_log_dir_event_notifications(term.context.epoch_zk_version)
+    await term.zk.delete_isr_change_notifications(term.context.epoch_zk_version)
+    await term.points.reach("notifications.after_write")
+
+
+async def _fetch_topic_deletions(term: Term) -> None:
+    """FO-6: topics queued for deletion get no leaders."""
+    queued = await term.zk.topic_deletions(watch=True)
+    if term.settings.delete_topic_enable:
+        term.context.topics_to_be_deleted = term.context.all_topics.intersection(queued)
+
+
+async def _resume_preferred_elections(term: Term) -> None:
+    """FO-13. The znode is deleted whether or not there is one; it is nearly always not there."""
+    asked = await term.zk.preferred_replica_election() or ()
+    pending = pending_preferred_elections(term.context, asked)
+    await on_replica_election(term, pending, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER)
+
+
+def _record_ready(term: Term, started_at_ms: float) -> None:
+    context = term.context
+    record = ControllerReady(
+        epoch=context.epoch,
+        brokers=context.live_or_shutting_down_broker_ids,
+        topics=len(context.all_topics),
+        partitions=len(context.assignments),
+        took_ms=round(term.clock.monotonic_ms() - started_at_ms, 3),
+    )
+    term.events.append(record)
+    log.info("ready to serve as the new controller", epoch=context.epoch, partitions=len(context.assignments))

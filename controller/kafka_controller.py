@@ -1,0 +1,320 @@
+"""`KafkaController`: from event to procedure, and in and out of office. Mirrors its Kafka namesake.
+
+Every broker has one. It takes part in the race for `/controller`; while it holds the role it has a `Term`, and everything
+it does happens inside an event. What the procedures are is written in the modules they live in; here is only when.
+
+    the role      Startup, ControllerChange, Reelect, RegisterBrokerAndReelect, Expire, ForcedResignation
+    the cluster   BrokerChange, BrokerModifications, TopicChange, PartitionModifications
+    the brokers   LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+    the clients   AlterPartitionReceived, ControlledShutdown, ReplicaLeaderElection
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import assert_never
+
+import structlog
+
+from controller import (
+    alter_partition,
+    broker_lifecycle,
+    controlled_shutdown,
+    failover,
+    replica_leader_election,
+    topic_changes,
+    watches,
+)
+from controller.channel_manager import ControllerChannelManager
+from controller.context import ControllerContext
+from controller.controller_election import ControllerElection
+from controller.event_manager import ControllerEventManager
+from controller.events import (
+    ELECTING_EVENTS,
+    AlterPartitionReceived,
+    BrokerChange,
+    BrokerModifications,
+    ControlledShutdown,
+    ControllerChange,
+    ControllerEvent,
+    ElectionTrigger,
+    ElectionType,
+    Expire,
+    ForcedResignation,
+    LeaderAndIsrResponseReceived,
+    LeaderElectionResults,
+    PartitionModifications,
+    Reelect,
+    RegisterBrokerAndReelect,
+    ReplicaLeaderElection,
+    Reply,
+    ShutdownEventThread,
+    Startup,
+    TermEvent,
+    TopicChange,
+    UpdateMetadataResponseReceived,
+    name_of,
+    preempt,
+    refuse,
+)
+from controller.faults import Cost, Fault, classify
+from controller.settings import ControllerSettings
+from controller.term import Term
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.fences import Fences
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.points import Points
+from foundation.eventlog.records import ContextAtIdle, ControllerResigned
+from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from foundation.wire.network import Network
+from foundation.zk.client import WatchFired
+from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient, SessionLost, ZooKeeperFailure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+
+class KafkaController:
+    """
+    Args:
+        register: registers this broker in the session it is given and returns its broker epoch; called after a session
+            was lost, before the broker joins the race again.
+        random: for the ids of topics that were made without one.
+    """
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        settings: ControllerSettings,
+        register: Callable[[KafkaZkClient], Awaitable[int]],
+        network: Network,
+        clock: Clock,
+        random: random.Random,
+        events: EventLog,
+        fences: Fences,
+        points: Points,
+    ) -> None:
+        self.broker_id = broker_id
+        self._settings = settings
+        self._register = register
+        self._network = network
+        self._clock = clock
+        self._random = random
+        self._events = events
+        self._fences = fences
+        self._points = points
+        self._zk: KafkaZkClient | None = None
+        self._term: Term | None = None
+        self._election = ControllerElection(
+            broker_id, take_over=self._take_over, resign=self._resign, clock=clock, events=events, points=points
+        )
+        self._event_manager = ControllerEventManager(
+            process=self._process, idle=self._record_idle, clock=clock, events=events, bound=settings.event_queue_bound
+        )
+
+    # ------------------------------------------------------------------ for the broker
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller, as far as it knows.
+
+        To find one's own id in `/controller` is not enough: it may be there from an earlier life (BUG-3).
+        """
+        return self._term is not None and self._election.is_active
+
+    @property
+    def active_controller_id(self) -> BrokerId:
+        """Whom this broker takes for the controller; −1 for nobody."""
+        return self._election.active_controller_id
+
+    @property
+    def epoch(self) -> int:
+        """The controller epoch of the term in progress; 0 without one."""
+        return 0 if self._term is None else self._term.context.epoch
+
+    def startup(self, zk: KafkaZkClient) -> None:
+        """Join the race. The broker is registered in this session."""
+        self._zk = zk
+        self._event_manager.put(Startup())
+        self._event_manager.start()
+
+    def notified(self, notification: WatchFired) -> None:
+        """A watch of the session has fired."""
+        event = watches.event_of(notification)
+        if event is not None:
+            self._event_manager.put(event)
+
+    async def expire(self) -> None:
+        """The session is over. Returns when this broker has stopped being controller; only then may a new one be opened."""
+        await self._event_manager.clear_and_put(Expire()).over()
+
+    def session_opened(self, zk: KafkaZkClient) -> None:
+        """A new session is open: register in it, then join the race again."""
+        self._event_manager.put(RegisterBrokerAndReelect(zk))
+
+    async def shutdown(self) -> None:
+        """End: refuse what waits, finish the event in progress, drop the channels. `/controller` goes with the session."""
+        await self._event_manager.close(timeout_ms=self._settings.close_timeout_ms)
+        self._resign("the broker is shutting down")
+
+    # ------------------------------------------------------------------ for the handlers of requests
+
+    async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        reply: Reply[AlterPartitionResponse] = Reply()
+        self._event_manager.put(AlterPartitionReceived(request, version, reply))
+        return await reply.wait()
+
+    async def controlled_shutdown(self, broker_id: BrokerId, broker_epoch: int) -> tuple[Errors, tuple[TopicPartition, ...]]:
+        """The error, and what the broker still leads though another replica could."""
+        reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]] = Reply()
+        self._event_manager.put(ControlledShutdown(broker_id, broker_epoch, reply))
+        return await reply.wait()
+
+    async def elect_leaders(
+        self, partitions: Sequence[TopicPartition] | None, election_type: ElectionType
+    ) -> LeaderElectionResults:
+        """By partition the new leader, or why there is none. None asks for all partitions."""
+        reply: Reply[LeaderElectionResults] = Reply()
+        asked = None if partitions is None else tuple(partitions)
+        self._event_manager.put(ReplicaLeaderElection(asked, election_type, ElectionTrigger.ADMIN_CLIENT, reply))
+        return await reply.wait()
+
+    # ------------------------------------------------------------------ events
+
+    async def _process(self, event: ControllerEvent) -> str:
+        """The one place that catches everything: an event may fail, the loop of events must not."""
+        assert self._zk is not None, "startup comes first"
+        try:
+            return await self._dispatch(event, self._zk)
+        except Exception as failure:
+            fault = classify(failure, electing=isinstance(event, ELECTING_EVENTS))
+            log.error("error processing event", name=name_of(event), cost=fault.cost.value, exc_info=failure)
+            refuse(event, fault.answer)
+            await self._pay(fault, f"{name_of(event)} failed with {failure!r}")
+            return fault.outcome
+
+    async def _dispatch(self, event: ControllerEvent, zk: KafkaZkClient) -> str:
+        """What every broker does; the rest is the controller's."""
+        match event:
+            case Startup() | Reelect():
+                await self._election.maybe_resign(zk, "/controller is gone")
+                await self._election.elect(zk)
+            case ControllerChange():
+                await self._election.maybe_resign(zk, "/controller changed")
+            case RegisterBrokerAndReelect():
+                self._zk = event.zk
+                await self._register(event.zk)
+                await self._election.maybe_resign(event.zk, "a new session")
+                await self._election.elect(event.zk)
+            case Expire():
+                self._election.expire()
+            case ForcedResignation():
+                await self._move(zk, event.why)
+            case ShutdownEventThread():
+                raise AssertionError("the event manager ends before it hands this event out")
+            case _:
+                return await self._dispatch_to_controller(event)
+        return "done"
+
+    async def _dispatch_to_controller(self, event: TermEvent) -> str:
+        term = self._term
+        if term is None:
+            preempt(event)
+            return "inactive"
+        term.running = name_of(event)
+        match event:
+            case BrokerChange():
+                await broker_lifecycle.process_broker_change(term)
+            case BrokerModifications():
+                await broker_lifecycle.process_broker_modifications(term, event.broker_id)
+            case TopicChange():
+                await topic_changes.process_topic_change(term)
+            case PartitionModifications():
+                await topic_changes.process_partition_modifications(term, event.topic)
+            case LeaderAndIsrResponseReceived():
+                await broker_lifecycle.process_leader_and_isr_response(term, event)
+            case UpdateMetadataResponseReceived():
+                broker_lifecycle.process_update_metadata_response(event)
+            case ReplicaLeaderElection():
+                await replica_leader_election.process_replica_leader_election(term, event)
+            case AlterPartitionReceived():
+                await alter_partition.process_alter_partition(term, event)
+            case ControlledShutdown():
+                await controlled_shutdown.process_controlled_shutdown(term, event)
+            case _:
+                assert_never(event)
+        return "done"
+
+    async def _pay(self, fault: Fault, why: str) -> None:
+        """What a fault costs. Where ZooKeeper cannot be asked, not acting is the safe side."""
+        assert self._zk is not None, "startup comes first"
+        try:
+            match fault.cost:
+                case Cost.NOTHING | Cost.WAIT_FOR_EXPIRE:
+                    pass
+                case Cost.MAYBE_RESIGN:
+                    await self._election.maybe_resign(self._zk, why)
+                case Cost.MOVE_CONTROLLER:
+                    await self._move(self._zk, why)
+                case _:
+                    assert_never(fault.cost)
+        except (ControllerMoved, SessionLost, ZooKeeperFailure) as failure:
+            log.error("cannot find out who is controller", exc_info=failure)
+            self._resign(why)
+
+    async def _move(self, zk: KafkaZkClient, why: str) -> None:
+        epoch_zk_version = None if self._term is None else self._term.context.epoch_zk_version
+        await self._election.trigger_controller_move(zk, epoch_zk_version, why)
+
+    # ------------------------------------------------------------------ in and out of office
+
+    async def _take_over(self, elected: Elected) -> None:
+        assert self._zk is not None, "startup comes first"
+        self._term = Term(
+            broker_id=self.broker_id,
+            zk=self._zk,
+            context=ControllerContext(epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version),
+            channels=ControllerChannelManager(
+                controller_id=self.broker_id,
+                controller_epoch=elected.epoch,
+                settings=self._settings,
+                network=self._network,
+                clock=self._clock,
+                events=self._events,
+                put=self._event_manager.put,
+            ),
+            settings=self._settings,
+            clock=self._clock,
+            events=self._events,
+            fences=self._fences,
+            points=self._points,
+            put=self._event_manager.put,
+            new_topic_id=lambda: random_topic_id(self._random),
+            running="Failover",
+        )
+        await failover.on_controller_failover(self._term)
+
+    def _resign(self, why: str) -> None:
+        """RS-1. Needs nobody: the channels are dropped with what waits in them, the context is forgotten."""
+        term, self._term = self._term, None
+        if term is None:
+            return
+        term.channels.shutdown()
+        self._events.append(ControllerResigned(epoch=term.context.epoch, why=why))
+        log.info("resigned", epoch=term.context.epoch, why=why)
+
+    def _record_idle(self) -> None:
+        """For C6, when an event changed something; not for clusters so large that it would be felt."""
+        term = self._term
+        if term is None or term.changes_recorded == term.context.changes:
+            return
+        term.changes_recorded = term.context.changes
+        if len(term.context.leadership) <= self._settings.digest_partitions:
+            record = ContextAtIdle(
+                epoch=term.context.epoch,
+                live_brokers=tuple(term.context.live_broker_epochs.items()),
+                leadership_digest=term.context.leadership_digest(),
+            )
+            self._events.append(record)

@@ -1,0 +1,347 @@
+"""The partitions' state machine: from assigned to led, from leaderless to led again. Mirrors `PartitionStateMachine`.
+
+    NonExistentPartition → NewPartition         state only
+    NewPartition → OnlinePartition              first live replica leads, all live replicas are the ISR; written, then
+                                                LeaderAndIsr (new) to the ISR and UpdateMetadata to all
+    Online-, OfflinePartition → OnlinePartition a leader election; written, then LeaderAndIsr to those the election names
+                                                and UpdateMetadata to all
+    New-, Online-, OfflinePartition → Offline   state only
+    OfflinePartition → NonExistentPartition     state only
+
+An election decides from the states in memory, which are what ZooKeeper last accepted, and writes them expecting exactly
+that version; only what changed underneath is read again (decision D15). Kafka reads first, each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+import structlog
+
+from controller.leader_election import (
+    LeaderElection,
+    elect_for_controlled_shutdown,
+    elect_for_offline_partition,
+    elect_for_reassigned_partition,
+    elect_preferred_replica,
+)
+from controller.request_batch import RequestBatch
+from controller.term import Term
+from controller.transitions import PartitionState, is_valid_partition_transition
+from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, PartitionsMoved, Refused, Transition
+from foundation.zk.client import Failure
+from foundation.zk.kafka_zk_client import ZooKeeperFailure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+
+
+class Strategy(Enum):
+    """How a leader is chosen; values as in the record `LeadershipWritten`."""
+
+    OFFLINE = "offline"
+    UNCLEAN = "unclean"
+    """Offline, and data may be lost whatever the topic's config says."""
+    REASSIGNMENT = "reassignment"
+    PREFERRED = "preferred"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+
+
+class StateChangeFailed(NamedTuple):
+    """Why a partition did not get a leader. `failure` is ZooKeeper's, where it was ZooKeeper that refused."""
+
+    why: str
+    failure: Failure | None = None
+
+    @property
+    def label(self) -> str:
+        return "StateChangeFailed" if self.failure is None else self.failure.value
+
+
+ElectionResults: TypeAlias = dict[TopicPartition, LeaderAndIsr | StateChangeFailed]
+
+
+async def startup(term: Term) -> None:
+    """FO-10: take each partition's state from what is known of its leader, then see that all get one."""
+    online = term.context.online_brokers()
+    for partition in term.context.assignments:
+        known = term.context.leadership.get(partition)
+        if known is None:
+            state = PartitionState.NEW
+        elif known.leader_and_isr.leader in online.of(partition):
+            state = PartitionState.ONLINE
+        else:
+            state = PartitionState.OFFLINE
+        term.context.partition_states[partition] = state
+    await trigger_online_state_change(term)
+
+
+async def trigger_online_state_change(term: Term) -> ElectionResults:
+    """PSM-8: try to bring every new or offline partition online, but those whose topic shall be deleted."""
+    leaderless = term.context.partitions_in(PartitionState.NEW, PartitionState.OFFLINE)
+    return await handle_state_changes(
+        term, term.context.without_queued_topics(leaderless), PartitionState.ONLINE, Strategy.OFFLINE
+    )
+
+
+async def handle_state_changes(
+    term: Term, partitions: Sequence[TopicPartition], target: PartitionState, strategy: Strategy = Strategy.OFFLINE
+) -> ElectionResults:
+    """Move `partitions` to `target`. Those that may not go there are recorded and skipped (PSM-2).
+
+    Returns:
+        The outcome of each leader *election*. A new partition that got its first leader is not in it (PSM-7).
+
+    Raises:
+        ControllerMoved, SessionLost: the role is lost. Any other failure of ZooKeeper is the outcome of each partition.
+    """
+    valid = _valid(term, partitions, target)
+    if not valid:
+        return {}
+    if target is not PartitionState.ONLINE:
+        _move(term, valid, target)
+        return {}
+    batch = term.new_batch()
+    try:
+        results = await _bring_online(term, valid, strategy, batch)
+    except ZooKeeperFailure as failure:
+        log.error("error while moving partitions", target=target.value, partitions=len(valid), why=str(failure))
+        results = dict.fromkeys(valid, StateChangeFailed(str(failure), failure.failure))
+        _record_failures(term, results, strategy.value)
+    # What was written before a failure must be heard all the same.
+    await term.flush(batch, "partition")
+    return results
+
+
+async def _bring_online(
+    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, batch: RequestBatch
+) -> ElectionResults:
+    states = term.context.partition_states
+    new = [partition for partition in partitions if states[partition] is PartitionState.NEW]
+    led_before = [partition for partition in partitions if states[partition] is not PartitionState.NEW]
+    if new:
+        led_before += await _initialise_leader_and_isr(term, new, batch)
+    return await _elect_leaders(term, led_before, strategy, batch)
+
+
+# ------------------------------------------------------------------ the first leader
+
+
+async def _initialise_leader_and_isr(
+    term: Term, partitions: Sequence[TopicPartition], batch: RequestBatch
+) -> list[TopicPartition]:
+    """PSM-5. Returns partitions that turned out to have a leader in ZooKeeper; those are Offline now and need an election.
+
+    Kafka leaves such a partition New for ever (BUG-10): each attempt to create its state fails because it exists.
+    """
+    context, online = term.context, term.context.online_brokers()
+    first: dict[TopicPartition, LeaderAndIsr] = {}
+    failed: ElectionResults = {}
+    for partition in partitions:
+        alive = online.of(partition)
+        live = tuple(replica for replica in context.partition_assignment(partition).replicas if replica in alive)
+        if live:
+            first[partition] = LeaderAndIsr(live[0], 0, live)
+        else:
+            failed[partition] = StateChangeFailed("no assigned replica is alive")
+    created: dict[TopicPartition, LeaderAndIsr] = {}
+    existing: list[TopicPartition] = []
+    if first:
+        await term.points.reach("partition.before_write")
+        results = await term.zk.create_partition_states(first, context.epoch, context.epoch_zk_version)
+        await term.points.reach("partition.after_write")
+        for partition, result in results.items():
+            if isinstance(result, LeaderAndIsr):
+                created[partition] = result
+                batch.add_leader_and_isr(result.isr, partition, is_new=True)
+            elif result is Failure.NODE_EXISTS:
+                existing.append(partition)
+            else:
+                failed[partition] = StateChangeFailed("its state could not be created", result)
+    term.accept(created, "initialise")
+    _move(term, list(created), PartitionState.ONLINE)
+    _record_failures(term, failed, "initialise")
+    return await _adopt(term, existing)
+
+
+async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Take the states of partitions that somebody else has brought online into memory."""
+    if not partitions:
+        return []
+    read = await term.zk.partition_states(partitions)
+    found = {partition: state for partition, state in read.items() if not isinstance(state, Failure)}
+    term.context.put_leadership(found)
+    _move(term, list(found), PartitionState.OFFLINE)
+    return list(found)
+
+
+# ------------------------------------------------------------------ a leader election
+
+
+async def _elect_leaders(
+    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, batch: RequestBatch
+) -> ElectionResults:
+    """Decide, write; for what changed underneath read, decide and write again, a bounded number of times."""
+    results: ElectionResults = {}
+    current = {partition: _known(term, partition) for partition in partitions}
+    for _ in range(term.settings.conflict_rounds):
+        if not current:
+            break
+        elections = await _elect(term, current, strategy, results)
+        conflicts = await _write(term, elections, strategy, results, batch)
+        current = dict(await term.zk.partition_states(conflicts)) if conflicts else {}
+    for partition in current:
+        results[partition] = StateChangeFailed(
+            f"its state kept changing, {term.settings.conflict_rounds} times", Failure.BAD_VERSION
+        )
+    _record_failures(term, results, strategy.value)
+    return results
+
+
+def _known(term: Term, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | Failure:
+    return term.context.leadership.get(partition, Failure.NO_NODE)
+
+
+async def _elect(
+    term: Term,
+    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure],
+    strategy: Strategy,
+    results: ElectionResults,
+) -> dict[TopicPartition, LeaderElection]:
+    """The decision. Partitions without a possible leader go to `results`."""
+    eligible: dict[TopicPartition, LeaderAndIsr] = {}
+    for partition, known in current.items():
+        if isinstance(known, Failure):
+            results[partition] = StateChangeFailed("its leader and ISR could not be read", known)
+        elif not term.is_ours_to_change(partition, known.controller_epoch):
+            results[partition] = StateChangeFailed(f"its state was written by controller epoch {known.controller_epoch}")
+        else:
+            eligible[partition] = known.leader_and_isr
+    unclean_topics = await _unclean_topics(term, eligible) if strategy is Strategy.OFFLINE else frozenset()
+    elections = _choose(term, eligible, strategy, unclean_topics)
+    for partition in eligible:
+        if partition not in elections:
+            results[partition] = StateChangeFailed(f"no replica is eligible to lead ({strategy.value})")
+    return elections
+
+
+def _choose(
+    term: Term, states: Mapping[TopicPartition, LeaderAndIsr], strategy: Strategy, unclean_topics: frozenset[str]
+) -> dict[TopicPartition, LeaderElection]:
+    context = term.context
+    leaving_too = strategy is Strategy.CONTROLLED_SHUTDOWN
+    online = context.online_brokers(include_shutting_down_brokers=leaving_too)
+    elections = {}
+    for partition, state in states.items():
+        assignment, alive = context.partition_assignment(partition), online.of(partition)
+        match strategy:
+            case Strategy.OFFLINE | Strategy.UNCLEAN:
+                unclean = strategy is Strategy.UNCLEAN or partition.topic in unclean_topics
+                election = elect_for_offline_partition(state, assignment, alive, unclean_allowed=unclean)
+            case Strategy.REASSIGNMENT:
+                election = elect_for_reassigned_partition(state, assignment, alive)
+            case Strategy.PREFERRED:
+                election = elect_preferred_replica(state, assignment, alive)
+            case Strategy.CONTROLLED_SHUTDOWN:
+                election = elect_for_controlled_shutdown(state, assignment, alive, context.shutting_down_broker_ids)
+        if election is not None:
+            elections[partition] = election
+    return elections
+
+
+async def _unclean_topics(term: Term, states: Mapping[TopicPartition, LeaderAndIsr]) -> frozenset[str]:
+    """PSM-17: of the topics with a partition that no live replica is in sync for, those that may lose data.
+
+    A topic whose config cannot be read is not among them.
+    """
+    online = term.context.online_brokers()
+    lost = sorted({p.topic for p, state in states.items() if online.of(p).isdisjoint(state.isr)})
+    if not lost:
+        return frozenset()
+    default = str(term.settings.unclean_leader_election_enable)
+    configs = await term.zk.topic_configs(lost)
+    return frozenset(
+        topic
+        for topic, config in configs.items()
+        if config.get("unclean.leader.election.enable", default).strip().lower() == "true"
+    )
+
+
+async def _write(
+    term: Term,
+    elections: Mapping[TopicPartition, LeaderElection],
+    strategy: Strategy,
+    results: ElectionResults,
+    batch: RequestBatch,
+) -> tuple[TopicPartition, ...]:
+    """Write, and take what was accepted into memory and into the batch. Returns what has changed underneath."""
+    if not elections:
+        return ()
+    context = term.context
+    states = {partition: election.leader_and_isr for partition, election in elections.items()}
+    await term.points.reach("partition.before_write")
+    written = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version)
+    await term.points.reach("partition.after_write")
+    clean: dict[TopicPartition, LeaderAndIsr] = {}
+    unclean: dict[TopicPartition, LeaderAndIsr] = {}
+    for partition, result in written.finished.items():
+        if isinstance(result, Failure):
+            results[partition] = StateChangeFailed("its leader could not be written", result)
+            continue
+        (unclean if elections[partition].unclean else clean)[partition] = result
+        results[partition] = result
+        batch.add_leader_and_isr(elections[partition].recipients, partition)
+    term.accept(clean, strategy.value)
+    term.accept(unclean, Strategy.UNCLEAN.value)
+    _move(term, [*clean, *unclean], PartitionState.ONLINE)
+    return written.conflicts
+
+
+# ------------------------------------------------------------------ states and records
+
+
+def _valid(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> list[TopicPartition]:
+    valid = []
+    for partition in partitions:
+        source = term.context.partition_states.setdefault(partition, PartitionState.NON_EXISTENT)
+        if is_valid_partition_transition(source, target):
+            valid.append(partition)
+        else:
+            log.error("invalid state change", partition=str(partition), source=source.value, target=target.value)
+            term.events.append(
+                InvalidTransition(
+                    target=target.value, source=source.value, topic=partition.topic, partition=partition.partition
+                )
+            )
+    return valid
+
+
+def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> None:
+    """Enter `target`; those that are there already need no record."""
+    states = term.context.partition_states
+    moved = tuple(
+        Transition(partition.topic, partition.partition, -1, states[partition].value)
+        for partition in partitions
+        if states[partition] is not target
+    )
+    if not moved:
+        return
+    states.update(dict.fromkeys(partitions, target))
+    term.events.append(PartitionsMoved(target=target.value, partitions=moved))
+    log.info("changed partition states", target=target.value, partitions=len(moved), controller_epoch=term.context.epoch)
+
+
+def _record_failures(term: Term, results: ElectionResults, why: str) -> None:
+    refused = tuple(
+        Refused(partition.topic, partition.partition, result.label)
+        for partition, result in results.items()
+        if isinstance(result, StateChangeFailed)
+    )
+    if refused:
+        term.events.append(LeaderElectionFailed(why=why, partitions=refused))
+        log.error(
+            "failed to elect leaders", why=why, partitions=len(refused), first=f"{refused[0].topic}-{refused[0].partition}"
+        )

@@ -1,0 +1,118 @@
+"""Leader elections that somebody asked for: preferred or unclean, by request or by `/admin/preferred_replica_election`.
+
+Mirrors `processReplicaLeaderElection` and `onReplicaElection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import structlog
+
+from controller import partition_state_machine
+from controller.context import ControllerContext
+from controller.events import ElectionTrigger, ElectionType, LeaderElectionResults, ReplicaLeaderElection
+from controller.partition_state_machine import ElectionResults, StateChangeFailed, Strategy
+from controller.term import Term
+from controller.transitions import PartitionState
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+_NOT_AVAILABLE = {
+    ElectionType.PREFERRED: Errors.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+async def process_replica_leader_election(term: Term, event: ReplicaLeaderElection) -> None:
+    by_znode = event.trigger is ElectionTrigger.ZOOKEEPER
+    if by_znode:
+        # Asked for again on purpose: this also arms the watch for the next time.
+        asked = await term.zk.preferred_replica_election(watch=True)
+        if asked is None:
+            return
+    else:
+        asked = event.partitions if event.partitions is not None else tuple(term.context.assignments)
+    results: dict[TopicPartition, BrokerId | ApiError] = {}
+    electable = []
+    for partition in asked:
+        if (refusal := refused_election(term.context, partition, event.election_type)) is None:
+            electable.append(partition)
+        else:
+            results[partition] = refusal
+    log.info(
+        "starting replica leader election",
+        type=event.election_type.name,
+        trigger=event.trigger.value,
+        partitions=len(electable),
+    )
+    elected = await on_replica_election(term, electable, event.election_type, event.trigger)
+    results.update(_answers(elected, event.election_type))
+    if event.reply is not None:
+        event.reply.resolve(results)
+
+
+def refused_election(context: ControllerContext, partition: TopicPartition, election_type: ElectionType) -> ApiError | None:
+    """PE-2: why this partition needs or gets no election; None if it shall be tried.
+
+    A partition that has never had a leader is answered like one whose leader cannot be had; Kafka throws (BUG-12).
+    """
+    if partition not in context.assignments:
+        return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    if context.is_topic_queued_for_deletion(partition.topic):
+        return ApiError(Errors.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
+    known = context.leadership.get(partition)
+    if known is None:
+        return ApiError(_NOT_AVAILABLE[election_type], f"Partition {partition} has never had a leader.")
+    leader = known.leader_and_isr.leader
+    replicas = context.partition_assignment(partition).replicas
+    match election_type:
+        case ElectionType.PREFERRED:
+            needed = not replicas or leader != replicas[0]
+        case ElectionType.UNCLEAN:
+            needed = leader == NO_LEADER or not context.is_live_broker(leader)
+    return None if needed else ApiError(Errors.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+
+
+async def on_replica_election(
+    term: Term, partitions: Sequence[TopicPartition], election_type: ElectionType, trigger: ElectionTrigger
+) -> ElectionResults:
+    """PE-3. Data may be lost only where an administrator asked for it by request."""
+    unclean = election_type is ElectionType.UNCLEAN and trigger is ElectionTrigger.ADMIN_CLIENT
+    if election_type is ElectionType.PREFERRED:
+        strategy = Strategy.PREFERRED
+    else:
+        strategy = Strategy.UNCLEAN if unclean else Strategy.OFFLINE
+    results = await partition_state_machine.handle_state_changes(term, partitions, PartitionState.ONLINE, strategy)
+    if trigger is ElectionTrigger.ZOOKEEPER:
+        await _finish_znode(term)
+    return results
+
+
+async def _finish_znode(term: Term) -> None:
+    """PE-6: the znode goes whatever became of the elections, and is looked for again, lest its next creation is missed."""
+    await term.points.reach("preferred_election.before_write")
+    await term.zk.delete_preferred_replica_election(term.context.epoch_zk_version)
+    await term.points.reach("preferred_election.after_write")
+    term.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER))
+
+
+def pending_preferred_elections(context: ControllerContext, asked: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """FO-13: of what the znode asks for, what still needs an election."""
+    return [partition for partition in asked if refused_election(context, partition, ElectionType.PREFERRED) is None]
+
+
+def _answers(elected: ElectionResults, election_type: ElectionType) -> LeaderElectionResults:
+    return {partition: _answer(result, election_type) for partition, result in elected.items()}
+
+
+def _answer(result: LeaderAndIsr | StateChangeFailed, election_type: ElectionType) -> BrokerId | ApiError:
+    """PE-4."""
+    if isinstance(result, LeaderAndIsr):
+        return result.leader
+    if result.failure is None:
+        return ApiError(_NOT_AVAILABLE[election_type], result.why)
+    return ApiError(Errors.UNKNOWN_SERVER_ERROR, f"{result.why}: {result.failure.value}")

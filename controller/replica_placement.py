@@ -1,0 +1,129 @@
+"""Which brokers get the replicas of a new topic. Mirrors `org.apache.kafka.admin.AdminUtils`.
+
+Pure; the random source is handed in.
+
+Three goals:
+
+1. Every broker gets about as many replicas, and leads about as many partitions, as any other.
+2. The partitions one broker leads are followed by *different* brokers, so that its load spreads when it dies.
+3. Where every broker names its rack, the replicas of a partition sit in different racks as far as there are racks.
+
+First replicas go round the list of brokers. The others follow at a distance, the *shift*, which grows by one each time the
+first replicas have gone once around: otherwise partition 5 of a five-broker cluster would repeat partition 0. Ten
+partitions of three replicas over brokers 0 to 4, starting at broker 0 with shift 0:
+
+    broker     0    1    2    3    4
+    first     p0   p1   p2   p3   p4      second round:  p5   p6   p7   p8   p9
+    second    p4   p0   p1   p2   p3                     p9   p5   p6   p7   p8   shifted: p5 is [0, 2, 3],
+    third     p3   p4   p0   p1   p2      …              not [0, 1, 2] again
+
+The start, and independently the first shift, are random, so that many small topics do not all begin on the first broker.
+Partitions added to a topic later continue from a fixed start instead (`fixed_start_index`, which is then also the shift).
+
+With racks the same walk runs over a list that alternates between them: racks r1 {0, 5}, r2 {3, 4}, r3 {1, 2} give
+[0, 3, 1, 5, 4, 2], and neighbours are in different racks by construction. Going round, the walk skips a broker whose rack
+has a replica already while another rack has none, and a broker that has one already while another has none. So with at
+least as many replicas as racks every rack gets one; with fewer, no rack gets two.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId
+
+
+class IncompleteRacks(Exception):
+    """Some brokers name a rack and some do not. Kafka's `AdminOperationException`."""
+
+
+def assign_replicas_to_brokers(
+    rack_by_broker: Mapping[BrokerId, str | None],
+    partitions: int,
+    replication_factor: int,
+    source: random.Random,
+    *,
+    fixed_start_index: int | None = None,
+    start_partition_id: int = 0,
+) -> dict[int, tuple[BrokerId, ...]]:
+    """Replicas by partition, the preferred leader first, for `partitions` partitions from `start_partition_id` on.
+
+    Args:
+        rack_by_broker: the brokers to choose from. Without racks their order is the order of the walk.
+        fixed_start_index: start and shift in place of two random ones.
+
+    Raises:
+        ApiError: INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR, as a client shall hear it.
+        IncompleteRacks: brokers with and without a rack.
+    """
+    _validate(len(rack_by_broker), partitions, replication_factor)
+    racks = {broker: rack for broker, rack in rack_by_broker.items() if rack is not None}
+    if racks and len(racks) < len(rack_by_broker):
+        without = sorted(rack_by_broker.keys() - racks.keys())
+        raise IncompleteRacks(f"brokers {without} have no rack, brokers {sorted(racks)} have one; give one to all or to none")
+
+    brokers = rack_alternated(racks) if racks else list(rack_by_broker)
+    if fixed_start_index is None:
+        start, shift = source.randrange(len(brokers)), source.randrange(len(brokers))
+    else:
+        start, shift = fixed_start_index, fixed_start_index
+
+    assignment = {}
+    for partition in range(start_partition_id, start_partition_id + partitions):
+        if partition > 0 and partition % len(brokers) == 0:
+            shift += 1
+        first = (partition + start) % len(brokers)
+        if racks:
+            assignment[partition] = _replicas_across_racks(brokers, racks, first, shift, replication_factor)
+        else:
+            assignment[partition] = _replicas(brokers, first, shift, replication_factor)
+    return assignment
+
+
+def rack_alternated(rack_by_broker: Mapping[BrokerId, str]) -> list[BrokerId]:
+    """Brokers by id, one rack after the other in order of name, round after round until all are taken (AS-4)."""
+    queues: dict[str, list[BrokerId]] = {}
+    for broker in sorted(rack_by_broker):
+        queues.setdefault(rack_by_broker[broker], []).append(broker)
+    rounds = max(len(queue) for queue in queues.values())
+    return [queues[rack][turn] for turn in range(rounds) for rack in sorted(queues) if turn < len(queues[rack])]
+
+
+def _validate(brokers: int, partitions: int, replication_factor: int) -> None:
+    if partitions <= 0:
+        raise ApiError(Errors.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
+    if replication_factor <= 0:
+        raise ApiError(Errors.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    if replication_factor > brokers:
+        raise ApiError(
+            Errors.INVALID_REPLICATION_FACTOR,
+            f"Replication factor: {replication_factor} larger than available brokers: {brokers}.",
+        )
+
+
+def _replicas(brokers: Sequence[BrokerId], first: int, shift: int, replication_factor: int) -> tuple[BrokerId, ...]:
+    others = (brokers[_replica_index(first, shift, turn, len(brokers))] for turn in range(replication_factor - 1))
+    return (brokers[first], *others)
+
+
+def _replicas_across_racks(
+    brokers: Sequence[BrokerId], rack_by_broker: Mapping[BrokerId, str], first: int, shift: int, replication_factor: int
+) -> tuple[BrokerId, ...]:
+    racks = len(set(rack_by_broker.values()))
+    replicas = [brokers[first]]
+    turn = 0
+    while len(replicas) < replication_factor:
+        candidate = brokers[_replica_index(first, shift * racks, turn, len(brokers))]
+        used_racks = {rack_by_broker[replica] for replica in replicas}
+        # A broker is never taken twice: the replication factor does not exceed the number of brokers.
+        if candidate not in replicas and (rack_by_broker[candidate] not in used_racks or len(used_racks) == racks):
+            replicas.append(candidate)
+        turn += 1
+    return tuple(replicas)
+
+
+def _replica_index(first: int, shift: int, turn: int, brokers: int) -> int:
+    """The position of a further replica: never `first` itself (AS-2)."""
+    return (first + 1 + (shift + turn) % (brokers - 1)) % brokers

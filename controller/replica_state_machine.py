@@ -1,0 +1,298 @@
+"""The replicas' state machine: started, stopped, out of the ISR, deleted. Mirrors `ReplicaStateMachine`.
+
+    NonExistentReplica → NewReplica       LeaderAndIsr (new) to it where there is a leader, UpdateMetadata to all
+    NewReplica → OnlineReplica            nothing: it heard of itself when it was new
+    Online-, Offline-, …Ineligible        LeaderAndIsr to it, UpdateMetadata to all
+      → OnlineReplica
+    New-, Online-, Offline-, …Ineligible  StopReplica to it; it leaves the ISR in ZooKeeper; then LeaderAndIsr to the
+      → OfflineReplica                    others and UpdateMetadata to all
+    OfflineReplica → DeletionStarted      StopReplica to it, with deletion
+    DeletionStarted → …Successful         state only
+    Offline-, DeletionStarted             state only
+      → DeletionIneligible
+    DeletionSuccessful → NonExistent      it leaves the assignment in memory
+
+Replicas come grouped by broker, as every caller has them: one broker is one step with its own writes, and all brokers of a
+call share one batch of requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+import structlog
+
+from controller.leader_election import under_new_leader
+from controller.request_batch import RequestBatch
+from controller.term import Term
+from controller.transitions import ReplicaState, is_valid_replica_transition
+from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, Refused, ReplicasMoved, Transition
+from foundation.zk.client import Failure
+from foundation.zk.kafka_zk_client import ZooKeeperFailure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+
+
+async def startup(term: Term) -> None:
+    """FO-9: take each replica's state from whether its broker is alive, then tell all of them where they stand."""
+    online, offline = _online_and_offline_replicas(term)
+    for broker, partitions in online.items():
+        term.context.replica_states[broker] = dict.fromkeys(partitions, ReplicaState.ONLINE)
+    for broker, partitions in offline.items():
+        ineligible = dict.fromkeys(partitions, ReplicaState.DELETION_INELIGIBLE)
+        term.context.replica_states.setdefault(broker, {}).update(ineligible)
+    await handle_state_changes(term, online, ReplicaState.ONLINE)
+    await handle_state_changes(term, offline, ReplicaState.OFFLINE)
+
+
+async def handle_state_changes(
+    term: Term, partitions_by_replica: Mapping[BrokerId, Sequence[TopicPartition]], target: ReplicaState
+) -> None:
+    """Move each broker's replicas of its partitions to `target`. Those that may not go there are recorded and skipped.
+
+    Raises:
+        ControllerMoved, SessionLost: the role is lost. Any other failure of ZooKeeper is recorded, and the rest goes on.
+    """
+    batch = term.new_batch()
+    for broker in sorted(partitions_by_replica):
+        try:
+            await _move_replicas(term, broker, partitions_by_replica[broker], target, batch)
+        except ZooKeeperFailure as failure:
+            log.error("error while moving replicas", broker=broker, target=target.value, why=str(failure))
+            _record_failures(term, dict.fromkeys(partitions_by_replica[broker], failure.failure.value))
+    await term.flush(batch, "replica")
+
+
+async def _move_replicas(
+    term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState, batch: RequestBatch
+) -> None:
+    valid = _valid(term, broker, partitions, target)
+    if not valid:
+        return
+    match target:
+        case ReplicaState.NEW:
+            _start_new(term, broker, valid, batch)
+        case ReplicaState.ONLINE:
+            _start(term, broker, valid, batch)
+        case ReplicaState.OFFLINE:
+            await _stop(term, broker, valid, batch)
+        case ReplicaState.DELETION_STARTED:
+            for partition in valid:
+                batch.add_stop_replica(broker, partition, delete=True)
+            _move(term, broker, valid, target)
+        case ReplicaState.DELETION_INELIGIBLE | ReplicaState.DELETION_SUCCESSFUL:
+            _move(term, broker, valid, target)
+        case ReplicaState.NON_EXISTENT:
+            _forget(term, broker, valid)
+        case _:
+            assert_never(target)
+
+
+def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    """RSM-3. A replica that leads already is not new; that would be a bug of ours."""
+    moved = []
+    for partition in partitions:
+        known = term.context.leadership.get(partition)
+        if known is not None and known.leader_and_isr.leader == broker:
+            log.error("a new replica is asked to lead", partition=str(partition), broker=broker)
+            continue
+        if known is not None:
+            batch.add_leader_and_isr((broker,), partition, is_new=True)
+        moved.append(partition)
+    _move(term, broker, moved, ReplicaState.NEW)
+
+
+def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    """RSM-4, RSM-5."""
+    states, leadership = term.context.replica_states[broker], term.context.leadership
+    for partition in partitions:
+        if states[partition] is ReplicaState.NEW:
+            _add_to_assignment(term, broker, partition)
+        elif partition in leadership:
+            batch.add_leader_and_isr((broker,), partition)
+    _move(term, broker, partitions, ReplicaState.ONLINE)
+
+
+def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
+    assignment = term.context.partition_assignment(partition)
+    if broker not in assignment.replicas:
+        log.error("adding a replica that is not assigned", partition=str(partition), broker=broker)
+        extended = assignment._replace(replicas=(*assignment.replicas, broker))
+        term.context.update_partition_assignment(partition, extended)
+
+
+async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    """RSM-6. The StopReplica carries the leader epoch from before the replica leaves the ISR."""
+    context = term.context
+    for partition in partitions:
+        batch.add_stop_replica(broker, partition, delete=False)
+    led = [partition for partition in partitions if partition in context.leadership]
+    leaderless = [partition for partition in partitions if partition not in context.leadership]
+
+    removed = await _remove_replica_from_isr(term, broker, led)
+    for partition in context.without_queued_topics(removed):
+        others = (replica for replica in context.partition_assignment(partition).replicas if replica != broker)
+        batch.add_leader_and_isr(others, partition)
+    if leaderless:
+        # They have nothing to tell, but everybody hears which brokers are alive.
+        batch.add_update_metadata(context.live_or_shutting_down_broker_ids, leaderless)
+    _move(term, broker, [*removed, *leaderless], ReplicaState.OFFLINE)
+
+
+def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    """RSM-10."""
+    _move(term, broker, partitions, ReplicaState.NON_EXISTENT)
+    for partition in partitions:
+        assignment = term.context.partition_assignment(partition)
+        remaining = ReplicaAssignment(*(tuple(replica for replica in group if replica != broker) for group in assignment))
+        term.context.update_partition_assignment(partition, remaining)
+        del term.context.replica_states[broker][partition]
+
+
+# ------------------------------------------------------------------ leaving the ISR
+
+
+async def _remove_replica_from_isr(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """RSM-7. Returns the partitions whose ISR is now as it should be, written or not.
+
+    Those that need no write are stamped with our controller epoch in memory, as Kafka does. Like an election this writes
+    from memory and reads again only what changed underneath.
+    """
+    context = term.context
+    done: dict[TopicPartition, None] = {}
+    failed: dict[TopicPartition, str] = {}
+    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
+    current = {partition: context.leadership[partition] for partition in partitions}
+    for _ in range(term.settings.conflict_rounds):
+        if not current:
+            break
+        shrunk, unchanged = _without_replica(term, broker, current, failed)
+        context.put_leadership(unchanged)
+        done.update(dict.fromkeys(unchanged))
+        conflicts = await _write(term, shrunk, done, failed)
+        current = await term.zk.partition_states(conflicts) if conflicts else {}
+    failed |= dict.fromkeys(current, Failure.BAD_VERSION.value)
+    _record_failures(term, failed)
+    # In the order they came, so that requests list partitions alike whether or not they needed a write.
+    return [partition for partition in partitions if partition in done]
+
+
+def _without_replica(
+    term: Term,
+    broker: BrokerId,
+    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure],
+    failed: dict[TopicPartition, str],
+) -> tuple[dict[TopicPartition, LeaderAndIsr], dict[TopicPartition, LeaderIsrAndControllerEpoch]]:
+    """The decision: what to write, and what is right as it is."""
+    epoch = term.context.epoch
+    shrunk: dict[TopicPartition, LeaderAndIsr] = {}
+    unchanged: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+    for partition, known in current.items():
+        if isinstance(known, Failure):
+            failed[partition] = known.value
+        elif not term.is_ours_to_change(partition, known.controller_epoch):
+            failed[partition] = "StateChangeFailed"
+        elif broker in known.leader_and_isr.isr:
+            shrunk[partition] = without_replica(known.leader_and_isr, broker)
+        else:
+            unchanged[partition] = LeaderIsrAndControllerEpoch(known.leader_and_isr, epoch)
+    return shrunk, unchanged
+
+
+def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
+    """`state` after `broker` left: without a leader if it led, and with the last member of an ISR still listed, because it
+    is the only one that may lead again without loss (KAFKA-5083)."""
+    leader = NO_LEADER if state.leader == broker else state.leader
+    isr = state.isr if len(state.isr) == 1 else tuple(replica for replica in state.isr if replica != broker)
+    return under_new_leader(state, leader, isr)
+
+
+async def _write(
+    term: Term,
+    states: Mapping[TopicPartition, LeaderAndIsr],
+    done: dict[TopicPartition, None],
+    failed: dict[TopicPartition, str],
+) -> tuple[TopicPartition, ...]:
+    """Returns what has changed underneath."""
+    if not states:
+        return ()
+    context = term.context
+    await term.points.reach("replica.before_write")
+    result = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version)
+    await term.points.reach("replica.after_write")
+    written: dict[TopicPartition, LeaderAndIsr] = {}
+    for partition, outcome in result.finished.items():
+        if isinstance(outcome, LeaderAndIsr):
+            written[partition] = outcome
+        elif not (outcome is Failure.NO_NODE and context.is_topic_queued_for_deletion(partition.topic)):
+            failed[partition] = outcome.value
+    term.accept(written, "isr-removal")
+    done.update(dict.fromkeys(written))
+    return result.conflicts
+
+
+# ------------------------------------------------------------------ states and records
+
+
+def _online_and_offline_replicas(
+    term: Term,
+) -> tuple[dict[BrokerId, list[TopicPartition]], dict[BrokerId, list[TopicPartition]]]:
+    view = term.context.online_brokers()
+    online: dict[BrokerId, list[TopicPartition]] = {}
+    offline: dict[BrokerId, list[TopicPartition]] = {}
+    for partition, assignment in term.context.assignments.items():
+        alive = view.of(partition)
+        for replica in assignment.replicas:
+            (online if replica in alive else offline).setdefault(replica, []).append(partition)
+    return online, offline
+
+
+def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> list[TopicPartition]:
+    states = term.context.replica_states.setdefault(broker, {})
+    valid = []
+    for partition in partitions:
+        source = states.setdefault(partition, ReplicaState.NON_EXISTENT)
+        if is_valid_replica_transition(source, target):
+            valid.append(partition)
+        else:
+            log.error(
+                "invalid state change",
+                partition=str(partition),
+                replica=broker,
+                source=source.value,
+                target=target.value,
+            )
+            term.events.append(
+                InvalidTransition(
+                    target=target.value,
+                    source=source.value,
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    replica=broker,
+                )
+            )
+    return valid
+
+
+def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> None:
+    """Enter `target`; those that are there already need no record."""
+    states = term.context.replica_states[broker]
+    moved = tuple(
+        Transition(partition.topic, partition.partition, broker, states[partition].value)
+        for partition in partitions
+        if states[partition] is not target
+    )
+    if moved:
+        states.update(dict.fromkeys(partitions, target))
+        term.events.append(ReplicasMoved(target=target.value, replicas=moved))
+
+
+def _record_failures(term: Term, failed: Mapping[TopicPartition, str]) -> None:
+    if failed:
+        refused = tuple(Refused(partition.topic, partition.partition, why) for partition, why in failed.items())
+        term.events.append(LeaderElectionFailed(why="isr-removal", partitions=refused))
+        log.error("failed to remove a replica from the ISR", partitions=len(refused))

@@ -1,0 +1,290 @@
+"""Who must hear what: LeaderAndIsr, UpdateMetadata and StopReplica of one transition, grouped by broker.
+
+Mirrors `ControllerBrokerRequestBatch`. Pure: a batch reads the context and returns requests as values; it is made for one
+transition and thrown away, so that nothing of a failed one is left behind for the next (Kafka's shared batch is, BUG-9).
+
+The requests leave in Kafka's order: every LeaderAndIsr, then every UpdateMetadata, then every StopReplica (RB-2). What they
+say of a partition is what the context holds when `requests` is called; only the leader epoch of a StopReplica is taken when
+it is added, because a replica is stopped *as of* the epoch before it left the ISR (RB-4).
+
+A takeover sends every partition to every broker. So each partition's state is built once and shared by all requests that
+carry it, UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with equal lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from controller.context import ControllerContext
+from foundation.cluster.broker import Broker
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderAndIsr
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+ControlMessage: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+
+LEADER_AND_ISR_VERSION = 7
+UPDATE_METADATA_VERSION = 8
+STOP_REPLICA_VERSION = 4
+"""What a controller at inter.broker.protocol.version 3.9 sends (specification 14.2)."""
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRequest:
+    """One request for one registration of one broker."""
+
+    broker_id: BrokerId
+    broker_epoch: int
+    message: ControlMessage
+    version: int
+    partitions: int
+
+
+@dataclass(slots=True)
+class RequestBatch:
+    """Add, then take `requests` once.
+
+    Args:
+        controller_id: whose requests these are.
+        listener: the name of the listener brokers talk to each other on: leaders are named with its address.
+    """
+
+    context: ControllerContext
+    controller_id: BrokerId
+    listener: str
+    _leader_and_isr: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
+    """By broker and partition: whether the partition is new there."""
+    _update_metadata_brokers: set[BrokerId] = field(default_factory=set)
+    _everybody_hears: bool = False
+    _update_metadata: dict[TopicPartition, None] = field(default_factory=dict)
+    _stop_replica: dict[BrokerId, dict[TopicPartition, StopReplicaPartitionState]] = field(default_factory=dict)
+
+    def add_leader_and_isr(self, brokers: Iterable[BrokerId], partition: TopicPartition, *, is_new: bool = False) -> None:
+        """RB-3. Once new, a partition stays new for that broker. Everybody hears of it by UpdateMetadata."""
+        for broker in brokers:
+            news = self._leader_and_isr.setdefault(broker, {})
+            news[partition] = is_new or news.get(partition, False)
+        self._update_metadata[partition] = None
+        self._everybody_hears = True
+
+    def add_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
+        """RB-5. Every target gets all partitions of the batch; without any it hears of the live brokers."""
+        self._update_metadata_brokers.update(brokers)
+        self._update_metadata.update(dict.fromkeys(partitions))
+
+    def add_stop_replica(self, broker: BrokerId, partition: TopicPartition, *, delete: bool) -> None:
+        """RB-4. Once to be deleted, a replica stays to be deleted."""
+        states = self._stop_replica.setdefault(broker, {})
+        known = states.get(partition)
+        states[partition] = StopReplicaPartitionState(
+            partition_index=partition.partition,
+            leader_epoch=self.context.leader_epoch(partition),
+            delete_partition=delete or (known is not None and known.delete_partition),
+        )
+
+    def requests(self) -> list[ControlRequest]:
+        """All requests in the order they must be queued. Brokers that are not registered get none (RB-6)."""
+        return [*self._leader_and_isr_requests(), *self._update_metadata_requests(), *self._stop_replica_requests()]
+
+    # -- LeaderAndIsr
+
+    def _leader_and_isr_requests(self) -> Iterable[ControlRequest]:
+        state_of = self._leader_and_isr_states()
+        shared: list[tuple[dict[TopicPartition, bool], tuple[LeaderAndIsrTopicState, ...], tuple[LeaderAndIsrLiveLeader, ...]]]
+        shared = []
+        for broker in sorted(self._leader_and_isr):
+            if (broker_epoch := self.context.broker_epoch(broker)) is None:
+                continue
+            news = self._leader_and_isr[broker]
+            same = next((known for known in shared if known[0] == news), None)
+            if same is None:
+                same = (news, self._leader_and_isr_topics(news, state_of), self._live_leaders(news))
+                shared.append(same)
+            message = LeaderAndIsrRequest(
+                controller_id=self.controller_id,
+                controller_epoch=self.context.epoch,
+                broker_epoch=broker_epoch,
+                topic_states=same[1],
+                live_leaders=same[2],
+            )
+            yield ControlRequest(
+                broker_id=broker,
+                broker_epoch=broker_epoch,
+                message=message,
+                version=LEADER_AND_ISR_VERSION,
+                partitions=len(news),
+            )
+
+    def _leader_and_isr_states(self) -> Callable[[TopicPartition, bool], LeaderAndIsrPartitionState]:
+        """Builds each partition's state on first use; one for those to whom it is new, one for the others."""
+        context = self.context
+        built: dict[tuple[TopicPartition, bool], LeaderAndIsrPartitionState] = {}
+
+        def state_of(partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
+            if (state := built.get((partition, is_new))) is None:
+                current, controller_epoch = context.leadership[partition]
+                assignment = context.partition_assignment(partition)
+                state = built[partition, is_new] = LeaderAndIsrPartitionState(
+                    partition_index=partition.partition,
+                    controller_epoch=controller_epoch,
+                    leader=current.leader,
+                    leader_epoch=current.leader_epoch,
+                    isr=current.isr,
+                    partition_epoch=current.partition_epoch,
+                    replicas=assignment.replicas,
+                    adding_replicas=assignment.adding_replicas,
+                    removing_replicas=assignment.removing_replicas,
+                    is_new=is_new,
+                    leader_recovery_state=current.leader_recovery_state,
+                )
+            return state
+
+        return state_of
+
+    def _leader_and_isr_topics(
+        self,
+        news: Mapping[TopicPartition, bool],
+        state_of: Callable[[TopicPartition, bool], LeaderAndIsrPartitionState],
+    ) -> tuple[LeaderAndIsrTopicState, ...]:
+        by_topic = _by_topic((partition, state_of(partition, is_new)) for partition, is_new in news.items())
+        return tuple(
+            LeaderAndIsrTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
+            for topic, states in by_topic.items()
+        )
+
+    def _live_leaders(self, partitions: Iterable[TopicPartition]) -> tuple[LeaderAndIsrLiveLeader, ...]:
+        leadership = self.context.leadership
+        leaders = {leadership[partition].leader_and_isr.leader for partition in partitions}
+        addressed = (
+            (broker, broker.endpoint(self.listener))
+            for broker in self.context.live_or_shutting_down_brokers
+            if broker.id in leaders
+        )
+        # A leader without the listener cannot be followed by anyone; Kafka throws here and never sends another batch.
+        return tuple(
+            LeaderAndIsrLiveLeader(broker_id=broker.id, host_name=endpoint.host, port=endpoint.port)
+            for broker, endpoint in addressed
+            if endpoint is not None
+        )
+
+    # -- UpdateMetadata
+
+    def _update_metadata_requests(self) -> Iterable[ControlRequest]:
+        targets = [
+            (broker, broker_epoch)
+            for broker, broker_epoch in self.context.live_broker_epochs.items()
+            if self._everybody_hears or broker in self._update_metadata_brokers
+        ]
+        if not targets:
+            return
+        topic_states = self._update_metadata_topics()
+        live_brokers = tuple(_update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers)
+        partitions = sum(len(topic.partition_states) for topic in topic_states)
+        for broker, broker_epoch in targets:
+            message = UpdateMetadataRequest(
+                controller_id=self.controller_id,
+                controller_epoch=self.context.epoch,
+                broker_epoch=broker_epoch,
+                topic_states=topic_states,
+                live_brokers=live_brokers,
+            )
+            yield ControlRequest(
+                broker_id=broker,
+                broker_epoch=broker_epoch,
+                message=message,
+                version=UPDATE_METADATA_VERSION,
+                partitions=partitions,
+            )
+
+    def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:
+        context, online = self.context, self.context.online_brokers()
+        states = []
+        for partition in self._update_metadata:
+            # A partition without leadership has nothing to tell yet; it will when it gets some.
+            if (known := context.leadership.get(partition)) is None:
+                continue
+            current, controller_epoch = known
+            if context.is_topic_queued_for_deletion(partition.topic):
+                current = LeaderAndIsr(LEADER_DURING_DELETE, 0, current.isr)
+            replicas, alive = context.partition_assignment(partition).replicas, online.of(partition)
+            state = UpdateMetadataPartitionState(
+                partition_index=partition.partition,
+                controller_epoch=controller_epoch,
+                leader=current.leader,
+                leader_epoch=current.leader_epoch,
+                isr=current.isr,
+                zk_version=current.partition_epoch,
+                replicas=replicas,
+                offline_replicas=()
+                if alive.issuperset(replicas)
+                else tuple(broker for broker in replicas if broker not in alive),
+            )
+            states.append((partition, state))
+        return tuple(
+            UpdateMetadataTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(of_topic))
+            for topic, of_topic in _by_topic(states).items()
+        )
+
+    # -- StopReplica
+
+    def _stop_replica_requests(self) -> Iterable[ControlRequest]:
+        for broker in sorted(self._stop_replica):
+            if (broker_epoch := self.context.broker_epoch(broker)) is None:
+                continue
+            states = self._stop_replica[broker]
+            message = StopReplicaRequest(
+                controller_id=self.controller_id,
+                controller_epoch=self.context.epoch,
+                broker_epoch=broker_epoch,
+                topic_states=tuple(
+                    StopReplicaTopicState(topic_name=topic, partition_states=tuple(of_topic))
+                    for topic, of_topic in _by_topic(states.items()).items()
+                ),
+            )
+            yield ControlRequest(
+                broker_id=broker,
+                broker_epoch=broker_epoch,
+                message=message,
+                version=STOP_REPLICA_VERSION,
+                partitions=len(states),
+            )
+
+    def _topic_id(self, topic: str) -> TopicId:
+        return self.context.topic_ids.get(topic, NO_TOPIC_ID)
+
+
+def _by_topic(states: Iterable[tuple[TopicPartition, State]]) -> dict[str, list[State]]:
+    grouped: dict[str, list[State]] = {}
+    for partition, state in states:
+        grouped.setdefault(partition.topic, []).append(state)
+    return grouped
+
+
+def _update_metadata_broker(broker: Broker) -> UpdateMetadataBroker:
+    endpoints = tuple(
+        UpdateMetadataEndpoint(
+            port=endpoint.port,
+            host=endpoint.host,
+            listener=endpoint.listener,
+            security_protocol=endpoint.security_protocol,
+        )
+        for endpoint in broker.endpoints
+    )
+    return UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)

@@ -1,0 +1,35 @@
+"""What the controller takes from the broker's configuration, under Kafka's names, and the bounds that are our own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    inter_broker_listener_name: str = "PLAINTEXT"
+    control_plane_listener_name: str | None = None
+    controller_socket_timeout_ms: int = 30_000
+    """How long one attempt to connect to a broker may take."""
+    request_timeout_ms: int = 30_000
+    """How long a broker may take to answer a control request before it is sent again."""
+    unclean_leader_election_enable: bool = False
+    """The default for topics that do not say."""
+
+    event_queue_bound: int = 10_000
+    """Events waiting. Past it the controller answers and drops them all and resigns: its successor starts from ZooKeeper."""
+    channel_queue_bound: int = 1_000
+    """Requests waiting for one broker. Past it they are coalesced, partition by partition."""
+    conflict_rounds: int = 10
+    """How often a state that changed under us is read again before its partition fails and the others go on."""
+    delete_topic_enable: bool = True
+
+    digest_partitions: int = 5_000
+    """Up to this many partitions `ContextAtIdle` carries a digest; beyond, it would cost a takeover its speed."""
+    close_timeout_ms: int = 5_000
+    """How long a stopping controller waits for the event in progress before it cuts it short."""
+
+    @property
+    def controller_to_broker_listener_name(self) -> str:
+        """The listener control requests travel on: the control plane's where there is one."""
+        return self.control_plane_listener_name or self.inter_broker_listener_name

@@ -1,0 +1,107 @@
+"""One term of office: all that a controller works with from its election to its resignation.
+
+Made new at each election and thrown away as a whole, so that nothing of an earlier term can be left over (Kafka resets and
+reuses one context). The procedures are functions of a term; only the running event holds it. Kafka has no namesake: these
+are the private fields of `KafkaController`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from controller.channel_manager import ControllerChannelManager
+from controller.context import ControllerContext
+from controller.events import ControllerEvent
+from controller.request_batch import RequestBatch
+from controller.settings import ControllerSettings
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.points import Points
+from foundation.eventlog.records import Leadership, LeadershipWritten
+from foundation.zk.kafka_zk_client import KafkaZkClient
+
+
+@dataclass(slots=True, kw_only=True)
+class Term:
+    """
+    Args:
+        put: queues an event behind the running one.
+    """
+
+    broker_id: BrokerId
+    zk: KafkaZkClient
+    context: ControllerContext
+    channels: ControllerChannelManager
+    settings: ControllerSettings
+    clock: Clock
+    events: EventLog
+    fences: Fences
+    points: Points
+    put: Callable[[ControllerEvent], None]
+    new_topic_id: Callable[[], TopicId]
+    running: str = ""
+    """The event in progress, for the record of what it sends."""
+    changes_recorded: int = field(default=-1)
+    """`context.changes` when the context was last recorded."""
+
+    def new_batch(self) -> RequestBatch:
+        return RequestBatch(self.context, self.broker_id, self.settings.inter_broker_listener_name)
+
+    async def flush(self, batch: RequestBatch, procedure: str) -> None:
+        """Hand the requests of `batch` to the channels; nobody waits for them to leave.
+
+        Args:
+            procedure: whose points stand before and after.
+        """
+        requests = batch.requests()
+        if requests:
+            await self.points.reach(f"{procedure}.before_flush")
+            self.channels.send(requests, event=self.running)
+            await self.points.reach(f"{procedure}.after_flush")
+
+    async def send_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
+        """Without partitions the brokers hear of the live brokers only."""
+        batch = self.new_batch()
+        batch.add_update_metadata(brokers, partitions)
+        await self.flush(batch, "metadata")
+
+    def accept(self, written: Mapping[TopicPartition, LeaderAndIsr], why: str) -> None:
+        """Take into memory exactly what ZooKeeper accepted, and record it.
+
+        Args:
+            why: as in `LeadershipWritten`.
+        """
+        if not written:
+            return
+        epoch = self.context.epoch
+        known = {partition: LeaderIsrAndControllerEpoch(state, epoch) for partition, state in written.items()}
+        self.context.put_leadership(known)
+        self.events.append(LeadershipWritten(why=why, partitions=leaderships(known)))
+
+    def is_ours_to_change(self, partition: TopicPartition, controller_epoch: int) -> bool:
+        """EL-15: a state that a newer controller has written is not touched."""
+        epoch = self.context.epoch
+        return controller_epoch <= epoch or self.fences.passes(
+            Fence.STATE_CONTROLLER_EPOCH, False, what=str(partition), offered=epoch, known=controller_epoch
+        )
+
+
+def leaderships(known: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> tuple[Leadership, ...]:
+    """Leadership as records carry it."""
+    return tuple(
+        Leadership(
+            topic,
+            partition,
+            state.leader,
+            state.leader_epoch,
+            state.isr,
+            state.partition_epoch,
+            controller_epoch,
+            state.leader_recovery_state,
+        )
+        for (topic, partition), (state, controller_epoch) in known.items()
+    )

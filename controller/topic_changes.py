@@ -1,0 +1,76 @@
+"""Topics appear and vanish, partitions are added: what the znodes of topics tell. Mirrors `processTopicChange` and its kin.
+
+The broker that serves CreateTopics only writes the topic's znode; everything else begins here, at the watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from controller import partition_state_machine, replica_state_machine
+from controller.term import Term
+from controller.transitions import PartitionState, ReplicaState
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.records import TopicsChanged
+from foundation.zk.kafka_zk_client import TopicAssignment
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+
+async def process_topic_change(term: Term) -> None:
+    """TC-11. A topic deleted by hand is forgotten; its logs stay on the brokers as strays."""
+    context = term.context
+    listed = set(await term.zk.topics(watch=True))
+    new, deleted = sorted(listed - context.all_topics), sorted(context.all_topics - listed)
+    if not new and not deleted:
+        return
+    found = await term.zk.topic_assignments(new, watch=True)
+    for topic in deleted:
+        context.remove_topic(topic)
+    # A topic that vanished between list and read is not there; one that cannot be read may be tried again.
+    context.all_topics |= found.keys()
+    term.events.append(TopicsChanged(new=tuple(found), deleted=tuple(deleted)))
+    log.info("topics changed", new=list(found), deleted=deleted)
+    await load_topics(term, found)
+    await on_new_partition_creation(term, [partition for topic in found.values() for partition in topic.partitions])
+
+
+async def process_partition_modifications(term: Term, topic: str) -> None:
+    """TC-12: added partitions are created. Other edits of the znode are ignored, and written over later."""
+    found = (await term.zk.topic_assignments([topic], watch=True)).get(topic)
+    if found is None or topic not in term.context.all_topics:
+        return
+    added = {p: assignment for p, assignment in found.partitions.items() if p not in term.context.assignments}
+    if not added or term.context.is_topic_queued_for_deletion(topic):
+        return
+    log.info("new partitions to be added", topic=topic, partitions=[partition.partition for partition in added])
+    for partition, assignment in added.items():
+        term.context.update_partition_assignment(partition, assignment)
+    await on_new_partition_creation(term, list(added))
+
+
+async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
+    """Ids and assignments into memory; a topic made by hand gets an id first (FO-5c)."""
+    context = term.context
+    given = {topic: term.new_topic_id() for topic, node in found.items() if node.topic_id is None}
+    if given:
+        await term.points.reach("topic_ids.before_write")
+        await term.zk.set_topic_ids(given, context.epoch_zk_version)
+        await term.points.reach("topic_ids.after_write")
+    for topic, node in found.items():
+        context.add_topic_id(topic, node.topic_id or given[topic])
+        for partition, assignment in node.partitions.items():
+            context.update_partition_assignment(partition, assignment)
+            if assignment.is_being_reassigned:
+                context.partitions_being_reassigned.add(partition)
+
+
+async def on_new_partition_creation(term: Term, partitions: Sequence[TopicPartition]) -> None:
+    """New, then online; each replica heard of itself in the LeaderAndIsr that brought its partition online."""
+    replicas = term.context.partitions_by_replica(partitions)
+    await partition_state_machine.handle_state_changes(term, partitions, PartitionState.NEW)
+    await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.NEW)
+    await partition_state_machine.handle_state_changes(term, partitions, PartitionState.ONLINE)
+    await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.ONLINE)

@@ -1,0 +1,68 @@
+"""The states of partitions and replicas, and which move is legal: both machines on one screen.
+
+Values are Kafka's own labels, which logs, records and diagrams show. Mirrors `kafka.controller.PartitionState` and
+`ReplicaState`. Pure: a state and a target in, a verdict out.
+
+    Partition: NonExistent → New → Online ⇄ Offline → NonExistent
+    Replica:   NonExistent → New → Online ⇄ Offline → DeletionStarted → DeletionSuccessful → NonExistent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+
+class PartitionState(Enum):
+    NEW = "NewPartition"
+    """Assigned, but without a leader yet."""
+    ONLINE = "OnlinePartition"
+    """It has an elected leader."""
+    OFFLINE = "OfflinePartition"
+    """Its leader died and none could take over."""
+    NON_EXISTENT = "NonExistentPartition"
+    """Never created, or deleted."""
+
+
+class ReplicaState(Enum):
+    NEW = "NewReplica"
+    """Just assigned; it may only become a follower."""
+    ONLINE = "OnlineReplica"
+    """Started; it may lead or follow."""
+    OFFLINE = "OfflineReplica"
+    """Its broker or its log directory is down."""
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+    """It cannot be deleted for now: it is down, or its deletion failed."""
+    NON_EXISTENT = "NonExistentReplica"
+
+
+VALID_PREVIOUS_PARTITION_STATES: Mapping[PartitionState, frozenset[PartitionState]] = {
+    PartitionState.NEW: frozenset({PartitionState.NON_EXISTENT}),
+    PartitionState.ONLINE: frozenset({PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE}),
+    PartitionState.OFFLINE: frozenset({PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE}),
+    PartitionState.NON_EXISTENT: frozenset({PartitionState.OFFLINE}),
+}
+
+VALID_PREVIOUS_REPLICA_STATES: Mapping[ReplicaState, frozenset[ReplicaState]] = {
+    ReplicaState.NEW: frozenset({ReplicaState.NON_EXISTENT}),
+    ReplicaState.ONLINE: frozenset(
+        {ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE}
+    ),
+    ReplicaState.OFFLINE: frozenset(
+        {ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE}
+    ),
+    ReplicaState.DELETION_STARTED: frozenset({ReplicaState.OFFLINE}),
+    ReplicaState.DELETION_SUCCESSFUL: frozenset({ReplicaState.DELETION_STARTED}),
+    ReplicaState.DELETION_INELIGIBLE: frozenset({ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED}),
+    ReplicaState.NON_EXISTENT: frozenset({ReplicaState.DELETION_SUCCESSFUL}),
+}
+
+
+def is_valid_partition_transition(source: PartitionState, target: PartitionState) -> bool:
+    return source in VALID_PREVIOUS_PARTITION_STATES[target]
+
+
+def is_valid_replica_transition(source: ReplicaState, target: ReplicaState) -> bool:
+    return source in VALID_PREVIOUS_REPLICA_STATES[target]

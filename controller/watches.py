@@ -1,0 +1,50 @@
+"""From a notification of ZooKeeper to a controller event. Pure. Mirrors the handlers at the end of `KafkaController.scala`.
+
+Watches are armed by the reads of the procedures. One that fires late, when its reader has resigned, becomes an event like
+any other and finds the controller inactive.
+"""
+
+from __future__ import annotations
+
+from controller.events import (
+    BrokerChange,
+    BrokerModifications,
+    ControllerChange,
+    ControllerEvent,
+    ElectionTrigger,
+    ElectionType,
+    PartitionModifications,
+    Reelect,
+    ReplicaLeaderElection,
+    TopicChange,
+)
+from foundation.cluster.identifiers import BrokerId
+from foundation.zk.client import WatchFired, WatchKind
+
+
+def event_of(notification: WatchFired) -> ControllerEvent | None:
+    """The event to queue, or None where the controller does not care."""
+    match notification.path, notification.kind:
+        case "/controller", WatchKind.CREATED | WatchKind.CHANGED:
+            return ControllerChange()
+        case "/controller", WatchKind.DELETED:
+            return Reelect()
+        case "/brokers/ids", WatchKind.CHILDREN:
+            return BrokerChange()
+        case "/brokers/topics", WatchKind.CHILDREN:
+            return TopicChange()
+        case "/admin/preferred_replica_election", WatchKind.CREATED:
+            return ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER)
+        case path, WatchKind.CHANGED:
+            return _child_changed(path)
+        case _:
+            return None
+
+
+def _child_changed(path: str) -> ControllerEvent | None:
+    parent, _, child = path.rpartition("/")
+    if parent == "/brokers/ids" and child.isdigit():
+        return BrokerModifications(BrokerId(int(child)))
+    if parent == "/brokers/topics":
+        return PartitionModifications(child)
+    return None
