@@ -1,0 +1,39 @@
+"""What a benchmark reports: one row per thing measured, ours beside a reference.
+
+Ratios travel between machines, seconds do not: targets are ratios, and where it can be had the reference is of the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    what: str
+    """What was measured, with its unit."""
+    ours: float
+    """Less is better."""
+    reference: float | None
+    target: float | None
+    """The ratio not to exceed; None where only the number is of interest."""
+
+    @property
+    def ratio(self) -> float | None:
+        return self.ours / self.reference if self.reference else None
+
+    @property
+    def is_missed(self) -> bool:
+        return self.ratio is not None and self.target is not None and self.ratio > self.target
+
+
+def print_rows(rows: Iterable[Row]) -> None:
+    """One line per row; asserts nothing, says what was missed."""
+    print(f"  {'':66}{'ours':>10}{'reference':>11}{'ratio':>8}{'target':>8}")
+    for row in rows:
+        numbers = f"{row.ours:10.3f}{_or_dash(row.reference, 11)}{_or_dash(row.ratio, 8)}{_or_dash(row.target, 8)}"
+        print(f"  {row.what:66}{numbers}{'  missed' if row.is_missed else ''}", flush=True)
+
+
+def _or_dash(number: float | None, width: int) -> str:
+    return f"{'-':>{width}}" if number is None else f"{number:{width}.3f}"
