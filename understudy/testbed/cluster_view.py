@@ -1,6 +1,6 @@
 """What ZooKeeper says about a cluster, asked without `await`: one session on a loop and a thread of its own.
 
-For the testbed's waits, role look-ups and `understudy status`. It reads, and writes nothing but a missing chroot.
+For the testbed's waits, role look-ups and `understudy status`. It reads; only a missing chroot is made at its first question.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
-from foundation.zk.client import Create, Failure, Notification, ZooKeeperClient
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from foundation.zk.client import Failure, Notification, ZooKeeperClient
+from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost
 from foundation.zk.kazoo_client import KazooZooKeeper
 from foundation.zk.znodes import ControllerEpochZNode
 from understudy.testbed.clock import MachineClock
@@ -25,7 +25,7 @@ from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
 T = TypeVar("T")
 
-SESSION_TIMEOUT_MS = 10_000
+SESSION_TIMEOUT_MS = CONNECTION_TIMEOUT_MS = 10_000
 ANSWER_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
 
@@ -77,10 +77,6 @@ class ClusterView:
         """Everything at about the same moment."""
         return self._ask(_picture)
 
-    def create_chroot(self) -> None:
-        """Make the znode that the connect string's chroot names, and those above it, where they are missing."""
-        self._on_loop(_create_chroot(self._connect_string))
-
     def close(self) -> None:
         """End the session and the thread. Closing twice is harmless."""
         if self._loop.is_closed():
@@ -127,25 +123,13 @@ class ClusterView:
 
 
 async def _open(connect_string: str) -> _Session:
-    zookeeper = KazooZooKeeper(connect_string, session_timeout_ms=SESSION_TIMEOUT_MS)
+    zookeeper = KazooZooKeeper(
+        connect_string, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=CONNECTION_TIMEOUT_MS
+    )
     handle = await zookeeper.connect(_ignore)
     # A reader has nothing to tell: its records go nowhere.
     events = EventLog(run="", node="view", incarnation=1, clock=MachineClock(), write=len)
     return _Session(handle, KafkaZkClient(handle, events=events, fences=Fences(events)))
-
-
-async def _create_chroot(connect_string: str) -> None:
-    servers, slash, chroot = connect_string.partition("/")
-    if not chroot:
-        return
-    handle = await KazooZooKeeper(servers, session_timeout_ms=SESSION_TIMEOUT_MS).connect(_ignore)
-    path = ""
-    for name in chroot.split("/"):
-        path += slash + name
-        created = await handle.write(Create(path))
-        if isinstance(created, Failure) and created is not Failure.NODE_EXISTS:
-            raise ZooKeeperFailure(created, f"create {path}")
-    await handle.close()
 
 
 async def _picture(session: _Session) -> ClusterPicture:

@@ -173,7 +173,6 @@ class LocalCluster:
             for broker_id, rack in self._racks.items()
         }
         self._view = ClusterView(self.zookeeper_connect)
-        self._view.create_chroot()
         self._start_brokers(tuple(self._brokers.values()))
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
