@@ -8,25 +8,21 @@ that replays it.
 from __future__ import annotations
 
 import multiprocessing
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 
 from foundation.eventlog.fences import Fence
-from foundation.eventlog.reader import decode_record
-from foundation.eventlog.records import ControllerElected
-from understudy.checkers.verdict import Judge
 from understudy.simulator.cluster import SimulatedCluster, Unsettled
 from understudy.simulator.faults import Schedule, draw_schedule, run_schedule
+from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.randomness import derived
 
 DEFAULT_SECONDS = 30
 SETTLE_WITHIN_MS = 20_000
-"""How long after the last fault the cluster may take to come to rest: the session timeout, an ISR's return, and some air."""
+"""How long after the last fault the cluster may take to come to rest: a session timeout, an ISR's return, and some air."""
 
 _QUIET_MS = 2_000
 
@@ -39,16 +35,12 @@ class SeedReport:
     seconds: int
     problems: tuple[str, ...]
     schedule: Schedule
+    judgement: Judgement
     settled_after_ms: float
     """From the healing until the cluster was at rest."""
-    elections: int
     transactions: int
-    records: int
     messages: int
     callbacks: int
-    fence_hits: Counter[Fence]
-    log_digest: str
-    """BLAKE2 over every line of every node's event log: equal for equal histories."""
 
     @property
     def command(self) -> str:
@@ -59,8 +51,8 @@ class SeedReport:
     def __str__(self) -> str:
         head = (
             f"seed {self.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.schedule.faults)} faults, "
-            f"{self.elections} controller elections, {self.transactions} transactions, {self.records} records, "
-            f"at rest {self.settled_after_ms:.0f} ms after the last fault"
+            f"{self.judgement.elections} controller elections, {self.transactions} transactions, "
+            f"{self.judgement.records} records, at rest {self.settled_after_ms:.0f} ms after the last fault"
         )
         if not self.problems:
             return head
@@ -72,17 +64,17 @@ def run_seed(
     seed: int,
     seconds: int = DEFAULT_SECONDS,
     *,
-    fences_off: tuple[Fence, ...] = (),
-    events: Path | None = None,
     brokers: int | None = None,
     partitions: int | None = None,
+    fences_off: tuple[Fence, ...] = (),
+    events: Path | None = None,
 ) -> SeedReport:
     """Run one seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
+        brokers, partitions: instead of drawn numbers.
         fences_off: fences that let everything pass, to see which check notices.
         events: where to leave the event logs, in the layout of a real run; None: nowhere.
-        brokers, partitions: instead of drawn numbers.
     """
     draw = derived(seed, "scenario")
     drawn_brokers, drawn_partitions = draw.randint(3, 5), draw.randint(1, 6)
@@ -95,7 +87,7 @@ def run_seed(
         cluster.start()
         cluster.create_topic("orders", partitions=partitions or drawn_partitions, replication_factor=3)
         run_schedule(cluster, schedule)
-        cluster.run_for(schedule.healed_at_ms)
+        cluster.run_for(schedule.healed_at_ms + 1)
         settled_after_ms = cluster.settle(within_ms=SETTLE_WITHIN_MS)
         cluster.run_for(max(_QUIET_MS, seconds * 1000 - schedule.healed_at_ms - settled_after_ms))
         problems += [f"after a quiet time: {complaint}" for complaint in cluster.complaints()]
@@ -105,7 +97,18 @@ def run_seed(
         cluster.close()
     if events is not None:
         cluster.dump(events)
-    return _report(cluster, schedule, seconds, problems, settled_after_ms)
+    judgement = judge(cluster)
+    return SeedReport(
+        seed=seed,
+        seconds=seconds,
+        problems=(*problems, *judgement.problems),
+        schedule=schedule,
+        judgement=judgement,
+        settled_after_ms=settled_after_ms,
+        transactions=len(cluster.zookeeper.transactions),
+        messages=cluster.network.messages,
+        callbacks=cluster.loop.executed,
+    )
 
 
 def run_seeds(
@@ -118,40 +121,3 @@ def run_seeds(
         return
     with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=50) as pool:
         yield from pool.imap(run, seeds, chunksize=2)
-
-
-def _report(
-    cluster: SimulatedCluster, schedule: Schedule, seconds: int, problems: list[str], settled_after_ms: float
-) -> SeedReport:
-    judge = Judge()
-    for transaction in cluster.zookeeper.transactions:
-        judge.transaction(transaction)
-    digest = blake2b(digest_size=16)
-    records = elections = 0
-    fence_hits: Counter[Fence] = Counter()
-    for node in cluster.nodes:
-        for lines in node.lines.values():
-            for line in lines:
-                digest.update(line)
-                record = decode_record(line)
-                judge.record(record)
-                records += 1
-                elections += isinstance(record.data, ControllerElected)
-        fence_hits.update(node.fence_hits)
-    problems += [str(violation) for violation in judge.violations()]
-    problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
-    problems += [f"{end.node} died at {end.at_ms:.0f} ms of {end.error!r}" for end in cluster.exits if end.is_unexpected]
-    return SeedReport(
-        seed=cluster.seed,
-        seconds=seconds,
-        problems=tuple(problems),
-        schedule=schedule,
-        settled_after_ms=settled_after_ms,
-        elections=elections,
-        transactions=len(cluster.zookeeper.transactions),
-        records=records,
-        messages=cluster.network.messages,
-        callbacks=cluster.loop.executed,
-        fence_hits=fence_hits,
-        log_digest=digest.hexdigest(),
-    )

@@ -1,0 +1,46 @@
+"""Golden transcripts: what the cluster does in each story is what is written there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy.simulator.story import BadStory, parse, play, render
+
+STORIES = sorted(Path(__file__).parent.glob("*.story"))
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_a_story_is_told_as_it_is_written(path: Path, request: pytest.FixtureRequest) -> None:
+    written = path.read_text(encoding="utf-8")
+    told = render(play(parse(written)))
+    if request.config.getoption("--rewrite-stories", default=False):
+        path.write_text(told, encoding="utf-8")
+    else:
+        assert told == written, f"{path.name} goes differently now; if that is right: pytest tests/stories --rewrite-stories"
+
+
+def test_there_are_stories() -> None:
+    assert len(STORIES) >= 6
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("kill 1\n", "no line of dashes"),
+        ("kill 1\n----\n", "begins with `cluster"),
+        ("cluster brokers=1 seed=1\njump 1\n----\n", "'jump 1' is unknown"),
+        ("cluster brokers=1 seed=1\nkill 7\n----\n", "broker 7 does not exist"),
+        ("cluster brokers=1 seed=1\nadvance 8\n----\n", "not a number followed by ms or s"),
+        ("cluster brokers=1 seed=1\nkill\n----\n", "cannot be understood"),
+    ],
+)
+def test_a_story_that_cannot_be_played_says_why(text: str, complaint: str) -> None:
+    with pytest.raises(BadStory, match=complaint):
+        play(parse(text))
+
+
+def test_a_story_survives_parsing_and_rendering() -> None:
+    text = "# Why.\n# And how.\n\ncluster brokers=3 seed=1\n----\n   0.001  broker-1   tells\n\nkill 1\nadvance 8s\n----\n"
+    assert render(parse(text)) == text

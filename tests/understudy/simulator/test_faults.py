@@ -1,0 +1,51 @@
+"""Schedules of faults are values: drawn from a seed, bounded, printable."""
+
+from __future__ import annotations
+
+from understudy.simulator.faults import draw_schedule
+from understudy.simulator.randomness import derived
+
+SECONDS = 30
+DRAWN = [draw_schedule(derived(seed, "faults"), duration_ms=SECONDS * 1000) for seed in range(300)]
+
+
+def test_a_seed_draws_one_schedule() -> None:
+    assert draw_schedule(derived(7, "faults"), duration_ms=30_000) == DRAWN[7]
+    assert len({str(schedule) for schedule in DRAWN}) == len(DRAWN)
+
+
+def test_every_fault_ends_by_the_time_of_healing() -> None:
+    for schedule in DRAWN:
+        assert schedule.healed_at_ms == 20_000
+        assert schedule.faults
+        for fault in schedule.faults:
+            assert 0 <= fault.at_ms < schedule.healed_at_ms
+            assert fault.at_ms + fault.lasts_ms <= schedule.healed_at_ms
+
+
+def test_every_kind_is_drawn_and_every_run_has_few_of_them() -> None:
+    kinds = [{fault.kind for fault in schedule.faults} for schedule in DRAWN]
+    assert max(map(len, kinds)) <= 6
+    assert set().union(*kinds) == {
+        "crash",
+        "pause",
+        "stop",
+        "expire",
+        "reset-zookeeper",
+        "cut-zookeeper",
+        "lost-answer",
+        "isolate",
+        "cut-pair",
+        "cut-one-way",
+        "reset-network",
+        "point-pause",
+        "point-crash",
+        "new-topic",
+        "preferred-election",
+    }
+
+
+def test_a_schedule_prints_as_a_plan() -> None:
+    lines = str(DRAWN[0]).splitlines()
+    assert len(lines) == len(DRAWN[0].faults) + 1
+    assert lines[-1] == " 20000 ms  heal"

@@ -1,0 +1,114 @@
+"""What a simulated node stands on: disk, clock, event log, points, randomness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog.reader import decode_record, read
+from foundation.eventlog.records import PointReached, ProcessExiting, ProcessStarted
+from understudy.simulator.loop import SimulatedLoop
+from understudy.simulator.network import SimulatedNetwork
+from understudy.simulator.randomness import derived
+from understudy.simulator.world import EPOCH_MS, Node, SimulatedStorage
+from understudy.simulator.zookeeper import SimulatedZooKeeper
+
+
+class Place:
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.loop = loop
+        self.server = SimulatedZooKeeper(loop, random=derived(1, "zookeeper"))
+        self.network = SimulatedNetwork(loop, seed=1)
+        self.chronicle: list[bytes] = []
+        self.node = Node("broker-1", run="run", seed=1, loop=loop, chronicle=self.chronicle)
+
+    def start(self) -> object:
+        return self.node.start(self.server, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000)
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    loop = SimulatedLoop()
+    yield Place(loop)
+    loop.close()
+    assert loop.failures == []
+
+
+def test_files_survive_the_process(place: Place) -> None:
+    first = place.start()
+    first.storage.write("meta.properties", b"broker.id=1")
+    place.node.process.kill()
+    second = place.start()
+    assert second.storage.read("meta.properties") == b"broker.id=1"
+    assert second.storage.list("") == ("meta.properties",)
+
+
+def test_storage_lists_and_deletes_like_a_folder() -> None:
+    storage = SimulatedStorage()
+    storage.write("orders-0/a", b"")
+    storage.write("orders-0/b", b"")
+    storage.write("orders-00/c", b"")
+    assert storage.list("orders-0") == ("a", "b")
+    assert storage.list("") == ("orders-0", "orders-00")
+    storage.delete("orders-0")
+    assert storage.list("") == ("orders-00",)
+    assert storage.read("orders-0/a") is None
+
+
+def test_each_incarnation_has_a_log_and_random_draws_of_its_own(place: Place, tmp_path: Path) -> None:
+    first = place.start()
+    first.events.append(ProcessStarted(role="broker", broker_id=1))
+    first.events.append(ProcessExiting(reason="why not"))
+    place.node.process.kill()
+    second = place.start()
+    second.events.append(ProcessStarted(role="broker", broker_id=1))
+    assert first.random.random() != second.random.random()
+    records = [decode_record(line) for line in place.chronicle]
+    assert [(record.incarnation, record.seq) for record in records] == [(1, 1), (1, 2), (2, 1)]
+    assert records[0].wall_ms == EPOCH_MS
+    place.node.dump(tmp_path)
+    reading = read([tmp_path])
+    assert reading.findings == ()
+    assert len(reading.records) == 3
+
+
+def test_a_clock_may_be_wrong_about_the_day_but_not_about_a_second(place: Place) -> None:
+    clock = place.node.clock
+    clock.offset_ms = -3_600_000
+    place.loop.run_for(2)
+    assert clock.wall_ms() == EPOCH_MS - 3_600_000 + 2_000
+    assert clock.monotonic_ms() == 2_000
+    clock.drift = 0.01
+    assert clock.monotonic_ms() == pytest.approx(2_020)
+
+
+@pytest.mark.parametrize("action", ["pause", "crash"])
+def test_an_armed_point_strikes_once_and_before_the_next_line(place: Place, action: str) -> None:
+    world = place.start()
+    process = place.node.process
+    place.node.arm("partition.after_write", action, process.pause if action == "pause" else process.kill)
+    marks: list[str] = []
+
+    async def procedure() -> None:
+        await world.points.reach("partition.before_write")
+        marks.append("wrote")
+        await world.points.reach("partition.after_write")
+        marks.append("flushed")
+        await world.points.reach("partition.after_write")
+        marks.append("done")
+
+    process.spawn(procedure())
+    place.loop.run_for(1)
+    assert marks == ["wrote"]
+    assert decode_record(place.chronicle[-1]).data == PointReached(point="partition.after_write", action=action)
+    process.resume()
+    place.loop.run_for(1)
+    assert marks == (["wrote", "flushed", "done"] if action == "pause" else ["wrote"])
+
+
+def test_randomness_is_derived_by_name() -> None:
+    assert derived(1, "a").random() == derived(1, "a").random()
+    assert len({derived(1, "a").random(), derived(1, "b").random(), derived(2, "a").random()}) == 3
+    assert derived(1, "a", "b").random() != derived(1, "ab").random()

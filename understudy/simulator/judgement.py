@@ -1,0 +1,53 @@
+"""What the checkers say of a finished simulation, and what else must never happen in one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from foundation.eventlog.fences import Fence
+from foundation.eventlog.reader import decode_record
+from foundation.eventlog.records import ControllerElected
+from understudy.checkers.verdict import Judge
+from understudy.simulator.cluster import SimulatedCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    problems: tuple[str, ...]
+    """Violated checks, unhandled exceptions, brokers that died of something unexplained."""
+    elections: int
+    records: int
+    fence_hits: Counter[Fence]
+    log_digest: str
+    """BLAKE2 over every line of every node's event log: equal for equal histories."""
+
+
+def judge(cluster: SimulatedCluster) -> Judgement:
+    """Judge a run. Its cluster has been closed, so that unretrieved exceptions have come to light."""
+    folding = Judge()
+    for transaction in cluster.zookeeper.transactions:
+        folding.transaction(transaction)
+    digest = blake2b(digest_size=16)
+    records = elections = 0
+    fence_hits: Counter[Fence] = Counter()
+    for node in cluster.nodes:
+        for lines in node.lines.values():
+            for line in lines:
+                digest.update(line)
+                record = decode_record(line)
+                folding.record(record)
+                records += 1
+                elections += isinstance(record.data, ControllerElected)
+        fence_hits.update(node.fence_hits)
+    problems = [str(violation) for violation in folding.violations()]
+    problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
+    problems += [f"{end.node} died at {end.at_ms:.0f} ms of {end.error!r}" for end in cluster.exits if end.is_unexpected]
+    return Judgement(
+        problems=tuple(problems),
+        elections=elections,
+        records=records,
+        fence_hits=fence_hits,
+        log_digest=digest.hexdigest(),
+    )
