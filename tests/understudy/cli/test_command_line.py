@@ -1,0 +1,84 @@
+"""The command line itself: what is refused, how, and how fast it answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from understudy.cli import arguments
+from understudy.cli.main import main, parser
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("", "the following arguments are required: VERB"),
+        ("fly", "invalid choice: 'fly'"),
+        ("up --brokers 0", "'0' is not a whole number from 1"),
+        ("up --brokers three", "'three' is not a whole number from 1"),
+        ("up --racks a,,b", "'a,,b' is not a list of names, for example a,b,c"),
+        ("up --zookeeper localhost", "'localhost' is not HOST:PORT"),
+        ("up --override broker.rack", "'broker.rack' is not KEY=VALUE"),
+        ("zookeeper --dir x --port 99999", "'99999' is not a port; expected 0 to 65535"),
+        ("zookeeper", "the following arguments are required: --dir"),
+        ("health localhost:0", "'localhost:0' is not HOST:PORT, for example localhost:9092"),
+        ("status", "give either the run folder that `understudy up` named, or --zookeeper CONNECT"),
+        ("status folder --zookeeper localhost:2181", "give either the run folder"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_clear_line_and_exit_code_2(
+    line: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert complaint in said.err.splitlines()[-1]
+    assert said.out == ""
+
+
+def test_flags_are_kafkas_kind(tmp_path: Path) -> None:
+    """`--name=value` and unique prefixes."""
+    options = parser().parse_args(["up", "--brok=5", "--rack", "a,b", "--dir", str(tmp_path), "--over", "a.b=c=d"])
+    assert (options.brokers, options.racks, options.dir, options.override) == (5, ("a", "b"), tmp_path, [("a.b", "c=d")])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("localhost:9092", ("localhost", 9092)), ("[::1]:19091", ("::1", 19091)), ("broker-1.example:1", ("broker-1.example", 1))],
+)
+def test_host_and_port(text: str, expected: tuple[str, int]) -> None:
+    assert arguments.host_and_port(text) == expected
+
+
+@pytest.mark.parametrize("text", ["zk-1:2181,zk-2:2181/kafka/prod", "localhost:2181"])
+def test_a_connect_string_is_kept_as_it_is(text: str) -> None:
+    assert arguments.zookeeper_connect(text) == text
+
+
+@pytest.mark.parametrize("verb", ["up", "status", "health", "zookeeper"])
+def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: understudy {verb}" in capsys.readouterr().out
+
+
+def test_a_failure_is_one_sentence_and_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"understudy status: {tmp_path} is no run folder: cluster.json: No such file or directory; "
+        "give the one that `understudy up` named\n"
+    )
+
+
+def test_help_imports_nothing_slow() -> None:
+    program = (
+        "import sys; from understudy.cli.main import parser; parser().format_help(); "
+        "print([name for name in ('msgspec', 'kazoo', 'structlog', 'pyspark', 'asyncio', 'ctypes') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == "[]\n"

@@ -1,0 +1,89 @@
+"""`cluster.json`: what it says, and what is said when it is none."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from understudy.testbed import linux
+from understudy.testbed.run_folder import (
+    BrokerEntry,
+    ClusterEntry,
+    NotARunFolder,
+    ProcessEntry,
+    read_cluster_file,
+    this_process,
+    write_cluster_file,
+)
+
+
+def broker(pid: int | None, started: int) -> BrokerEntry:
+    return BrokerEntry(
+        id=1, rack=None, pid=pid, started=started, port=9092, config="broker-1/server.properties", log="b.log", events="events"
+    )
+
+
+def cluster() -> ClusterEntry:
+    return ClusterEntry(
+        version=1,
+        run="20261121-120000-abcd",
+        owner=this_process(),
+        zookeeper="127.0.0.1:2181/chroot",
+        zookeeper_transaction_log="zookeeper/data/version-2",
+        bootstrap="127.0.0.1:9092",
+        brokers=(broker(None, 0),),
+        events="testbed/events",
+    )
+
+
+def test_what_is_written_is_read_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    write_cluster_file(tmp_path, cluster())
+    write_cluster_file(tmp_path, cluster())
+    assert read_cluster_file(tmp_path) == cluster()
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
+
+
+def test_other_programs_find_what_they_need_by_name(tmp_path: Path) -> None:
+    write_cluster_file(tmp_path, cluster())
+    found = json.loads((tmp_path / "cluster.json").read_text())
+    assert {"version", "zookeeper", "bootstrap", "brokers"} <= set(found)
+    assert {"id", "pid", "port", "config", "log", "events"} <= set(found["brokers"][0])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "is no run folder: cluster.json: No such file or directory; give the one that `understudy up` named"),
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"version": 1}', "missing required field `run`"),
+    ],
+)
+def test_a_folder_that_is_none_is_reported(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(NotARunFolder, match=message):
+        read_cluster_file(tmp_path)
+
+
+def test_a_file_of_another_version_is_not_guessed_at(tmp_path: Path) -> None:
+    write_cluster_file(tmp_path, cluster())
+    newer = json.loads((tmp_path / "cluster.json").read_text()) | {"version": 2}
+    (tmp_path / "cluster.json").write_text(json.dumps(newer))
+    with pytest.raises(NotARunFolder, match=r"has version 2, and this program reads 1"):
+        read_cluster_file(tmp_path)
+
+
+def test_a_process_is_known_by_pid_and_start_time() -> None:
+    mine = this_process()
+    assert mine.is_running
+    assert broker(mine.pid, mine.started).state == "running"
+    if linux.tells_ports():
+        somebody_else_later = ProcessEntry(pid=mine.pid, started=mine.started + 1)
+        assert not somebody_else_later.is_running
+        assert broker(mine.pid, mine.started + 1).state == "gone"
+    assert broker(None, 0).state == "gone"
+    assert os.getpid() == mine.pid
