@@ -1,0 +1,132 @@
+"""`python -m brokers server.properties [--override key=value …]`: one broker, until SIGTERM or SIGINT.
+
+The first signal begins a controlled shutdown, a second one ends the process at once. Exit codes: 0 after a shutdown, 1 when the
+configuration is wrong, the broker could not start, or it failed; the reason is the last line of the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from brokers.broker import Broker
+from brokers.config import KafkaConfig, unknown_keys
+from brokers.config_types import ConfigError
+from brokers.meta_properties import InconsistentMetaProperties
+from brokers.operator_log import configure_operator_log
+from brokers.properties import MalformedProperties, parse_properties
+from brokers.real_world import real_world
+from brokers.registration import RegistrationRefused
+from brokers.supervisor import BrokerFailed
+from foundation.eventlog.records import ProcessStarted
+from foundation.wire.network import ConnectionFailed
+from foundation.zk.client import ZooKeeperUnreachable
+from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.Kafka")
+
+START_FAILURES = (
+    ConnectionFailed,
+    InconsistentMetaProperties,
+    OSError,
+    RegistrationRefused,
+    SessionLost,
+    ZooKeeperFailure,
+    ZooKeeperUnreachable,
+)
+"""What an operator can do something about; everything else is a fault of ours and keeps its traceback."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        properties = read_properties(options.properties, options.override)
+        config = KafkaConfig.from_properties(properties)
+    except (ConfigError, MalformedProperties, OSError, UnicodeDecodeError) as error:
+        print(f"{options.properties}: {error}", file=sys.stderr)
+        return 1
+    configure_operator_log(sys.stderr, node=f"broker-{config.broker_id}")
+    unknown = unknown_keys(properties)
+    if unknown:
+        log.warning("these configurations are not known", keys=unknown)
+    try:
+        return asyncio.run(run(config))
+    except START_FAILURES as error:
+        log.error("exiting Kafka due to fatal exception during startup", error=type(error).__name__, why=str(error))
+    except BrokerFailed as error:
+        log.error("exiting Kafka due to fatal exception", why=str(error), exc_info=error.__cause__)
+    return 1
+
+
+def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:
+    """The file's properties with `key=value` overrides on top.
+
+    Raises:
+        ConfigError: an override without `=`.
+        MalformedProperties, OSError, UnicodeDecodeError: the file cannot be read.
+    """
+    properties = parse_properties(path.read_text(encoding="utf-8"))
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"--override {override}: expected key=value")
+        properties[key.strip()] = value.strip()
+    return properties
+
+
+async def run(config: KafkaConfig) -> int:
+    """One broker from start to end; 0 after a shutdown that was asked for."""
+    world = real_world(config)
+    world.events.append(ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy"))
+    broker = Broker(config, world)
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _asked_to_stop, asked)
+    starting = asyncio.create_task(broker.start(), name="start")
+    await _first_of(starting, asked)
+    if not starting.done():
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+        return 0
+    starting.result()
+    running = asyncio.create_task(broker.wait_closed(), name="wait-closed")
+    await _first_of(running, asked)
+    if not running.done():
+        await broker.shutdown()
+    await running
+    return 0
+
+
+def _asked_to_stop(asked: asyncio.Event) -> None:
+    """A second signal finds the default handlers again, and kills."""
+    asked.set()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.remove_signal_handler(number)
+
+
+async def _first_of(task: asyncio.Task[None], asked: asyncio.Event) -> None:
+    waiting = asyncio.ensure_future(asked.wait())
+    await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m brokers", description="One broker of a Kafka cluster in ZooKeeper mode.")
+    parser.add_argument("properties", type=Path, help="server.properties, in Kafka's format")
+    parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="set or replace one property")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""ApiVersions (key 18, versions 0 to 4): what this broker serves, collected from the handlers themselves.
+
+A version we do not know is answered in version 0 with UNSUPPORTED_VERSION and our own range of this API (AP-2), and the header of
+every answer is the oldest, so that a client from the future can begin again lower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from brokers.apis.serving import Serves
+from foundation.cluster.errors import Errors
+from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from foundation.wire.registry import api_of
+
+VERSIONS = (0, 4)
+
+
+def served_versions(served: Sequence[Serves[Any]]) -> tuple[ApiVersion, ...]:
+    """One entry per API, by key; this API included."""
+    ranges = {api_of(serves.request).key: serves.versions for serves in served}
+    ranges[api_of(ApiVersionsRequest).key] = VERSIONS
+    return tuple(ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in sorted(ranges.items()))
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer, in version 0, to a request of a version we do not know."""
+    low, high = VERSIONS
+    key = api_of(ApiVersionsRequest).key
+    return ApiVersionsResponse(
+        error_code=Errors.UNSUPPORTED_VERSION, api_keys=(ApiVersion(api_key=key, min_version=low, max_version=high),)
+    )

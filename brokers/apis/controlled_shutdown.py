@@ -1,0 +1,26 @@
+"""ControlledShutdown (key 7, versions 0 to 3): a broker that is about to leave asks the controller to move its leaderships.
+
+The answer names the partitions it still leads, or an error: STALE_CONTROLLER_EPOCH from a broker that is not controller (CS-5).
+"""
+
+from __future__ import annotations
+
+from brokers.apis.serving import Serves
+from brokers.services import BrokerServices, RequestContext
+from foundation.cluster.identifiers import BrokerId
+from foundation.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+
+
+async def handle(
+    services: BrokerServices, request: ControlledShutdownRequest, context: RequestContext
+) -> ControlledShutdownResponse:
+    error, remaining = await services.controller.controlled_shutdown(BrokerId(request.broker_id), request.broker_epoch)
+    partitions = (RemainingPartition(topic_name=topic, partition_index=partition) for topic, partition in remaining)
+    return ControlledShutdownResponse(error_code=error, remaining_partitions=tuple(partitions))
+
+
+SERVES = Serves(request=ControlledShutdownRequest, versions=(0, 3), handle=handle, recorded=True)

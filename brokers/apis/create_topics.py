@@ -1,0 +1,205 @@
+"""CreateTopics (key 19, versions 0 to 7): new topics, on the controller's broker only.
+
+Each topic stands for itself: one that cannot be created does not harm the others (TC-3, TC-4). The handler writes the topic's
+configuration and its znode, and does not touch the controller's state; the controller hears of the znode by its watch. The answer
+comes when this broker's metadata cache knows a leader for every partition, or says REQUEST_TIMED_OUT while the topic may still
+appear (TC-7). Versions: 1 validate only and messages; 4 defaults by −1; 5 returns the resulting configuration; 7 the topic id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from brokers.apis.serving import Serves
+from brokers.apis.topic_answers import has_leaders, topic_configs_described
+from brokers.config_types import ConfigError
+from brokers.metadata_cache import MetadataSnapshot
+from brokers.services import BrokerServices, RequestContext
+from brokers.topic_config import validate_topic_config
+from brokers.topic_names import CLUSTER_METADATA_TOPIC, collisions, has_collision_characters, why_invalid
+from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
+from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, random_topic_id
+from foundation.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from foundation.zk.client import Failure
+from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
+
+DEFAULT = -1
+"""Asks for `num.partitions` or `default.replication.factor`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicCreation:
+    """A topic that has passed every check: what will be written."""
+
+    topic: str
+    assignment: Mapping[int, tuple[BrokerId, ...]]
+    config: Mapping[str, str]
+
+
+async def handle(services: BrokerServices, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    if not services.controller.is_active:
+        refused = (CreatableTopicResult(name=topic.name, error_code=Errors.NOT_CONTROLLER) for topic in request.topics)
+        return CreateTopicsResponse(topics=tuple(refused))
+    prohibited = prohibited_names(request.topics)
+    outcomes: dict[str, TopicCreation | ApiError] = {}
+    topic_ids: dict[str, TopicId] = {}
+    for topic in request.topics:
+        if topic.name in prohibited:
+            outcomes[topic.name] = prohibited[topic.name]
+            continue
+        outcomes[topic.name] = await _create(services, topic, topic_ids, validate_only=request.validate_only)
+    created = {name: len(outcome.assignment) for name, outcome in outcomes.items() if isinstance(outcome, TopicCreation)}
+    if created and not request.validate_only:
+        await services.metadata.wait_until(
+            lambda snapshot: all(has_leaders(snapshot, topic, count) for topic, count in created.items()),
+            timeout_ms=request.timeout_ms,
+        )
+        for name, count in created.items():
+            if request.timeout_ms <= 0 or not has_leaders(services.metadata.snapshot, name, count):
+                outcomes[name] = ApiError(Errors.REQUEST_TIMED_OUT, "")
+    return CreateTopicsResponse(topics=tuple(_result(name, outcome, topic_ids) for name, outcome in outcomes.items()))
+
+
+def prohibited_names(topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
+    """TC-3: names the request may not carry, or carries twice."""
+    prohibited: dict[str, ApiError] = {}
+    for name, count in Counter(topic.name for topic in topics).items():
+        if name == CLUSTER_METADATA_TOPIC:
+            prohibited[name] = ApiError(
+                Errors.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+            )
+        elif count > 1:
+            prohibited[name] = ApiError(Errors.INVALID_REQUEST, "Found multiple entries for this topic.")
+    return prohibited
+
+
+def replicas_for(
+    services: BrokerServices, snapshot: MetadataSnapshot, topic: CreatableTopic
+) -> dict[int, tuple[BrokerId, ...]]:
+    """The replicas asked for, or chosen over the brokers alive in the metadata cache (TC-4).
+
+    Raises:
+        ApiError: the request contradicts itself, or there are not enough brokers.
+    """
+    if any(config.value is None for config in topic.configs):
+        names = ",".join(config.name for config in topic.configs if config.value is None)
+        raise ApiError(Errors.INVALID_CONFIG, f"Null value not supported for topic configs: {names}")
+    if topic.assignments:
+        if topic.num_partitions != DEFAULT or topic.replication_factor != DEFAULT:
+            raise ApiError(
+                Errors.INVALID_REQUEST,
+                "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time.",
+            )
+        return {each.partition_index: tuple(map(BrokerId, each.broker_ids)) for each in topic.assignments}
+    rack_by_broker = {BrokerId(broker): snapshot.live_brokers[broker].rack for broker in sorted(snapshot.live_brokers)}
+    partitions = services.config.num_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
+    replication_factor = topic.replication_factor
+    if replication_factor == DEFAULT:
+        replication_factor = services.config.default_replication_factor
+    try:
+        return assign_replicas_to_brokers(rack_by_broker, partitions, replication_factor, services.random)
+    except IncompleteRacks as incomplete:
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(incomplete)) from incomplete
+
+
+def validated(topic: CreatableTopic, assignment: Mapping[int, tuple[BrokerId, ...]], existing: Sequence[str]) -> TopicCreation:
+    """TC-4 and TC-5, the part that looks at nothing but values: name, collisions, assignment, configuration.
+
+    Args:
+        existing: the topics in ZooKeeper.
+
+    Raises:
+        ApiError: whatever a client has to hear.
+    """
+    name = topic.name
+    invalid = why_invalid(name)
+    if invalid is not None:
+        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, invalid)
+    if name in existing:
+        raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    colliding = collisions(name, existing) if has_collision_characters(name) else ()
+    if colliding:
+        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {', '.join(colliding)}")
+    _check_assignment(assignment)
+    try:
+        config = validate_topic_config((config.name, config.value or "") for config in topic.configs)
+    except ConfigError as error:
+        raise ApiError(Errors.INVALID_CONFIG, str(error)) from error
+    return TopicCreation(topic=name, assignment=assignment, config=config)
+
+
+def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
+    if len({len(replicas) for replicas in assignment.values()}) != 1:
+        raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas")
+    for replicas in assignment.values():
+        if len(set(replicas)) < len(replicas) or not replicas:
+            shown = {partition: list(brokers) for partition, brokers in sorted(assignment.items())}
+            raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: {shown}")
+    if sorted(assignment) != list(range(len(assignment))):
+        raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
+
+
+async def _create(
+    services: BrokerServices, topic: CreatableTopic, topic_ids: dict[str, TopicId], *, validate_only: bool
+) -> TopicCreation | ApiError:
+    """Check and, unless asked not to, write one topic; what was written, or why not."""
+    try:
+        snapshot = services.metadata.snapshot
+        if topic.name in snapshot.topics:
+            raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+        assignment = replicas_for(services, snapshot, topic)
+        zk = services.zk()
+        existing = await zk.topics()
+        if topic.name in await zk.topic_deletions():
+            raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' is marked for deletion.")
+        creation = validated(topic, assignment, existing)
+        if not validate_only:
+            topic_ids[creation.topic] = await _write(services, creation)
+    except ApiError as error:
+        return error
+    except ControllerMoved as moved:
+        return ApiError(Errors.STALE_CONTROLLER_EPOCH, str(moved))
+    except (SessionLost, ZooKeeperFailure) as failure:
+        return ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure))
+    return creation
+
+
+async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
+    """TC-6: the configuration first, always, then the topic. Not atomic, as in Kafka: a crash between leaves a lone config."""
+    zk = services.zk()
+    topic_id = random_topic_id(services.random)
+    await zk.set_entity_config("topics", creation.topic, creation.config)
+    assignment = {partition: ReplicaAssignment(replicas) for partition, replicas in creation.assignment.items()}
+    failure = await zk.create_topic(creation.topic, topic_id, assignment)
+    if failure is Failure.NODE_EXISTS:
+        raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{creation.topic}' already exists.")
+    if failure is not None:
+        raise ApiError(
+            Errors.UNKNOWN_SERVER_ERROR,
+            f"Topic '{creation.topic}' could not be written to ZooKeeper: {failure.value}; it may exist, describe it before retrying.",
+        )
+    return topic_id
+
+
+def _result(name: str, outcome: TopicCreation | ApiError, topic_ids: Mapping[str, TopicId]) -> CreatableTopicResult:
+    if isinstance(outcome, ApiError):
+        return CreatableTopicResult(name=name, error_code=outcome.error, error_message=outcome.message or None, configs=())
+    return CreatableTopicResult(
+        name=name,
+        topic_id=topic_ids.get(name, NO_TOPIC_ID),
+        num_partitions=len(outcome.assignment),
+        replication_factor=len(outcome.assignment[0]),
+        configs=topic_configs_described(outcome.config),
+    )
+
+
+SERVES = Serves(request=CreateTopicsRequest, versions=(0, 7), handle=handle, recorded=True)

@@ -1,0 +1,80 @@
+"""ElectLeaders (key 43, versions 0 to 2): preferred or unclean leader elections on demand (KIP-183, KIP-460).
+
+The controller's event queue elects; the answer waits until this broker's metadata cache shows each new leader, or says
+REQUEST_TIMED_OUT for the rest (PE-5). A null list means every partition this broker knows, and then those that needed no election
+are left out of the answer. Version 0 knows preferred elections only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokers.apis.serving import Serves
+from brokers.metadata_cache import MetadataSnapshot
+from brokers.services import BrokerServices, RequestContext
+from controller.events import ElectionType
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+
+async def handle(services: BrokerServices, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+    try:
+        election_type = ElectionType(request.election_type)
+    except ValueError:
+        return ElectLeadersResponse(error_code=Errors.INVALID_REQUEST)
+    asked = asked_for(request, services.metadata.snapshot)
+    outcomes = await services.controller.elect_leaders(asked, election_type)
+    expected = {partition: leader for partition, leader in outcomes.items() if not isinstance(leader, ApiError)}
+    await services.metadata.wait_until(
+        lambda snapshot: all(leads(snapshot, partition, leader) for partition, leader in expected.items()),
+        timeout_ms=request.timeout_ms,
+    )
+    results: dict[TopicPartition, ApiError | None] = {}
+    for partition, outcome in outcomes.items():
+        if isinstance(outcome, ApiError):
+            results[partition] = outcome
+        elif leads(services.metadata.snapshot, partition, outcome):
+            results[partition] = None
+        else:
+            results[partition] = ApiError(Errors.REQUEST_TIMED_OUT, "")
+    if request.topic_partitions is None:
+        results = {
+            partition: result
+            for partition, result in results.items()
+            if result is None or result.error is not Errors.ELECTION_NOT_NEEDED
+        }
+    return ElectLeadersResponse(replica_election_results=grouped(results))
+
+
+def asked_for(request: ElectLeadersRequest, snapshot: MetadataSnapshot) -> tuple[TopicPartition, ...]:
+    """The partitions of the request, sorted; all of the metadata cache for a null list."""
+    if request.topic_partitions is None:
+        return tuple(sorted(TopicPartition(topic, index) for topic, states in snapshot.topics.items() for index in states))
+    return tuple(
+        sorted({TopicPartition(topic.topic, partition) for topic in request.topic_partitions for partition in topic.partitions})
+    )
+
+
+def leads(snapshot: MetadataSnapshot, partition: TopicPartition, leader: int) -> bool:
+    state = snapshot.partition(*partition)
+    return state is not None and state.leader == leader
+
+
+def grouped(results: Mapping[TopicPartition, ApiError | None]) -> tuple[ReplicaElectionResult, ...]:
+    by_topic: dict[str, list[PartitionResult]] = {}
+    for (topic, partition), error in results.items():
+        by_topic.setdefault(topic, []).append(
+            PartitionResult(partition_id=partition)
+            if error is None
+            else PartitionResult(partition_id=partition, error_code=error.error, error_message=error.message or None)
+        )
+    return tuple(ReplicaElectionResult(topic=topic, partition_result=tuple(found)) for topic, found in by_topic.items())
+
+
+SERVES = Serves(request=ElectLeadersRequest, versions=(0, 2), handle=handle, recorded=True)

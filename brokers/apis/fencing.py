@@ -1,0 +1,35 @@
+"""The two fences every control request passes first: the broker's epoch, then the controller's (BK-1, BK-2)."""
+
+from __future__ import annotations
+
+from brokers.services import BrokerServices
+from foundation.cluster.errors import Errors
+from foundation.eventlog.fences import Fence
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+
+ANY_BROKER_EPOCH = -1
+
+ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+
+
+def refusal(services: BrokerServices, request: ControlRequest) -> Errors | None:
+    """Why `request` is refused as a whole; None where it is let in, and its controller epoch remembered.
+
+    A broker epoch above ours is let in: the controller may hear of our new registration before we do (KAFKA-9839).
+    """
+    what = f"{type(request).__name__.removesuffix('Request')} from {request.controller_id}"
+    known = services.broker_epoch()
+    current = request.broker_epoch == ANY_BROKER_EPOCH or request.broker_epoch >= known
+    if not services.fences.passes(Fence.BROKER_EPOCH, current, what=what, offered=request.broker_epoch, known=known):
+        return Errors.STALE_BROKER_EPOCH
+    known = services.replicas.controller_epoch
+    current = request.controller_epoch >= known
+    if not services.fences.passes(
+        Fence.BROKER_CONTROLLER_EPOCH, current, what=what, offered=request.controller_epoch, known=known
+    ):
+        return Errors.STALE_CONTROLLER_EPOCH
+    services.replicas.controller_epoch = max(known, request.controller_epoch)
+    services.events.saw_controller_epoch(request.controller_epoch)
+    return None

@@ -1,0 +1,71 @@
+"""LeaderAndIsr (key 4, versions 0 to 7): the controller says which partitions this broker leads and which it follows.
+
+Refused as a whole by an older broker or controller epoch (BK-1, BK-2), per partition by the leader epoch (BK-6). The answer
+names every partition: by topic name up to version 4, by topic id from version 5 on (BK-12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokers.apis.fencing import refusal
+from brokers.apis.serving import Serves
+from brokers.replica_manager import leader_and_isr_topics
+from brokers.services import BrokerServices, RequestContext
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicId, TopicPartition
+from foundation.eventlog.records import LeaderAndIsrApplied
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+
+FIRST_VERSION_BY_TOPIC_ID = 5
+
+
+async def handle(services: BrokerServices, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
+    refused = refusal(services, request)
+    if refused is not None:
+        errors = {
+            TopicPartition(topic, state.partition_index): refused
+            for topic, _, states in leader_and_isr_topics(request)
+            for state in states
+        }
+        return response(request, refused, errors, context.api_version)
+    step = services.replicas.become_leader_or_follower(
+        request, is_alive=services.metadata.snapshot.is_alive, now_ms=services.clock.monotonic_ms()
+    )
+    services.events.append(
+        LeaderAndIsrApplied(
+            controller_id=request.controller_id,
+            request_controller_epoch=request.controller_epoch,
+            request_broker_epoch=request.broker_epoch,
+            leaders=step.leaders,
+            followers=step.followers,
+            live_leaders=tuple(leader.broker_id for leader in request.live_leaders),
+            leaderless=step.leaderless,
+        )
+    )
+    return response(request, Errors.NONE, step.errors, context.api_version)
+
+
+def response(
+    request: LeaderAndIsrRequest, error: Errors, errors: Mapping[TopicPartition, Errors], version: int
+) -> LeaderAndIsrResponse:
+    if version < FIRST_VERSION_BY_TOPIC_ID:
+        flat = (
+            LeaderAndIsrPartitionError(topic_name=topic, partition_index=partition, error_code=code)
+            for (topic, partition), code in errors.items()
+        )
+        return LeaderAndIsrResponse(error_code=error, partition_errors=tuple(flat))
+    ids: dict[str, TopicId] = {topic: topic_id for topic, topic_id, _ in leader_and_isr_topics(request)}
+    grouped: dict[TopicId, list[LeaderAndIsrPartitionError]] = {}
+    for (topic, partition), code in errors.items():
+        grouped.setdefault(ids[topic], []).append(LeaderAndIsrPartitionError(partition_index=partition, error_code=code))
+    topics = (LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(codes)) for topic_id, codes in grouped.items())
+    return LeaderAndIsrResponse(error_code=error, topics=tuple(topics))
+
+
+SERVES = Serves(request=LeaderAndIsrRequest, versions=(0, 7), handle=handle, recorded=True, changes_our_view=True)

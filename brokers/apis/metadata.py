@@ -1,0 +1,116 @@
+"""Metadata (key 3, versions 0 to 12): brokers, controller, topics and their leaders, from the metadata cache (MC-3).
+
+Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version 12 may ask
+by topic id. Topics are not created by asking for them (`auto.create.topics.enable` is accepted and not acted upon).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, EVERY_TOPIC_OPERATION, NOT_ASKED
+from brokers.apis.serving import Serves
+from brokers.metadata_cache import MetadataSnapshot
+from brokers.services import BrokerServices, RequestContext
+from brokers.topic_names import is_internal, why_invalid
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import NO_TOPIC_ID
+from foundation.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from foundation.wire.messages.update_metadata import UpdateMetadataPartitionState
+
+NO_LEADER = -1
+FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
+FIRST_VERSION_BY_TOPIC_ID = 12
+
+
+async def handle(services: BrokerServices, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    snapshot = services.metadata.snapshot
+    wants_all = request.topics is None or (context.api_version == 0 and not request.topics)
+    if wants_all:
+        topics = tuple(_known_topic(snapshot, topic, context) for topic in sorted(snapshot.topics))
+    else:
+        topics = tuple(_asked_topic(snapshot, topic, context) for topic in request.topics or ())
+    if request.include_topic_authorized_operations:
+        topics = tuple(replace(topic, topic_authorized_operations=EVERY_TOPIC_OPERATION) for topic in topics)
+    return MetadataResponse(
+        brokers=tuple(_brokers(snapshot, context.listener)),
+        cluster_id=services.cluster_id,
+        controller_id=-1 if snapshot.controller_id is None else snapshot.controller_id,
+        topics=topics,
+        cluster_authorized_operations=(EVERY_CLUSTER_OPERATION if request.include_cluster_authorized_operations else NOT_ASKED),
+    )
+
+
+def _brokers(snapshot: MetadataSnapshot, listener: str) -> Iterator[MetadataResponseBroker]:
+    for broker in sorted(snapshot.live_brokers):
+        at = snapshot.endpoint(broker, listener)
+        if at is not None:
+            rack = snapshot.live_brokers[broker].rack
+            yield MetadataResponseBroker(node_id=broker, host=at.host, port=at.port, rack=rack)
+
+
+def _asked_topic(snapshot: MetadataSnapshot, asked: MetadataRequestTopic, context: RequestContext) -> MetadataResponseTopic:
+    by_id = asked.topic_id != NO_TOPIC_ID
+    if context.api_version < FIRST_VERSION_BY_TOPIC_ID and (by_id or asked.name is None):
+        return MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=asked.name or "")
+    name = snapshot.topic_names.get(asked.topic_id) if by_id else asked.name
+    if name is None:
+        error = Errors.UNKNOWN_TOPIC_ID if by_id else Errors.INVALID_REQUEST
+        return MetadataResponseTopic(error_code=error, topic_id=asked.topic_id)
+    if name in snapshot.topics:
+        return _known_topic(snapshot, name, context)
+    error = Errors.UNKNOWN_TOPIC_OR_PARTITION if why_invalid(name) is None else Errors.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=is_internal(name))
+
+
+def _known_topic(snapshot: MetadataSnapshot, topic: str, context: RequestContext) -> MetadataResponseTopic:
+    states = snapshot.topics[topic]
+    return MetadataResponseTopic(
+        name=topic,
+        topic_id=snapshot.topic_id(topic),
+        is_internal=is_internal(topic),
+        partitions=tuple(_partition(snapshot, states[index], context) for index in sorted(states)),
+    )
+
+
+def _partition(
+    snapshot: MetadataSnapshot, state: UpdateMetadataPartitionState, context: RequestContext
+) -> MetadataResponsePartition:
+    error = _leader_error(snapshot, state.leader, context)
+    replicas, isr = state.replicas, state.isr
+    if context.api_version == 0:
+        replicas = tuple(replica for replica in replicas if snapshot.endpoint(replica, context.listener))
+        isr = tuple(member for member in isr if snapshot.endpoint(member, context.listener))
+        if error is Errors.NONE and (len(replicas) < len(state.replicas) or len(isr) < len(state.isr)):
+            error = Errors.REPLICA_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=state.partition_index,
+        leader_id=NO_LEADER if error in (Errors.LEADER_NOT_AVAILABLE, Errors.LISTENER_NOT_FOUND) else state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=state.offline_replicas,
+    )
+
+
+def _leader_error(snapshot: MetadataSnapshot, leader: int, context: RequestContext) -> Errors:
+    if not snapshot.is_alive(leader):
+        return Errors.LEADER_NOT_AVAILABLE
+    if snapshot.endpoint(leader, context.listener) is not None:
+        return Errors.NONE
+    if context.api_version >= FIRST_VERSION_WITH_LISTENER_NOT_FOUND:
+        return Errors.LISTENER_NOT_FOUND
+    return Errors.LEADER_NOT_AVAILABLE
+
+
+SERVES = Serves(request=MetadataRequest, versions=(0, 12), handle=handle)

@@ -1,0 +1,49 @@
+"""UpdateMetadata (key 6, versions 0 to 8): the controller says what the cluster looks like; clients are answered from it.
+
+It goes before LeaderAndIsr, because a broker follows only a leader it has heard of (BK-9). Refused by an older broker or
+controller epoch; otherwise the metadata cache is replaced at once (MC-1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brokers.apis.fencing import refusal
+from brokers.apis.serving import Serves
+from brokers.services import BrokerServices, RequestContext
+from foundation.eventlog.records import Leadership, MetadataUpdated
+from foundation.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest, UpdateMetadataResponse
+
+
+async def handle(services: BrokerServices, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
+    refused = refusal(services, request)
+    if refused is not None:
+        return UpdateMetadataResponse(error_code=refused)
+    services.events.append(
+        MetadataUpdated(
+            controller_id=request.controller_id,
+            request_controller_epoch=request.controller_epoch,
+            request_broker_epoch=request.broker_epoch,
+            live_brokers=tuple(sorted(broker.id for broker in request.live_brokers)),
+            partitions=tuple(_leaderships(request)),
+        )
+    )
+    services.metadata.update(request)
+    return UpdateMetadataResponse()
+
+
+def _leaderships(request: UpdateMetadataRequest) -> Iterator[Leadership]:
+    for topic in request.topic_states:
+        for state in topic.partition_states:
+            yield _leadership(topic.topic_name, state)
+    for state in request.ungrouped_partition_states:
+        yield _leadership(state.topic_name, state)
+
+
+def _leadership(topic: str, state: UpdateMetadataPartitionState) -> Leadership:
+    return Leadership(
+        topic, state.partition_index, state.leader, state.leader_epoch, state.isr, state.zk_version, state.controller_epoch
+    )
+
+
+SERVES = Serves(request=UpdateMetadataRequest, versions=(0, 8), handle=handle, recorded=True, changes_our_view=True)

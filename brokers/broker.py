@@ -1,0 +1,270 @@
+"""One broker, put together: the same in a process and in the simulator. Mirrors `kafka.server.KafkaServer`.
+
+Order matters (BR-1): ZooKeeper, the cluster's id, who we are, sockets bound, registration, the race for the controller, and only
+then answers. A controller that hears of us early waits in the backlog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from brokers.config import KafkaConfig
+from brokers.controlled_shutdown import controlled_shutdown
+from brokers.controller_channel import ControllerChannel
+from brokers.isr_manager import IsrManager
+from brokers.kafka_apis import KafkaApis
+from brokers.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
+from brokers.metadata_cache import MetadataCache
+from brokers.registration import Registration
+from brokers.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
+from brokers.replica_manager import ReplicaManager
+from brokers.server import KafkaServer
+from brokers.services import BrokerServices
+from brokers.session import BrokerSession
+from brokers.supervisor import Supervisor
+from brokers.world import World
+from controller.kafka_controller import KafkaController
+from foundation.cluster.broker import Broker as BrokerInfo
+from foundation.cluster.identifiers import BrokerId, random_topic_id
+from foundation.eventlog.records import ProcessExiting
+from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
+
+
+class Broker:
+    """A broker over a world.
+
+    `start`, then `wait_closed` until it fails or somebody calls `shutdown`. A broker is started once.
+    """
+
+    def __init__(self, config: KafkaConfig, world: World) -> None:
+        self.config = config
+        self.world = world
+        self.metadata = MetadataCache()
+        self._supervisor: Supervisor | None = None
+        self._session: BrokerSession | None = None
+        self._server: KafkaServer | None = None
+        self._registration: Registration | None = None
+        self._controller: KafkaController | None = None
+        self._fetchers: ReplicaFetcherManager | None = None
+        self._channel: ControllerChannel | None = None
+        self._started = False
+        self._closed = asyncio.Event()
+
+    @property
+    def controller(self) -> KafkaController:
+        assert self._controller is not None, "a broker has a controller once it has started"
+        return self._controller
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of the registration in force; −1 before the first."""
+        return -1 if self._registration is None else self._registration.broker_epoch
+
+    async def start(self) -> None:
+        """Join the cluster; when it returns, requests are answered.
+
+        Raises:
+            ZooKeeperUnreachable: no ZooKeeper within `zookeeper.connection.timeout.ms`.
+            InconsistentMetaProperties: the directory belongs to another broker or cluster.
+            RegistrationRefused: the id or an address is taken.
+            ConnectionFailed: a listener cannot be bound.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            # A half-started broker must not stay registered, or keep a port.
+            await self._close()
+            raise
+
+    async def _start(self) -> None:
+        supervisor = self._supervisor = Supervisor(self.world.events)
+        session = self._session = BrokerSession(
+            zookeeper=self.world.zookeeper,
+            events=self.world.events,
+            fences=self.world.fences,
+            supervisor=supervisor,
+            tenant=lambda: self._controller,
+        )
+        zk = await session.open()
+        await zk.create_top_level_paths()
+        cluster_id = await zk.create_or_get_cluster_id(random_topic_id(self.world.random))
+        broker_id = await self._identify(zk, cluster_id)
+        server = self._server = KafkaServer(config=self.config, network=self.world.network, events=self.world.events)
+        ports = await server.bind()
+        registration = self._registration = self._registration_at(broker_id, ports)
+        await registration.check_endpoints(zk)
+        services = self._assemble(broker_id, cluster_id, registration, session, supervisor)
+        await registration.register(zk)
+        services.controller.startup(zk)
+        server.start(KafkaApis(services, supervisor))
+        supervisor.spawn(services.isr.alter_partitions.run(), "alter-partition")
+        supervisor.spawn(services.isr.run_checks(), "isr-expiration")
+        self._started = True
+        log.info("started", broker_id=broker_id, cluster_id=cluster_id)
+
+    async def shutdown(self) -> None:
+        """Leave: hand leaderships over where there is somebody to take them, then end the session and close everything.
+
+        Bounded by the configured retries and timeouts; calling it again, or after a failure, is harmless.
+        """
+        if self._closed.is_set():
+            return
+        if self._started and self.config.controlled_shutdown_enable:
+            await self._hand_over()
+        self.world.events.append(ProcessExiting(reason="shutdown"))
+        await self._close()
+        log.info("shut down completed")
+
+    async def wait_closed(self) -> None:
+        """Until the broker has shut down.
+
+        Raises:
+            BrokerFailed: one of its tasks failed; it has been closed without handing anything over.
+        """
+        assert self._supervisor is not None, "start comes first"
+        closed = asyncio.ensure_future(self._closed.wait())
+        failed = self._supervisor.failed
+        await asyncio.wait((closed, failed), return_when=asyncio.FIRST_COMPLETED)
+        closed.cancel()
+        if failed.done():
+            self.world.events.append(ProcessExiting(reason=str(failed.result())))
+            await self._close()
+            raise failed.result()
+
+    # ------------------------------------------------------------------ starting
+
+    async def _identify(self, zk: KafkaZkClient, cluster_id: str) -> BrokerId:
+        """Who we are: configured, remembered, or given by ZooKeeper; written down before we register."""
+        storage, config = self.world.storage, self.config
+        stored = read_meta_properties(storage.read(FILE))
+        check_meta_properties(stored, cluster_id=cluster_id, configured_broker_id=config.broker_id)
+        if config.broker_id >= 0:
+            broker_id = BrokerId(config.broker_id)
+        elif stored.broker_id is not None:
+            broker_id = BrokerId(stored.broker_id)
+        else:
+            broker_id = await zk.generate_broker_id(config.reserved_broker_max_id)
+        if (stored.broker_id, stored.cluster_id) != (broker_id, cluster_id):
+            storage.write(FILE, format_meta_properties(broker_id, cluster_id))
+        return broker_id
+
+    def _registration_at(self, broker_id: BrokerId, ports: dict[str, int]) -> Registration:
+        """Port 0 in an advertised listener stands for the port its listener was given."""
+        endpoints = (
+            endpoint._replace(port=endpoint.port or ports[endpoint.listener]) for endpoint in self.config.advertised_endpoints()
+        )
+        broker = BrokerInfo(id=broker_id, endpoints=tuple(endpoints), rack=self.config.broker_rack)
+        return Registration(broker, clock=self.world.clock, events=self.world.events)
+
+    def _assemble(
+        self,
+        broker_id: BrokerId,
+        cluster_id: str,
+        registration: Registration,
+        session: BrokerSession,
+        supervisor: Supervisor,
+    ) -> BrokerServices:
+        world, config = self.world, self.config
+
+        def broker_epoch() -> int:
+            return registration.broker_epoch
+
+        self._controller = KafkaController(
+            broker_id,
+            config.controller_settings(),
+            registration.register,
+            world.network,
+            world.clock,
+            world.random,
+            world.events,
+            world.fences,
+            world.points,
+        )
+        self._fetchers = ReplicaFetcherManager(
+            FetcherSurroundings(
+                broker_id=broker_id,
+                config=config,
+                network=world.network,
+                clock=world.clock,
+                address=self._inter_broker_address,
+                broker_epoch=broker_epoch,
+                spawn=supervisor.spawn,
+            )
+        )
+        self._channel = ControllerChannel(
+            client_id=f"broker-{broker_id}-alter-partition",
+            network=world.network,
+            controller=self._controller_address,
+            timeout_ms=config.controller_socket_timeout_ms,
+        )
+        replicas = ReplicaManager(broker_id, fences=world.fences, fetchers=self._fetchers)
+        isr = IsrManager(
+            config=config,
+            clock=world.clock,
+            events=world.events,
+            metadata=self.metadata,
+            replicas=replicas,
+            channel=self._channel,
+            broker_epoch=broker_epoch,
+        )
+        return BrokerServices(
+            broker_id=broker_id,
+            cluster_id=cluster_id,
+            config=config,
+            clock=world.clock,
+            random=world.random,
+            events=world.events,
+            fences=world.fences,
+            metadata=self.metadata,
+            replicas=replicas,
+            isr=isr,
+            controller=self._controller,
+            broker_epoch=broker_epoch,
+            zk=lambda: session.zk,
+        )
+
+    def _inter_broker_address(self, broker: int) -> UpdateMetadataEndpoint | None:
+        return self.metadata.snapshot.endpoint(broker, self.config.inter_broker_listener)
+
+    def _controller_address(self) -> UpdateMetadataEndpoint | None:
+        controller_id = self.metadata.snapshot.controller_id
+        return None if controller_id is None else self._inter_broker_address(controller_id)
+
+    # ------------------------------------------------------------------ leaving
+
+    async def _hand_over(self) -> None:
+        assert self._registration is not None, "only a started broker hands over"
+        assert self._session is not None, "only a started broker hands over"
+        broker_id = self._registration.broker.id
+        try:
+            others = sorted(set(await self._session.zk.brokers()) - {broker_id})
+        except (SessionLost, ZooKeeperFailure) as error:
+            log.warning("skipping controlled shutdown: not registered any more", why=str(error))
+            return
+        if not others:
+            log.info("skipping controlled shutdown: this is the last broker", broker_id=broker_id)
+            return
+        await controlled_shutdown(
+            broker_id, self._registration.broker_epoch, config=self.config, metadata=self.metadata, network=self.world.network
+        )
+
+    async def _close(self) -> None:
+        """CS-4: fetchers and tasks, the controller, the session (the registration vanishes here), the sockets last."""
+        if self._fetchers is not None:
+            self._fetchers.close()
+        if self._channel is not None:
+            self._channel.forget_controller()
+        if self._controller is not None and self._started:
+            await self._controller.shutdown()
+        if self._supervisor is not None:
+            await self._supervisor.close()
+        if self._session is not None:
+            await self._session.close()
+        if self._server is not None:
+            await self._server.close()
+        self._closed.set()

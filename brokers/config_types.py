@@ -1,0 +1,122 @@
+"""A configuration key, how its values are written, and what is said when they are not. Mirrors `ConfigDef`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+ConfigValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message is for the operator. Mirrors Kafka's `ConfigException`."""
+
+    @classmethod
+    def invalid(cls, key: str, value: object, reason: str) -> ConfigError:
+        return cls(f"Invalid value {value} for configuration {key}: {reason}")
+
+
+class ConfigType(Enum):
+    """A type by Kafka's name; its number is how DescribeConfigs says it (`ConfigEntry.ConfigType`)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+    def parse(self, key: str, text: str) -> ConfigValue:
+        """The value `text` stands for.
+
+        Raises:
+            ConfigError: it does not stand for one of this type.
+        """
+        match self:
+            case ConfigType.BOOLEAN:
+                return _boolean(key, text)
+            case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
+                return _integer(key, text, self)
+            case ConfigType.DOUBLE:
+                return _double(key, text)
+            case ConfigType.LIST:
+                return tuple(part.strip() for part in text.split(",")) if text else ()
+            case ConfigType.STRING:
+                return text
+
+
+BOOLEAN = ConfigType.BOOLEAN
+STRING = ConfigType.STRING
+INT = ConfigType.INT
+SHORT = ConfigType.SHORT
+LONG = ConfigType.LONG
+DOUBLE = ConfigType.DOUBLE
+LIST = ConfigType.LIST
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One row of the table.
+
+    Attributes:
+        type: how a value is written.
+        default: the parsed default; None where the key is optional.
+        minimum, maximum: bounds of a number, both included.
+        choices: the only values allowed; empty for any.
+        dynamic: Kafka can change it while the broker runs.
+    """
+
+    name: str
+    type: ConfigType
+    default: ConfigValue
+    doc: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    dynamic: bool = False
+
+    def parse(self, text: str) -> ConfigValue:
+        """The value written as `text`.
+
+        Raises:
+            ConfigError: wrong type or out of bounds.
+        """
+        value = self.type.parse(self.name, text.strip())
+        if self.minimum is not None and isinstance(value, int | float) and value < self.minimum:
+            raise ConfigError.invalid(self.name, text, f"Value must be at least {self.minimum}")
+        if self.maximum is not None and isinstance(value, int | float) and value > self.maximum:
+            raise ConfigError.invalid(self.name, text, f"Value must be no more than {self.maximum}")
+        chosen = value if isinstance(value, tuple) else (value,)
+        if self.choices and any(choice not in self.choices for choice in chosen):
+            raise ConfigError.invalid(self.name, text, f"String must be one of: {', '.join(self.choices)}")
+        return value
+
+
+_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+def _boolean(key: str, text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ConfigError.invalid(key, text, "Expected value to be either true or false")
+    return lowered == "true"
+
+
+def _integer(key: str, text: str, kind: ConfigType) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    # Python would also read 1_000 and digits of other scripts; Java's parser does not.
+    if digits.isascii() and digits.isdigit() and len(digits) <= 20:
+        number = int(text)
+        half = 1 << (_BITS[kind] - 1)
+        if -half <= number < half:
+            return number
+    raise ConfigError.invalid(key, text, f"Not a number of type {kind.name}")
+
+
+def _double(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError.invalid(key, text, "Not a number of type DOUBLE") from None

@@ -1,0 +1,138 @@
+"""Watches the ISR of every partition led here, and has it changed. The state around `brokers.isr`.
+
+Mirrors the maybeExpandIsr and maybeShrinkIsr of `kafka.cluster.Partition` and the ISR expiration task of `ReplicaManager`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from brokers import isr
+from brokers.alter_partition_manager import AlterPartitionManager, IsrChange
+from brokers.config import KafkaConfig
+from brokers.controller_channel import ControllerChannel
+from brokers.metadata_cache import MetadataCache
+from brokers.partition import LOG_END_OFFSET, FollowerState, IsrProposal, Partition
+from brokers.replica_manager import ReplicaManager
+from foundation.cluster.errors import Errors
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import IsrProposed, IsrResult
+from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+
+
+class IsrManager:
+    """Joins followers that have caught up, drops those that lag; `run_checks` and `alter_partitions.run` are long-lived tasks."""
+
+    def __init__(
+        self,
+        *,
+        config: KafkaConfig,
+        clock: Clock,
+        events: EventLog,
+        metadata: MetadataCache,
+        replicas: ReplicaManager,
+        channel: ControllerChannel,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._max_lag_ms = config.replica_lag_time_max_ms
+        self._clock = clock
+        self._events = events
+        self._metadata = metadata
+        self._replicas = replicas
+        self.alter_partitions = AlterPartitionManager(
+            replicas.broker_id, channel=channel, broker_epoch=broker_epoch, answered=self._answered
+        )
+
+    def fetched(self, partition: Partition, follower: int, fetch_offset: int) -> None:
+        """`follower` has asked for what comes at `fetch_offset`: it has everything before (IS-1)."""
+        followers = self._replicas.followers.setdefault(partition.topic_partition, {})
+        known = followers.get(follower)
+        if known is None:
+            in_sync = follower in partition.isr
+            known = FollowerState(last_caught_up_ms=partition.leader_since_ms if in_sync else 0.0)
+        state = followers[follower] = isr.after_fetch(known, fetch_offset, self._clock.monotonic_ms())
+        proposal = isr.expansion(partition, follower, state, is_alive=self._metadata.snapshot.is_alive)
+        if proposal is not None:
+            self._propose(partition, proposal)
+
+    def shrink(self) -> None:
+        """IS-2: one look at every partition led here."""
+        now_ms = self._clock.monotonic_ms()
+        for topic_partition in sorted(self._replicas.partitions):
+            partition = self._replicas.partitions[topic_partition]
+            if not partition.is_leader:
+                continue
+            proposal = isr.shrinkage(
+                partition,
+                self._replicas.followers.get(topic_partition, {}),
+                broker_id=self._replicas.broker_id,
+                now_ms=now_ms,
+                max_lag_ms=self._max_lag_ms,
+            )
+            if proposal is not None:
+                self._propose(partition, proposal)
+
+    async def run_checks(self) -> None:
+        while True:
+            await asyncio.sleep(self._max_lag_ms / 2000)
+            self.shrink()
+
+    def _propose(self, partition: Partition, proposal: IsrProposal) -> None:
+        change = IsrChange(partition.topic_partition, partition.topic_id, proposal)
+        if not self.alter_partitions.submit(change):
+            return  # the controller has yet to answer for an earlier epoch; the next fetch or check tries again
+        self._replicas.replace(isr.proposing(partition, proposal))
+        followers = self._replicas.followers.get(partition.topic_partition, {})
+        ends = ((member, followers[member].log_end_offset) for member in proposal.joining if member in followers)
+        self._events.append(
+            IsrProposed(
+                topic=partition.topic_partition.topic,
+                partition=partition.topic_partition.partition,
+                leader_epoch=proposal.leader_epoch,
+                partition_epoch=proposal.partition_epoch,
+                isr=proposal.isr,
+                joining=proposal.joining,
+                leaving=proposal.leaving,
+                leader_end_offset=LOG_END_OFFSET,
+                follower_end_offsets=tuple(ends),
+                high_watermark=isr.HIGH_WATERMARK,
+                epoch_start_offset=isr.EPOCH_START_OFFSET,
+            )
+        )
+
+    def _answered(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
+        self._record_answer(change, error, answer)
+        partition = self._replicas.partitions.get(change.topic_partition)
+        if partition is None:
+            return
+        if error is Errors.NONE:
+            after, again = (
+                isr.accepted(
+                    partition,
+                    change.proposal,
+                    leader_epoch=answer.leader_epoch,
+                    partition_epoch=answer.partition_epoch,
+                    isr=answer.isr,
+                ),
+                False,
+            )
+        else:
+            after, again = isr.refused(partition, change.proposal, error)
+        if after is not None:
+            self._replicas.replace(after)
+        if again:
+            self.alter_partitions.submit(change)
+
+    def _record_answer(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
+        self._events.append(
+            IsrResult(
+                topic=change.topic_partition.topic,
+                partition=change.topic_partition.partition,
+                error=error.name,
+                leader_epoch=answer.leader_epoch,
+                partition_epoch=answer.partition_epoch,
+                isr=answer.isr,
+            )
+        )

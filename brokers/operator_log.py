@@ -1,0 +1,44 @@
+"""Operators' logs: structlog to standard error, in Kafka's terms. For people on a terminal, as JSON everywhere else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from typing import TextIO
+
+import structlog
+
+
+class OperatorLogger(structlog.PrintLogger):
+    """A print logger that knows its name, such as `kafka.controller.KafkaController`."""
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        super().__init__(stream)
+        self.name = name
+
+
+def configure_operator_log(stream: TextIO, *, node: str, level: int = logging.INFO) -> None:
+    """Send the log of this process to `stream`, each line with its logger and `node`."""
+
+    def about(logger: OperatorLogger, _method: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
+        event["logger"] = logger.name
+        event["node"] = node
+        return event
+
+    rendering: list[structlog.typing.Processor]
+    if stream.isatty():
+        rendering = [structlog.dev.ConsoleRenderer()]
+    else:
+        rendering = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            about,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *rendering,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *names: OperatorLogger(stream, names[0] if names else "kafka"),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,76 @@
+"""This broker's own registration, `/brokers/ids/N`: at the start, and again after a session was lost (BR-2 to BR-4)."""
+
+from __future__ import annotations
+
+import structlog
+
+from foundation.cluster.broker import Broker
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import BrokerRegistered
+from foundation.zk.client import Failure
+from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
+
+NO_BROKER_EPOCH = -1
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.zk.KafkaZkClient")
+
+
+class RegistrationRefused(Exception):
+    """Another broker has this id, or advertises the same address. The message says which, and what to do."""
+
+
+class Registration:
+    """Registers `broker`, and knows the epoch it has since.
+
+    The old epoch stays in force until a new registration is done: control requests meant for the old one are still accepted
+    meanwhile (BK-1).
+    """
+
+    def __init__(self, broker: Broker, *, clock: Clock, events: EventLog) -> None:
+        self.broker = broker
+        self.broker_epoch = NO_BROKER_EPOCH
+        self._previous_session_id: int | None = None
+        self._clock = clock
+        self._events = events
+
+    async def check_endpoints(self, zk: KafkaZkClient) -> None:
+        """BR-2: nobody else may advertise an address of ours.
+
+        Raises:
+            RegistrationRefused: somebody does.
+        """
+        ours = {(endpoint.host, endpoint.port) for endpoint in self.broker.endpoints}
+        for other, registered in (await zk.brokers()).items():
+            for endpoint in registered.broker.endpoints:
+                if other != self.broker.id and (endpoint.host, endpoint.port) in ours:
+                    raise RegistrationRefused(
+                        f"Configured end points {endpoint.host}:{endpoint.port} in advertised listeners are already registered "
+                        f"by broker {other}; give broker {self.broker.id} another port"
+                    )
+
+    async def register(self, zk: KafkaZkClient) -> int:
+        """BR-3: create the ephemeral znode over the session of `zk`; the broker epoch.
+
+        Raises:
+            RegistrationRefused: the id is taken by a living session of somebody else.
+            SessionLost: the session ended meanwhile.
+        """
+        timestamp_ms = int(self._clock.wall_ms())
+        try:
+            epoch = await zk.register_broker(
+                self.broker, timestamp_ms=timestamp_ms, previous_session_id=self._previous_session_id
+            )
+        except ZooKeeperFailure as failure:
+            if failure.failure is not Failure.NODE_EXISTS:
+                raise
+            raise RegistrationRefused(
+                f"/brokers/ids/{self.broker.id} belongs to another session: a broker with id {self.broker.id} is running, or has just "
+                f"died and its session has not expired yet; stop it, or wait for zookeeper.session.timeout.ms"
+            ) from failure
+        self.broker_epoch = epoch
+        self._previous_session_id = zk.session_id
+        self._events.append(BrokerRegistered(broker_id=self.broker.id, broker_epoch=epoch, session_id=zk.session_id))
+        addresses = ",".join(f"{at.listener}://{at.host}:{at.port}" for at in self.broker.endpoints)
+        log.info("registered broker", broker_id=self.broker.id, addresses=addresses, broker_epoch=epoch)
+        return epoch

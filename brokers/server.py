@@ -1,0 +1,116 @@
+"""Connections: frames in, answers out, in order. Mirrors `kafka.network.SocketServer`.
+
+One request of a connection is handled at a time, and the next is not read before its answer has left: what Kafka does by muting
+the channel. So answers keep the order of requests whatever takes long, and a client that sends without reading is held up by
+its own socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import structlog
+
+from brokers.config import KafkaConfig
+from brokers.kafka_apis import KafkaApis, RequestFailed
+from foundation.cluster.broker import EndPoint
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import ConnectionRefused
+from foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from foundation.wire.framing import FrameReader
+from foundation.wire.network import Connection, ConnectionLost, Network, Server
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.SocketServer")
+
+
+class KafkaServer:
+    """This broker's listeners. Bound first, started later: early connections wait in the backlog (BR-1)."""
+
+    def __init__(self, *, config: KafkaConfig, network: Network, events: EventLog) -> None:
+        self._config = config
+        self._network = network
+        self._events = events
+        self._apis: KafkaApis | None = None
+        self._servers: dict[str, Server] = {}
+        self._open: Counter[str] = Counter()
+
+    async def bind(self) -> dict[str, int]:
+        """Bind every listener; the port of each by its name.
+
+        Raises:
+            ConnectionFailed: an address is taken or not ours.
+        """
+        for endpoint in self._config.bound_endpoints():
+            self._servers[endpoint.listener] = await self._bind(endpoint)
+        return {listener: server.port for listener, server in self._servers.items()}
+
+    def start(self, apis: KafkaApis) -> None:
+        """Begin to answer."""
+        self._apis = apis
+        for server in self._servers.values():
+            server.start()
+
+    async def close(self) -> None:
+        for server in self._servers.values():
+            await server.close()
+
+    async def _bind(self, endpoint: EndPoint) -> Server:
+        async def serve(connection: Connection) -> None:
+            await self._serve(endpoint.listener, connection)
+
+        return await self._network.bind(endpoint.host, endpoint.port, serve)
+
+    async def _serve(self, listener: str, connection: Connection) -> None:
+        address = connection.peer.rpartition(":")[0]
+        if self._open.total() >= self._config.max_connections or self._open[address] >= self._config.max_connections_per_ip:
+            self._refuse(connection, "too many connections (max.connections, max.connections.per.ip)")
+            return
+        self._open[address] += 1
+        try:
+            await self._answer(listener, connection)
+        except (MalformedMessage, UnsupportedVersion) as error:
+            self._refuse(connection, str(error))
+        except TimeoutError:
+            self._refuse(
+                connection, f"no whole request for {self._config.connections_max_idle_ms} ms (connections.max.idle.ms)"
+            )
+        except RequestFailed as error:
+            self._refuse(connection, f"internal error: {error}")
+        except ConnectionLost as lost:
+            log.debug("connection lost", peer=connection.peer, why=str(lost))
+        finally:
+            self._open[address] -= 1
+            if not self._open[address]:
+                del self._open[address]
+        connection.close()
+
+    async def _answer(self, listener: str, connection: Connection) -> None:
+        """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive."""
+        assert self._apis is not None, "connections are served after start()"
+        frames = FrameReader(self._config.socket_request_max_bytes)
+        idle_s = self._config.connections_max_idle_ms / 1000
+        while True:
+            async with asyncio.timeout(idle_s):
+                ready = await self._next_frames(connection, frames)
+            if not ready:
+                return
+            for frame in ready:
+                answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
+                async with asyncio.timeout(idle_s):
+                    await connection.send(answer)
+
+    async def _next_frames(self, connection: Connection, frames: FrameReader) -> list[bytes]:
+        """At least one whole frame; none when the peer has closed."""
+        while True:
+            data = await connection.receive()
+            if not data:
+                return []
+            ready = frames.feed(data)
+            if ready:
+                return ready
+
+    def _refuse(self, connection: Connection, reason: str) -> None:
+        self._events.append(ConnectionRefused(peer=connection.peer, reason=reason))
+        log.warning("closing socket because of error", peer=connection.peer, reason=reason)
+        connection.close()

@@ -1,0 +1,53 @@
+"""What request handlers may use: the parts of one broker, handed over by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from brokers.config import KafkaConfig
+from brokers.isr_manager import IsrManager
+from brokers.metadata_cache import MetadataCache
+from brokers.replica_manager import ReplicaManager
+from controller.kafka_controller import KafkaController
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.fences import Fences
+from foundation.eventlog.log import EventLog
+from foundation.zk.kafka_zk_client import KafkaZkClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerServices:
+    """One broker, seen from a request handler.
+
+    Attributes:
+        broker_epoch: the epoch of this broker's registration now; it changes when the session does.
+        zk: the store over the session of now; ask again after every wait.
+    """
+
+    broker_id: BrokerId
+    cluster_id: str
+    config: KafkaConfig
+    clock: Clock
+    random: random.Random
+    events: EventLog
+    fences: Fences
+    metadata: MetadataCache
+    replicas: ReplicaManager
+    isr: IsrManager
+    controller: KafkaController
+    broker_epoch: Callable[[], int]
+    zk: Callable[[], KafkaZkClient]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """Where a request came from."""
+
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    listener: str
+    peer: str
