@@ -1,0 +1,28 @@
+"""`make bench`: runs the benchmarks one after the other and prints their rows; names on the command line choose some."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+from benchmarks.rows import print_rows
+
+BENCHMARKS = ("codec", "zookeeper", "simulator", "cluster", "takeover")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Prints ratios: ours to the reference. Asserts nothing."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)} (default: all)")
+    chosen = parser.parse_args().names or BENCHMARKS
+    unknown = [name for name in chosen if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    for name in chosen:
+        print(f"{name}:", flush=True)
+        print_rows(importlib.import_module(f"benchmarks.{name}").run())
+
+
+if __name__ == "__main__":
+    main()
