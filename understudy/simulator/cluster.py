@@ -24,12 +24,13 @@ import structlog
 
 from brokers.broker import Broker
 from brokers.config import KafkaConfig
+from brokers.registration import RegistrationRefused
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.records import FaultStruck, StepReached
 from foundation.zk.client import ZooKeeperUnreachable
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from foundation.zk.kafka_zk_client import SessionLost
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.simulator.liveness import complaints
 from understudy.simulator.loop import new_loop
@@ -56,7 +57,7 @@ SETTINGS: Mapping[str, str] = {
 }
 """Shorter than Kafka's defaults, and in proportion to each other, so that a simulated minute holds a story."""
 
-_RESTART_AFTER_S = 1.0
+_RESTART_AFTER_MS = 1_000
 _SETTLE_STEP_MS = 100
 
 
@@ -69,12 +70,12 @@ class Exit(NamedTuple):
 
     at_ms: float
     node: str
-    error: BaseException | None
+    error: Exception | None
 
     @property
     def is_unexpected(self) -> bool:
         """Whether nothing in a broker's life explains it. What does: ZooKeeper out of reach, or its id still taken."""
-        return not isinstance(self.error, ZooKeeperUnreachable | ZooKeeperFailure | SessionLost)
+        return not isinstance(self.error, ZooKeeperUnreachable | RegistrationRefused | SessionLost)
 
 
 class SimulatedBroker:
@@ -184,18 +185,23 @@ class SimulatedBroker:
             await broker.start()
             await broker.wait_closed()
         except Exception as error:  # noqa: BLE001  what kills a process is judged by the run, not hidden here
-            self._cluster.exits.append(Exit(self._cluster.now_ms, self.node.name, error))
-            self._end()
-            if self.wanted:
-                self._cluster.after(_RESTART_AFTER_S * 1000, self._start_again)
+            if not self.stopping:
+                self._exited(error)
             return
         if not self.stopping:
-            self._cluster.exits.append(Exit(self._cluster.now_ms, self.node.name, None))
-            self._end()
+            self._exited(None)
+
+    def _exited(self, error: Exception | None) -> None:
+        if self._cluster.loop.is_closed():
+            return  # the run is over, and what unwinds now is no death
+        self._cluster.exits.append(Exit(self._cluster.now_ms, self.node.name, error))
+        self._end()
+        self._cluster.after(_RESTART_AFTER_MS, self._start_again)
 
     async def _shut_down(self, broker: Broker) -> None:
         await broker.shutdown()
         self._end()
+        self._cluster.after(0, self._start_again)
 
     def _start_again(self) -> None:
         if self.wanted:
@@ -451,4 +457,4 @@ async def _bearing_refusal(call: Coroutine[Any, Any, object]) -> None:
 def _keep_operators_logs_quiet() -> None:
     """Operators' logs of a thousand simulated brokers help nobody; the event log tells the story."""
     if not structlog.is_configured():
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL + 1))
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

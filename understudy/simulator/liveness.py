@@ -41,7 +41,8 @@ def _one_controller(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> It
     owner = znodes.controller_id()
     if owner is None:
         yield "nobody owns /controller"
-    active = [number for number, broker in running.items() if broker.controller.is_active]
+    started = [number for number, broker in running.items() if broker.broker_epoch >= 0]
+    active = [number for number in started if running[number].controller.is_active]
     if active != [owner]:
         yield f"active controllers are {active}, owner of /controller is {owner}"
 
@@ -64,7 +65,7 @@ def _metadata(
     number: BrokerId, broker: Broker, states: Mapping[TopicPartition, LeaderAndIsr | None], running: Mapping[BrokerId, Broker]
 ) -> Iterator[str]:
     """L4: what a broker tells clients is what ZooKeeper holds."""
-    snapshot = broker.metadata_cache.snapshot
+    snapshot = broker.metadata.snapshot
     if sorted(snapshot.live_brokers) != sorted(running):
         yield f"broker {number} believes that {sorted(snapshot.live_brokers)} live"
     for partition, state in states.items():
