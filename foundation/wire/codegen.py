@@ -122,6 +122,8 @@ class _Reader:
                 self.text_or_bytes(target, ".decode()", nullable=nullable, legacy_length="h")
             case Plain.BYTES:
                 self.text_or_bytes(target, "", nullable=nullable, legacy_length="i")
+            case ArrayOf(FixedInt(code)):
+                self.integers(code, target, nullable=nullable)
             case ArrayOf(element):
                 self.array(element, target, depth, nullable=nullable)
             case StructOf(message):
@@ -129,9 +131,16 @@ class _Reader:
                 self.source.line(f"{target} = {self.struct(message, depth + 1)}")
 
     def length(self, legacy: str) -> None:
-        """Read a length into `n`; -1 is null. The letter joins the run before it."""
+        """Read a length into `n`; -1 is null."""
+        self.length_prefix(legacy)
+        self.decode_length()
+
+    def length_prefix(self, legacy: str) -> None:
+        """Read what stands for a length into `n`, together with the integers before it."""
         self.run.append(("B" if self.flexible else legacy, "n"))
         self.flush()
+
+    def decode_length(self) -> None:
         if self.flexible:
             with self.source.block("if n > 127:"):
                 self.source.line(f"n, pos = {self._primitive('read_rest_of_uvarint')}(data, pos, n)")
@@ -158,15 +167,22 @@ class _Reader:
             source.line(f"{target} = data[pos:end]{convert}")
             source.line("pos = end")
 
+    def integers(self, code: str, target: str, *, nullable: bool) -> None:
+        """An array of integers: one call. Empty ones come first, because most of those Kafka sends are."""
+        source = self.source
+        self.length_prefix("i")
+        with source.block(f"if n == {1 if self.flexible else 0}:"):
+            source.line(f"{target} = ()")
+        with source.block("else:"):
+            self.decode_length()
+            with self.null_or(target, nullable):
+                source.line(f"{target} = {source.bind(_integer_arrays(code), f'arrays_{code}')}[n](data, pos)")
+                source.line(f"pos += {calcsize('>' + code)} * n")
+
     def array(self, element: WireType, target: str, depth: int, *, nullable: bool) -> None:
         source = self.source
         self.length("i")
         with self.null_or(target, nullable):
-            if isinstance(element, FixedInt):
-                arrays = source.bind(_integer_arrays(element.code), f"arrays_{element.code}")
-                source.line(f"{target} = {arrays}[n](data, pos) if n else ()")
-                source.line(f"pos += {calcsize('>' + element.code)} * n")
-                return
             with source.block(f"if not 0 <= n * {minimum_size(element, self.version, self.flexible)} <= size - pos:"):
                 source.line("raise ValueError")
             source.line(f"{target} = []")
@@ -294,12 +310,12 @@ class _Writer:
             case Plain.STRING | Plain.BYTES:
                 self.text_or_bytes(wire_type, subject, local, nullable=nullable)
             case ArrayOf(FixedInt(code)) if not nullable:
-                self.source.line(f"{local} = {subject}")
+                self.assign(local, subject)
                 self.run.append((f"*{code}", local))
             case ArrayOf(element):
                 self.array(element, subject, local, depth, nullable=nullable)
             case StructOf(message):
-                self.source.line(f"{local} = {subject}")
+                self.assign(local, subject)
                 self.struct(message, local, depth + 1)
 
     def text_or_bytes(self, wire_type: Plain, subject: str, local: str, *, nullable: bool) -> None:
@@ -307,14 +323,14 @@ class _Writer:
         write = self._primitive(f"write_{'compact' if self.flexible else 'legacy'}_{wire_type.value}")
         if nullable:
             null = self.null(2 if wire_type is Plain.STRING else 4)
-            self.source.line(f"{local} = {subject}")
+            self.assign(local, subject)
             self.source.line(f"{self.append}({null} if {local} is None else {write}({local}))")
         else:
             self.source.line(f"{self.append}({write}({subject}))")
 
     def array(self, element: WireType, subject: str, local: str, depth: int, *, nullable: bool) -> None:
         source = self.source
-        source.line(f"{local} = {subject}")
+        self.assign(local, subject)
         if nullable:
             self.flush()
             with source.block(f"if {local} is None:"):
@@ -394,6 +410,10 @@ class _Writer:
         lengths = ", ".join(f"len({local})" for _, local in arrays)
         self.source.line(f"pack, {', '.join(prefixes)} = {shapes}[{lengths}{',' if len(arrays) == 1 else ''}]")
         self.source.line(f"{self.append}(pack({', '.join(arguments)}))")
+
+    def assign(self, local: str, subject: str) -> None:
+        if local != subject:
+            self.source.line(f"{local} = {subject}")
 
     def null(self, legacy_bytes: int) -> str:
         return repr(b"\0" if self.flexible else b"\xff" * legacy_bytes)

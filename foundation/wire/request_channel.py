@@ -23,11 +23,12 @@ class RequestTimedOut(Exception):
 
 
 class RequestChannel:
-    """Sends a request and waits for its answer. Whatever goes wrong ends the connection, because a late answer to a request
-    given up would be taken for the next one's.
+    """Sends a request and waits for its answer.
+
+    Whatever goes wrong ends the connection, because a late answer to a request given up would be taken for the next one's.
 
     Args:
-        first_correlation_id: where to go on counting; a sender that reconnects keeps its count, as Kafka's `NetworkClient` does.
+        first_correlation_id: where to go on counting; who reconnects keeps the count, as Kafka's `NetworkClient` does.
     """
 
     def __init__(

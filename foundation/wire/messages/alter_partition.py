@@ -14,6 +14,7 @@ from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64
 class AlterPartitionRequest(Message, frozen=True, kw_only=True):
     broker_id: int32 = 0
     broker_epoch: int64 = -1
+    """The czxid of the sender's registration."""
     topics: tuple[AlterPartitionRequestTopicData, ...] = ()
 
 
@@ -27,19 +28,25 @@ class AlterPartitionRequestPartitionData(Message, frozen=True, kw_only=True):
     partition_index: int32 = 0
     leader_epoch: int32 = 0
     new_isr: Annotated[tuple[int32, ...], until(2)] = ()
+    """The ISR proposed, leader included."""
     new_isr_with_epochs: Annotated[tuple[BrokerState, ...], since(3)] = ()
+    """The ISR proposed, each member with the epoch under which the leader knows it."""
     leader_recovery_state: Annotated[int8, since(1)] = 0
+    """1 while the leader recovers from an unclean election."""
     partition_epoch: int32 = 0
+    """The data version of the state znode the proposal is based on."""
 
 
 class BrokerState(Message, frozen=True, kw_only=True):
     broker_id: int32 = 0
     broker_epoch: int64 = -1
+    """-1 where the leader does not know it; then it is not checked."""
 
 
 class AlterPartitionResponse(Message, frozen=True, kw_only=True):
     throttle_time_ms: int32 = 0
     error_code: int16 = 0
+    """Other than 0: the request as a whole was refused."""
     topics: tuple[AlterPartitionResponseTopicData, ...] = ()
 
 
@@ -57,3 +64,4 @@ class AlterPartitionResponsePartitionData(Message, frozen=True, kw_only=True):
     isr: tuple[int32, ...] = ()
     leader_recovery_state: Annotated[int8, since(1), ignorable] = 0
     partition_epoch: int32 = 0
+    """The data version of the state znode now."""

@@ -18,12 +18,15 @@ class ApiVersionsRequest(Message, frozen=True, kw_only=True):
 
 class ApiVersionsResponse(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
+    """UNSUPPORTED_VERSION comes in version 0, with the range of this API alone."""
     api_keys: tuple[ApiVersion, ...] = ()
     throttle_time_ms: Annotated[int32, since(1), ignorable] = 0
     supported_features: Annotated[tuple[SupportedFeatureKey, ...], since(3), tag(0), ignorable] = ()
     finalized_features_epoch: Annotated[int64, since(3), tag(1), ignorable] = -1
+    """-1: unknown."""
     finalized_features: Annotated[tuple[FinalizedFeatureKey, ...], since(3), tag(2), ignorable] = ()
     zk_migration_ready: Annotated[bool, since(3), tag(3), ignorable] = False
+    """Never True of a broker in ZooKeeper mode."""
 
 
 class ApiVersion(Message, frozen=True, kw_only=True):

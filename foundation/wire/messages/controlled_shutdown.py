@@ -13,11 +13,13 @@ from foundation.wire.schema import Message, ignorable, int16, int32, int64, sinc
 class ControlledShutdownRequest(Message, frozen=True, kw_only=True):
     broker_id: int32 = 0
     broker_epoch: Annotated[int64, since(2), ignorable] = -1
+    """The czxid of the sender's registration; -1 is not checked."""
 
 
 class ControlledShutdownResponse(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
     remaining_partitions: tuple[RemainingPartition, ...] = ()
+    """Those the broker still leads: ask again, or stop nevertheless."""
 
 
 class RemainingPartition(Message, frozen=True, kw_only=True):

@@ -17,7 +17,9 @@ class CreatePartitionsRequest(Message, frozen=True, kw_only=True):
 class CreatePartitionsTopic(Message, frozen=True, kw_only=True):
     name: str = ""
     count: int32 = 0
+    """The total afterwards, not how many to add."""
     assignments: tuple[CreatePartitionsAssignment, ...] | None = None
+    """One per new partition; None: the cluster chooses."""
 
 
 class CreatePartitionsAssignment(Message, frozen=True, kw_only=True):

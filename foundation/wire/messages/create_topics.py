@@ -15,13 +15,16 @@ from foundation.wire.schema import Message, ignorable, int8, int16, int32, since
 class CreateTopicsRequest(Message, frozen=True, kw_only=True):
     topics: tuple[CreatableTopic, ...] = ()
     timeout_ms: int32 = 60000
+    """How long to wait until the receiver's metadata shows the topics; they are created all the same."""
     validate_only: Annotated[bool, since(1)] = False
 
 
 class CreatableTopic(Message, frozen=True, kw_only=True):
     name: str = ""
     num_partitions: int32 = 0
+    """-1 with assignments, or for the broker's default."""
     replication_factor: int16 = 0
+    """-1 with assignments, or for the broker's default."""
     assignments: tuple[CreatableReplicaAssignment, ...] = ()
     configs: tuple[CreatableTopicConfig, ...] = ()
 
@@ -29,6 +32,7 @@ class CreatableTopic(Message, frozen=True, kw_only=True):
 class CreatableReplicaAssignment(Message, frozen=True, kw_only=True):
     partition_index: int32 = 0
     broker_ids: tuple[int32, ...] = ()
+    """The first is the preferred leader."""
 
 
 class CreatableTopicConfig(Message, frozen=True, kw_only=True):
@@ -47,6 +51,7 @@ class CreatableTopicResult(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
     error_message: Annotated[str | None, since(1), ignorable] = None
     topic_config_error_code: Annotated[int16, since(5), tag(0), ignorable] = 0
+    """Why `configs` is missing, where it is."""
     num_partitions: Annotated[int32, since(5), ignorable] = -1
     replication_factor: Annotated[int16, since(5), ignorable] = -1
     configs: Annotated[tuple[CreatableTopicConfigs, ...] | None, since(5), ignorable] = None
@@ -57,4 +62,5 @@ class CreatableTopicConfigs(Message, frozen=True, kw_only=True):
     value: str | None = None
     read_only: bool = False
     config_source: int8 = -1
+    """1 topic, 2 broker, 3 cluster default of brokers, 4 static, 5 default."""
     is_sensitive: bool = False

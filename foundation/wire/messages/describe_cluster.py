@@ -13,6 +13,7 @@ from foundation.wire.schema import Message, int8, int16, int32, since
 class DescribeClusterRequest(Message, frozen=True, kw_only=True):
     include_cluster_authorized_operations: bool = False
     endpoint_type: Annotated[int8, since(1)] = 1
+    """1 brokers, 2 controllers, which only a KRaft cluster has."""
 
 
 class DescribeClusterResponse(Message, frozen=True, kw_only=True):
@@ -24,6 +25,7 @@ class DescribeClusterResponse(Message, frozen=True, kw_only=True):
     controller_id: int32 = -1
     brokers: tuple[DescribeClusterBroker, ...] = ()
     cluster_authorized_operations: int32 = -(2**31)
+    """A bit per operation; the default says that nobody asked."""
 
 
 class DescribeClusterBroker(Message, frozen=True, kw_only=True):

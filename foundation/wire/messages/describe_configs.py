@@ -18,8 +18,10 @@ class DescribeConfigsRequest(Message, frozen=True, kw_only=True):
 
 class DescribeConfigsResource(Message, frozen=True, kw_only=True):
     resource_type: int8 = 0
+    """2 topic, 4 broker, 8 broker logger."""
     resource_name: str = ""
     configuration_keys: tuple[str, ...] | None = None
+    """None: all keys."""
 
 
 class DescribeConfigsResponse(Message, frozen=True, kw_only=True):
@@ -41,9 +43,12 @@ class DescribeConfigsResourceResult(Message, frozen=True, kw_only=True):
     read_only: bool = False
     is_default: Annotated[bool, until(0)] = False
     config_source: Annotated[int8, since(1), ignorable] = -1
+    """1 topic, 2 broker, 3 cluster default of brokers, 4 static, 5 default, 6 broker logger."""
     is_sensitive: bool = False
     synonyms: Annotated[tuple[DescribeConfigsSynonym, ...], since(1), ignorable] = ()
+    """All places the value may come from, the one in force first."""
     config_type: Annotated[int8, since(3), ignorable] = 0
+    """0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password."""
     documentation: Annotated[str | None, since(3), ignorable] = None
 
 

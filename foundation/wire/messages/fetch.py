@@ -16,20 +16,25 @@ from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64
 class ReplicaState(Message, frozen=True, kw_only=True):
     replica_id: int32 = -1
     replica_epoch: int64 = -1
+    """The czxid of the follower's registration; -1: unknown."""
 
 
 class FetchRequest(Message, frozen=True, kw_only=True):
     cluster_id: Annotated[str | None, since(12), tag(0), ignorable] = None
     replica_id: Annotated[int32, until(14)] = -1
+    """The follower; -1: a consumer. Later versions say it in `replica_state`."""
     replica_state: Annotated[ReplicaState, since(15), tag(1)] = ReplicaState()
     max_wait_ms: int32 = 0
     min_bytes: int32 = 0
     max_bytes: Annotated[int32, since(3), ignorable] = 0x7FFFFFFF
     isolation_level: Annotated[int8, since(4), ignorable] = 0
+    """0 read uncommitted, 1 read committed."""
     session_id: Annotated[int32, since(7), ignorable] = 0
     session_epoch: Annotated[int32, since(7), ignorable] = -1
+    """0 asks for a new session, -1 for none; otherwise the request is incremental (KIP-227)."""
     topics: tuple[FetchTopic, ...] = ()
     forgotten_topics_data: Annotated[tuple[ForgottenTopic, ...], since(7)] = ()
+    """Partitions to drop from the session."""
     rack_id: Annotated[str, since(11), ignorable] = ""
 
 
@@ -42,9 +47,12 @@ class FetchTopic(Message, frozen=True, kw_only=True):
 class FetchPartition(Message, frozen=True, kw_only=True):
     partition: int32 = 0
     current_leader_epoch: Annotated[int32, since(9), ignorable] = -1
+    """What the sender believes; another answers FENCED or UNKNOWN_LEADER_EPOCH. -1 is not checked."""
     fetch_offset: int64 = 0
     last_fetched_epoch: Annotated[int32, since(12)] = -1
+    """Epoch of the follower's last record: how the leader notices that logs diverged. -1: empty log or consumer."""
     log_start_offset: Annotated[int64, since(5), ignorable] = -1
+    """Of the follower's log; -1 from a consumer."""
     partition_max_bytes: int32 = 0
     replica_directory_id: Annotated[TopicId, since(17), tag(0), ignorable] = NO_TOPIC_ID
 
@@ -59,8 +67,10 @@ class FetchResponse(Message, frozen=True, kw_only=True):
     throttle_time_ms: Annotated[int32, since(1), ignorable] = 0
     error_code: Annotated[int16, since(7), ignorable] = 0
     session_id: Annotated[int32, since(7)] = 0
+    """0: no session."""
     responses: tuple[FetchableTopicResponse, ...] = ()
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], since(16), tag(0)] = ()
+    """Where to find the leaders named in `current_leader`."""
 
 
 class FetchableTopicResponse(Message, frozen=True, kw_only=True):
@@ -91,11 +101,15 @@ class PartitionData(Message, frozen=True, kw_only=True):
     last_stable_offset: Annotated[int64, since(4), ignorable] = -1
     log_start_offset: Annotated[int64, since(5), ignorable] = -1
     diverging_epoch: Annotated[EpochEndOffset, since(12), tag(0)] = EpochEndOffset()
+    """Where the follower must truncate to, when set."""
     current_leader: Annotated[LeaderIdAndEpoch, since(12), tag(1)] = LeaderIdAndEpoch()
+    """Set with the errors that mean: you asked the wrong one, or in the wrong epoch."""
     snapshot_id: Annotated[SnapshotId, since(12), tag(2)] = SnapshotId()
     aborted_transactions: Annotated[tuple[AbortedTransaction, ...] | None, since(4), ignorable] = None
     preferred_read_replica: Annotated[int32, since(11)] = -1
+    """-1: keep reading from the leader."""
     records: bytes | None = None
+    """Record batches as they lie in the log; the last may be cut off."""
 
 
 class AbortedTransaction(Message, frozen=True, kw_only=True):

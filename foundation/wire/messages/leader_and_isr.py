@@ -15,32 +15,42 @@ from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64
 class LeaderAndIsrRequest(Message, frozen=True, kw_only=True):
     controller_id: int32 = 0
     is_kraft_controller: Annotated[bool, since(7)] = False
+    """Always False from a controller in ZooKeeper mode."""
     controller_epoch: int32 = 0
     broker_epoch: Annotated[int64, since(2), ignorable] = -1
+    """The czxid of the receiver's registration; -1 is not checked."""
     type: Annotated[int8, since(5)] = 0
+    """0 unknown (what a controller in ZooKeeper mode sends), 1 incremental, 2 full."""
     ungrouped_partition_states: Annotated[tuple[LeaderAndIsrPartitionState, ...], until(1)] = ()
     topic_states: Annotated[tuple[LeaderAndIsrTopicState, ...], since(2)] = ()
     live_leaders: tuple[LeaderAndIsrLiveLeader, ...] = ()
+    """Those brokers that lead a partition of this request, on the inter-broker listener."""
 
 
 class LeaderAndIsrPartitionState(Message, frozen=True, kw_only=True):
     topic_name: Annotated[str, until(1), ignorable] = ""
     partition_index: int32 = 0
     controller_epoch: int32 = 0
+    """Of the controller that made this leadership, which may be an earlier one than the sender."""
     leader: int32 = 0
     leader_epoch: int32 = 0
     isr: tuple[int32, ...] = ()
     partition_epoch: int32 = 0
+    """The data version of the partition's state znode."""
     replicas: tuple[int32, ...] = ()
+    """The whole assignment, those being added and removed included."""
     adding_replicas: Annotated[tuple[int32, ...], since(3), ignorable] = ()
     removing_replicas: Annotated[tuple[int32, ...], since(3), ignorable] = ()
     is_new: Annotated[bool, since(1), ignorable] = False
+    """The replica may be created while a log directory is offline: it cannot be one that is lost there."""
     leader_recovery_state: Annotated[int8, since(6)] = 0
+    """1 while the leader recovers from an unclean election."""
 
 
 class LeaderAndIsrTopicState(Message, frozen=True, kw_only=True):
     topic_name: str = ""
     topic_id: Annotated[TopicId, since(5), ignorable] = NO_TOPIC_ID
+    """Zero while unknown."""
     partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
 
 
@@ -52,6 +62,7 @@ class LeaderAndIsrLiveLeader(Message, frozen=True, kw_only=True):
 
 class LeaderAndIsrResponse(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
+    """Other than 0: the request as a whole was refused and nothing was done."""
     partition_errors: Annotated[tuple[LeaderAndIsrPartitionError, ...], until(4)] = ()
     topics: Annotated[tuple[LeaderAndIsrTopicError, ...], since(5)] = ()
 

@@ -15,6 +15,7 @@ from foundation.wire.schema import Message, between, ignorable, int16, int32, nu
 
 class MetadataRequest(Message, frozen=True, kw_only=True):
     topics: Annotated[tuple[MetadataRequestTopic, ...] | None, nullable_since(1)] = None
+    """None: all topics. Empty: none from version 1 on, all in version 0, which cannot say null."""
     allow_auto_topic_creation: Annotated[bool, since(4)] = True
     include_cluster_authorized_operations: Annotated[bool, between(8, 10)] = False
     include_topic_authorized_operations: Annotated[bool, since(8)] = False
@@ -22,6 +23,7 @@ class MetadataRequest(Message, frozen=True, kw_only=True):
 
 class MetadataRequestTopic(Message, frozen=True, kw_only=True):
     topic_id: Annotated[TopicId, since(10), ignorable] = NO_TOPIC_ID
+    """May be used from version 12 on; 10 and 11 have the field, but brokers never served it."""
     name: Annotated[str | None, nullable_since(10)] = None
 
 
@@ -30,8 +32,10 @@ class MetadataResponse(Message, frozen=True, kw_only=True):
     brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: Annotated[str | None, since(2), ignorable] = None
     controller_id: Annotated[int32, since(1), ignorable] = -1
+    """-1: unknown."""
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: Annotated[int32, between(8, 10)] = -(2**31)
+    """A bit per operation; the default says that nobody asked."""
 
 
 class MetadataResponseBroker(Message, frozen=True, kw_only=True):
@@ -44,16 +48,19 @@ class MetadataResponseBroker(Message, frozen=True, kw_only=True):
 class MetadataResponseTopic(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
     name: Annotated[str | None, nullable_since(12)] = None
+    """None only for a topic asked for by an id nobody knows."""
     topic_id: Annotated[TopicId, since(10), ignorable] = NO_TOPIC_ID
     is_internal: Annotated[bool, since(1), ignorable] = False
     partitions: tuple[MetadataResponsePartition, ...] = ()
     topic_authorized_operations: Annotated[int32, since(8)] = -(2**31)
+    """A bit per operation; the default says that nobody asked."""
 
 
 class MetadataResponsePartition(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
     partition_index: int32 = 0
     leader_id: int32 = 0
+    """-1: none."""
     leader_epoch: Annotated[int32, since(7), ignorable] = -1
     replica_nodes: tuple[int32, ...] = ()
     isr_nodes: tuple[int32, ...] = ()

@@ -14,9 +14,12 @@ from foundation.wire.schema import Message, between, ignorable, int16, int32, in
 class StopReplicaRequest(Message, frozen=True, kw_only=True):
     controller_id: int32 = 0
     is_kraft_controller: Annotated[bool, since(4)] = False
+    """Always False from a controller in ZooKeeper mode."""
     controller_epoch: int32 = 0
     broker_epoch: Annotated[int64, since(1), ignorable] = -1
+    """The czxid of the receiver's registration; -1 is not checked."""
     delete_partitions: Annotated[bool, until(2)] = False
+    """For all partitions of the request; later versions say it of each."""
     ungrouped_partitions: Annotated[tuple[StopReplicaPartitionV0, ...], until(0)] = ()
     topics: Annotated[tuple[StopReplicaTopicV1, ...], between(1, 2)] = ()
     topic_states: Annotated[tuple[StopReplicaTopicState, ...], since(3)] = ()
@@ -40,6 +43,7 @@ class StopReplicaTopicState(Message, frozen=True, kw_only=True):
 class StopReplicaPartitionState(Message, frozen=True, kw_only=True):
     partition_index: int32 = 0
     leader_epoch: int32 = -1
+    """-1: not checked; -2: the topic is being deleted."""
     delete_partition: bool = False
 
 

@@ -15,24 +15,32 @@ from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64
 class UpdateMetadataRequest(Message, frozen=True, kw_only=True):
     controller_id: int32 = 0
     is_kraft_controller: Annotated[bool, since(8)] = False
+    """Always False from a controller in ZooKeeper mode."""
     type: Annotated[int8, since(8), tag(0)] = 0
+    """0 unknown (what a controller in ZooKeeper mode sends), 1 incremental, 2 full."""
     controller_epoch: int32 = 0
     broker_epoch: Annotated[int64, since(5), ignorable] = -1
+    """The czxid of the receiver's registration; -1 is not checked."""
     ungrouped_partition_states: Annotated[tuple[UpdateMetadataPartitionState, ...], until(4)] = ()
     topic_states: Annotated[tuple[UpdateMetadataTopicState, ...], since(5)] = ()
     live_brokers: tuple[UpdateMetadataBroker, ...] = ()
+    """Always all of them, those about to shut down included."""
 
 
 class UpdateMetadataPartitionState(Message, frozen=True, kw_only=True):
     topic_name: Annotated[str, until(4), ignorable] = ""
     partition_index: int32 = 0
     controller_epoch: int32 = 0
+    """Of the controller that made this leadership, which may be an earlier one than the sender."""
     leader: int32 = 0
+    """-1: none; -2: the topic is queued for deletion."""
     leader_epoch: int32 = 0
     isr: tuple[int32, ...] = ()
     zk_version: int32 = 0
+    """The data version of the partition's state znode."""
     replicas: tuple[int32, ...] = ()
     offline_replicas: Annotated[tuple[int32, ...], since(4), ignorable] = ()
+    """Replicas that are not online, in the order of `replicas`."""
 
 
 class UpdateMetadataTopicState(Message, frozen=True, kw_only=True):
@@ -54,6 +62,7 @@ class UpdateMetadataEndpoint(Message, frozen=True, kw_only=True):
     host: str = ""
     listener: Annotated[str, since(3), ignorable] = ""
     security_protocol: int16 = 0
+    """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
 
 
 class UpdateMetadataResponse(Message, frozen=True, kw_only=True):
