@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeAlias
 
-from foundation.zk.client import Listener, Notification, WatchFired, WatchKind, ZooKeeperClient
+from foundation.zk.client import Children, Listener, Node, Notification, Stat, WatchFired, WatchKind, ZooKeeperClient
 
 PATIENCE_S = 20.0
 """How long a case waits for something that must come; virtual seconds where time is virtual."""
@@ -103,3 +103,32 @@ class Subject(Protocol):
 
     def run(self, case: Case) -> None:
         """Run one case on a fresh ground in this subject's own loop, then close every session the case has opened."""
+
+
+def contract(case: Case) -> Callable[[Subject], None]:
+    """Turn a case into a test that runs once per subject."""
+
+    def test(subject: Subject) -> None:
+        subject.run(case)
+
+    test.__name__ = case.__name__
+    test.__doc__ = case.__doc__
+    return test
+
+
+async def stat_of(zk: ZooKeeperClient, path: str) -> Stat:
+    stat = await zk.exists(path)
+    assert isinstance(stat, Stat)
+    return stat
+
+
+async def data_of(zk: ZooKeeperClient, path: str) -> bytes:
+    node = await zk.get(path)
+    assert isinstance(node, Node)
+    return node.data
+
+
+async def names_below(zk: ZooKeeperClient, path: str) -> tuple[str, ...]:
+    children = await zk.children(path)
+    assert isinstance(children, Children)
+    return children.names
