@@ -26,13 +26,13 @@ class Fault:
     at_ms: int
     kind: str
     target: int
-    """A broker's position among the brokers; −1: whoever is controller then."""
+    """A broker's id; 0: whoever is controller then."""
     lasts_ms: int
     detail: str = ""
     """A point's name, a path, or the direction of a cut."""
 
     def __str__(self) -> str:
-        whom = "the controller" if self.target < 0 else f"broker {self.target + 1}"
+        whom = f"broker {self.target}" if self.target else "the controller"
         return f"{self.at_ms:6d} ms  {self.kind} {whom} for {self.lasts_ms} ms {self.detail}".rstrip()
 
 
@@ -49,7 +49,7 @@ class Schedule:
         return "\n".join([*lines, f"{self.healed_at_ms:6d} ms  heal"])
 
 
-def draw_schedule(source: random.Random, *, duration_ms: int) -> Schedule:
+def draw_schedule(source: random.Random, *, brokers: int, duration_ms: int) -> Schedule:
     """Trouble for two thirds of `duration_ms`: a few kinds per run (a swarm), so that none drowns the others."""
     kinds = sorted(source.sample(sorted(_STRIKES), source.randint(2, 6)))
     gap_ms = source.choice((400, 1_000, 2_500))
@@ -57,13 +57,13 @@ def draw_schedule(source: random.Random, *, duration_ms: int) -> Schedule:
     faults: list[Fault] = []
     now = source.randint(0, gap_ms)
     while now < until - 500:
-        faults.append(_draw_fault(source, kinds, now, until))
+        faults.append(_draw_fault(source, kinds, brokers, now, until))
         now += 1 + int(source.expovariate(1 / gap_ms))
     unknown = source.choice((0.0, 0.0, 0.02, 0.1))
     return Schedule(faults=tuple(faults), healed_at_ms=until, unknown_probability=unknown)
 
 
-def _draw_fault(source: random.Random, kinds: list[str], now: int, until: int) -> Fault:
+def _draw_fault(source: random.Random, kinds: list[str], brokers: int, now: int, until: int) -> Fault:
     kind = source.choice(kinds)
     lasts_ms = min(source.choice((50, 300, 1_500, SESSION_MS // 2, SESSION_MS + 2_500)), until - now)
     detail = ""
@@ -73,7 +73,7 @@ def _draw_fault(source: random.Random, kinds: list[str], now: int, until: int) -
         detail = source.choice(("/controller", "/brokers/topics", "/brokers/ids")) + source.choice((" applied", " lost"))
     elif kind in ("cut-zookeeper", "cut-one-way"):
         detail = source.choice(("requests", "answers", "both"))
-    target = -1 if source.random() < 0.4 else source.randrange(16)
+    target = 0 if source.random() < 0.4 else source.randint(1, brokers)
     return Fault(at_ms=now, kind=kind, target=target, lasts_ms=lasts_ms, detail=detail)
 
 
@@ -87,10 +87,8 @@ def run_schedule(cluster: SimulatedCluster, schedule: Schedule) -> None:
 
 def _striking(cluster: SimulatedCluster, fault: Fault) -> Callable[[], None]:
     def strike() -> None:
-        numbers = sorted(cluster.brokers)
-        controller = cluster.controller()
-        number = controller if fault.target < 0 and controller is not None else numbers[fault.target % len(numbers)]
-        _STRIKES[fault.kind](cluster, cluster.broker(number), fault)
+        controller = cluster.controller() or min(cluster.brokers)
+        _STRIKES[fault.kind](cluster, cluster.broker(fault.target or controller), fault)
 
     return strike
 

@@ -90,8 +90,8 @@ def _tell_of_session(record: Envelope) -> str | None:
             return f"is registered, broker epoch {broker_epoch}"
         case WatchFired(path=path, kind=kind):
             return f"hears from ZooKeeper: {path} {kind}"
-        case ZkWriteDone(outcome=outcome) if outcome != "Ok":
-            return f"is answered {outcome} to a write"
+        case ZkWriteDone(outcome="Unknown"):
+            return "does not learn what became of a write"
     return None
 
 

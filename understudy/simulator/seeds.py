@@ -79,13 +79,14 @@ def run_seed(
     draw = derived(seed, "scenario")
     drawn_brokers, drawn_partitions = draw.randint(3, 5), draw.randint(1, 6)
     reordering = draw.random() < 0.5
-    schedule = draw_schedule(derived(seed, "faults"), duration_ms=seconds * 1000)
-    cluster = SimulatedCluster(seed, brokers=brokers or drawn_brokers, fences_off=fences_off, reordering=reordering)
+    brokers, partitions = brokers or drawn_brokers, partitions or drawn_partitions
+    schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
+    cluster = SimulatedCluster(seed, brokers=brokers, fences_off=fences_off, reordering=reordering)
     problems: list[str] = []
     settled_after_ms = 0.0
     try:
         cluster.start()
-        cluster.create_topic("orders", partitions=partitions or drawn_partitions, replication_factor=3)
+        cluster.create_topic("orders", partitions=partitions, replication_factor=3)
         run_schedule(cluster, schedule)
         cluster.run_for(schedule.healed_at_ms + 1)
         settled_after_ms = cluster.settle(within_ms=SETTLE_WITHIN_MS)

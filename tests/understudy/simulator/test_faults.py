@@ -6,11 +6,11 @@ from understudy.simulator.faults import draw_schedule
 from understudy.simulator.randomness import derived
 
 SECONDS = 30
-DRAWN = [draw_schedule(derived(seed, "faults"), duration_ms=SECONDS * 1000) for seed in range(300)]
+DRAWN = [draw_schedule(derived(seed, "faults"), brokers=4, duration_ms=SECONDS * 1000) for seed in range(300)]
 
 
 def test_a_seed_draws_one_schedule() -> None:
-    assert draw_schedule(derived(7, "faults"), duration_ms=30_000) == DRAWN[7]
+    assert draw_schedule(derived(7, "faults"), brokers=4, duration_ms=30_000) == DRAWN[7]
     assert len({str(schedule) for schedule in DRAWN}) == len(DRAWN)
 
 
@@ -21,6 +21,7 @@ def test_every_fault_ends_by_the_time_of_healing() -> None:
         for fault in schedule.faults:
             assert 0 <= fault.at_ms < schedule.healed_at_ms
             assert fault.at_ms + fault.lasts_ms <= schedule.healed_at_ms
+            assert 0 <= fault.target <= 4
 
 
 def test_every_kind_is_drawn_and_every_run_has_few_of_them() -> None:
