@@ -1,7 +1,8 @@
 """The closed family of controller events: everything that can make the controller act. Mirrors `ControllerEvent`.
 
 An event is a value. Those a client waits for carry a one-shot `Reply`; whoever takes such an event out of the queue
-without processing it owes its client a refusal (`refuse`, `preempt`). Kafka answers only some of them (BUG-8); here nobody waits in vain.
+without processing it owes its client a refusal (`refuse`, `preempt`). Kafka answers only some of them (BUG-8); here nobody
+waits in vain.
 """
 
 from __future__ import annotations
