@@ -197,7 +197,7 @@ class Broker:
             )
         )
         self._channel = ControllerChannel(
-            client_id=f"broker-{broker_id}-alter-partition",
+            client_id=str(broker_id),
             network=world.network,
             controller=self._controller_address,
             timeout_ms=config.controller_socket_timeout_ms,
