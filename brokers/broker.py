@@ -1,7 +1,7 @@
 """One broker, put together: the same in a process and in the simulator. Mirrors `kafka.server.KafkaServer`.
 
-Order matters (BR-1): ZooKeeper, the cluster's id, who we are, sockets bound, registration, the race for the controller, and only
-then answers. A controller that hears of us early waits in the backlog.
+Order matters (BR-1): ZooKeeper, the cluster's id, who we are, sockets bound, registration, the race for the controller, and
+only then answers. A controller that hears of us early waits in the backlog.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Broker:
         """
         try:
             await self._start()
-        except BaseException:
-            # A half-started broker must not stay registered, or keep a port.
+        except (Exception, asyncio.CancelledError):
+            # A half-started broker must not stay registered, or keep a port. One that is killed does nothing any more.
             await self._close()
             raise
 
@@ -240,18 +240,24 @@ class Broker:
     async def _hand_over(self) -> None:
         assert self._registration is not None, "only a started broker hands over"
         assert self._session is not None, "only a started broker hands over"
-        broker_id = self._registration.broker.id
+        broker_id, session = self._registration.broker.id, self._session
+
+        async def others() -> tuple[BrokerId, ...]:
+            # A ZooKeeper that is silent for longer than this has given us up, and our leaderships with us.
+            async with asyncio.timeout(self.config.zookeeper_session_timeout_ms / 1000):
+                return tuple(broker for broker in await session.zk.brokers() if broker != broker_id)
+
         try:
-            others = sorted(set(await self._session.zk.brokers()) - {broker_id})
-        except (SessionLost, ZooKeeperFailure) as error:
-            log.warning("skipping controlled shutdown: not registered any more", why=str(error))
-            return
-        if not others:
-            log.info("skipping controlled shutdown: this is the last broker", broker_id=broker_id)
-            return
-        await controlled_shutdown(
-            broker_id, self._registration.broker_epoch, config=self.config, metadata=self.metadata, network=self.world.network
-        )
+            await controlled_shutdown(
+                broker_id,
+                self._registration.broker_epoch,
+                config=self.config,
+                metadata=self.metadata,
+                network=self.world.network,
+                others=others,
+            )
+        except (SessionLost, ZooKeeperFailure, TimeoutError) as error:
+            log.warning("skipping controlled shutdown: ZooKeeper has given this broker up", why=repr(error))
 
     async def _close(self) -> None:
         """CS-4: fetchers and tasks, the controller, the session (the registration vanishes here), the sockets last."""

@@ -212,7 +212,8 @@ def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
 def _check_replication(config: KafkaConfig) -> None:
     if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
         raise ConfigError(
-            "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent unnecessary socket timeouts"
+            "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms "
+            "to prevent unnecessary socket timeouts"
         )
     if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
         raise ConfigError(

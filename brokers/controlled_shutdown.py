@@ -1,12 +1,13 @@
 """Leaving politely: ask the controller to move this broker's leaderships before it goes (CS-1 to CS-3).
 
-The controller is found in the metadata cache, the request goes over a connection of its own without a handshake. The last broker of
-a cluster does not ask: there is nobody to hand over to, and perhaps no controller left to come.
+The controller is found in the metadata cache, the request goes over a connection of its own without a handshake. The last
+broker of a cluster does not ask: there is nobody to hand over to, and perhaps no controller left to come.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Collection
 
 import structlog
 
@@ -25,11 +26,24 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServ
 
 
 async def controlled_shutdown(
-    broker_id: BrokerId, broker_epoch: int, *, config: KafkaConfig, metadata: MetadataCache, network: Network
+    broker_id: BrokerId,
+    broker_epoch: int,
+    *,
+    config: KafkaConfig,
+    metadata: MetadataCache,
+    network: Network,
+    others: Callable[[], Awaitable[Collection[BrokerId]]],
 ) -> bool:
-    """Whether the controller has moved everything it could, within `controlled.shutdown.max.retries` attempts."""
+    """Whether the controller has moved everything it could, within `controlled.shutdown.max.retries` attempts.
+
+    Args:
+        others: the other brokers that are registered, asked for before every attempt.
+    """
     request = ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch)
     for attempt in range(1, config.controlled_shutdown_max_retries + 1):
+        if not await others():
+            log.info("skipping controlled shutdown: this is the last broker", broker_id=broker_id)
+            return True
         why = await _attempt(request, config=config, metadata=metadata, network=network)
         if why is None:
             log.info("controlled shutdown request returned successfully", broker_id=broker_id)

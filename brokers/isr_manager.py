@@ -23,7 +23,7 @@ from foundation.wire.messages.alter_partition import AlterPartitionResponseParti
 
 
 class IsrManager:
-    """Joins followers that have caught up, drops those that lag; `run_checks` and `alter_partitions.run` are long-lived tasks."""
+    """Joins followers that have caught up, drops those that lag. `run_checks` and `alter_partitions.run` are long-lived."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Listeners: where a broker binds, what it tells others, and which of them brokers use among themselves.
 
-Mirrors `CoreUtils.listenerListToEndPoints` and the checks of `KafkaConfig.validateValues`. One deliberate difference: a listener
-without a host binds the loopback address, not every interface of the machine.
+Mirrors `CoreUtils.listenerListToEndPoints` and the checks of `KafkaConfig.validateValues`. One deliberate difference: a
+listener without a host binds the loopback address, not every interface of the machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Listeners:
         """Read and check `listeners`, `advertised.listeners` and the protocol map together.
 
         Raises:
-            ConfigError: an endpoint cannot be read, names contradict each other, or a protocol other than PLAINTEXT is asked for.
+            ConfigError: an endpoint cannot be read, names contradict each other, or TLS or SASL is asked for.
         """
         protocols = _protocols(protocol_map)
         bound = _endpoints("listeners", listeners, protocols)
@@ -45,10 +45,11 @@ class Listeners:
                     f"advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. "
                     f"Found {endpoint.listener}. The valid options based on the current configuration are {','.join(names)}"
                 )
-        if inter_broker not in [endpoint.listener for endpoint in advertised]:
+        options = [endpoint.listener for endpoint in advertised]
+        if inter_broker not in options:
             raise ConfigError(
-                f"inter.broker.listener.name must be a listener name defined in advertised.listeners; it is {inter_broker}. The valid "
-                f"options based on currently configured listeners are {','.join(endpoint.listener for endpoint in advertised)}"
+                f"inter.broker.listener.name must be a listener name defined in advertised.listeners; it is {inter_broker}. "
+                f"The valid options based on currently configured listeners are {','.join(options)}"
             )
         return cls(bound, advertised)
 

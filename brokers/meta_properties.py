@@ -54,8 +54,8 @@ def check_meta_properties(stored: MetaProperties, *, cluster_id: str, configured
     """
     if stored.cluster_id is not None and stored.cluster_id != cluster_id:
         raise InconsistentMetaProperties(
-            f"The Cluster ID {cluster_id} doesn't match stored clusterId {stored.cluster_id} in {FILE}. The broker is trying to join "
-            "the wrong cluster. Configured zookeeper.connect may be wrong."
+            f"The Cluster ID {cluster_id} doesn't match stored clusterId {stored.cluster_id} in {FILE}. "
+            "The broker is trying to join the wrong cluster. Configured zookeeper.connect may be wrong."
         )
     if configured_broker_id >= 0 and stored.broker_id is not None and stored.broker_id != configured_broker_id:
         raise InconsistentMetaProperties(

@@ -65,8 +65,8 @@ class Registration:
             if failure.failure is not Failure.NODE_EXISTS:
                 raise
             raise RegistrationRefused(
-                f"/brokers/ids/{self.broker.id} belongs to another session: a broker with id {self.broker.id} is running, or has just "
-                f"died and its session has not expired yet; stop it, or wait for zookeeper.session.timeout.ms"
+                f"/brokers/ids/{self.broker.id} belongs to another session: a broker with id {self.broker.id} is running, "
+                "or has just died and its session has not expired yet; stop it, or wait for zookeeper.session.timeout.ms"
             ) from failure
         self.broker_epoch = epoch
         self._previous_session_id = zk.session_id

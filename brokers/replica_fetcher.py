@@ -1,8 +1,8 @@
 """Followers at work: one fetch loop per leader broker. Mirrors `ReplicaFetcherManager` and `ReplicaFetcherThread`.
 
-Real Fetch requests over the inter-broker listener, without an ApiVersions handshake, as IBP 3.9 fixes it: version 17, or 12 while
-one topic has no id. The leader holds an answer back for `replica.fetch.wait.max.ms`, so an idle cluster exchanges two small
-frames per pair of brokers and half second. No fetch session is opened: every request names all its partitions.
+Real Fetch requests over the inter-broker listener, without an ApiVersions handshake, as IBP 3.9 fixes it: version 17, or 12
+while one topic has no id. The leader holds an answer back for `replica.fetch.wait.max.ms`, so an idle cluster exchanges two
+small frames per pair of brokers and half second. No fetch session is opened: every request names all its partitions.
 """
 
 from __future__ import annotations

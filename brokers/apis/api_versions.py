@@ -1,7 +1,7 @@
 """ApiVersions (key 18, versions 0 to 4): what this broker serves, collected from the handlers themselves.
 
-A version we do not know is answered in version 0 with UNSUPPORTED_VERSION and our own range of this API (AP-2), and the header of
-every answer is the oldest, so that a client from the future can begin again lower.
+A version we do not know is answered in version 0 with UNSUPPORTED_VERSION and our own range of this API (AP-2), and the
+header of every answer is the oldest, so that a client from the future can begin again lower.
 """
 
 from __future__ import annotations

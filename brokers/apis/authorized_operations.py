@@ -1,4 +1,4 @@
-"""What a client may do, as bits by `AclOperation` code. There is no authorizer: everybody may do everything that makes sense."""
+"""What a client may do, as bits by `AclOperation` code. Without an authorizer everybody may do all that makes sense."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """CreatePartitions (key 37, versions 0 to 3): more partitions for existing topics, on the controller's broker only.
 
-As CreateTopics, the handler rewrites the topic's znode and waits for the metadata cache; the controller hears of it by its watch
-(TP-1, TP-2). New partitions continue the placement from the first replica of partition 0, so that they do not pile up.
+As with CreateTopics, the handler rewrites the topic's znode and waits for the metadata cache; the controller hears of it by
+its watch (TP-1, TP-2). New partitions continue the placement from the first replica of partition 0, so that they do not
+pile up.
 """
 
 from __future__ import annotations

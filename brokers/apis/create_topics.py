@@ -1,9 +1,10 @@
 """CreateTopics (key 19, versions 0 to 7): new topics, on the controller's broker only.
 
-Each topic stands for itself: one that cannot be created does not harm the others (TC-3, TC-4). The handler writes the topic's
-configuration and its znode, and does not touch the controller's state; the controller hears of the znode by its watch. The answer
-comes when this broker's metadata cache knows a leader for every partition, or says REQUEST_TIMED_OUT while the topic may still
-appear (TC-7). Versions: 1 validate only and messages; 4 defaults by −1; 5 returns the resulting configuration; 7 the topic id.
+Each topic stands for itself: one that cannot be created does not harm the others (TC-3, TC-4). The handler writes the
+topic's configuration and its znode, and does not touch the controller's state; the controller hears of the znode by its
+watch. The answer comes when this broker's metadata cache knows a leader for every partition, or says REQUEST_TIMED_OUT
+while the topic may still appear (TC-7). Versions: 1 validate only and messages; 4 defaults by −1; 5 returns the resulting
+configuration; 7 the topic id.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def replicas_for(
         if topic.num_partitions != DEFAULT or topic.replication_factor != DEFAULT:
             raise ApiError(
                 Errors.INVALID_REQUEST,
-                "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time.",
+                "Both numPartitions or replicationFactor and replicasAssignments were set. "
+                "Both cannot be used at the same time.",
             )
         return {each.partition_index: tuple(map(BrokerId, each.broker_ids)) for each in topic.assignments}
     rack_by_broker = {BrokerId(broker): snapshot.live_brokers[broker].rack for broker in sorted(snapshot.live_brokers)}
@@ -185,7 +187,8 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
     if failure is not None:
         raise ApiError(
             Errors.UNKNOWN_SERVER_ERROR,
-            f"Topic '{creation.topic}' could not be written to ZooKeeper: {failure.value}; it may exist, describe it before retrying.",
+            f"Topic '{creation.topic}' could not be written to ZooKeeper: {failure.value}; it may exist all the same, "
+            "describe it before trying again.",
         )
     return topic_id
 

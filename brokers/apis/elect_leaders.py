@@ -1,8 +1,8 @@
 """ElectLeaders (key 43, versions 0 to 2): preferred or unclean leader elections on demand (KIP-183, KIP-460).
 
 The controller's event queue elects; the answer waits until this broker's metadata cache shows each new leader, or says
-REQUEST_TIMED_OUT for the rest (PE-5). A null list means every partition this broker knows, and then those that needed no election
-are left out of the answer. Version 0 knows preferred elections only.
+REQUEST_TIMED_OUT for the rest (PE-5). A null list means every partition this broker knows, and then those that needed no
+election are left out of the answer. Version 0 knows preferred elections only.
 """
 
 from __future__ import annotations

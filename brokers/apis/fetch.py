@@ -1,8 +1,9 @@
 """Fetch (key 1, versions 0 to 17): a follower, or a consumer, asks this leader for records.
 
-Logs are empty in this milestone, so a good Fetch waits for `max_wait_ms` and brings nothing; what it does bring is knowledge: a
-follower's Fetch tells its leader how far it has come (IS-1). A partition in error is answered at once (BK-13), and a waiting Fetch
-looks again when a control request changes what is led here. Sessions are refused by session id 0: every Fetch is a full one.
+Logs are empty in this milestone, so a good Fetch waits for `max_wait_ms` and brings nothing; what it does bring is
+knowledge: a follower's Fetch tells its leader how far it has come (IS-1). A partition in error is answered at once (BK-13),
+and a waiting Fetch looks again when a control request changes what is led here. Sessions are refused by session id 0: every
+Fetch is a full one.
 """
 
 from __future__ import annotations

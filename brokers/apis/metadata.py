@@ -1,7 +1,7 @@
 """Metadata (key 3, versions 0 to 12): brokers, controller, topics and their leaders, from the metadata cache (MC-3).
 
-Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version 12 may ask
-by topic id. Topics are not created by asking for them (`auto.create.topics.enable` is accepted and not acted upon).
+Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version 12
+may ask by topic id. Topics are not created by asking for them (`auto.create.topics.enable` is accepted and not acted upon).
 """
 
 from __future__ import annotations
