@@ -11,6 +11,7 @@ Answers come back as events, so that whatever they change is changed where every
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -102,6 +103,14 @@ class ControllerChannelManager:
             dropped = channel.close()
             self.events.append(ChannelClosed(to=broker_id, broker_epoch=channel.broker_epoch, dropped=dropped))
 
+    async def drain(self, *, timeout_ms: int) -> None:
+        """Wait until every request has been answered, at most `timeout_ms`: a broker that does not answer holds up nobody."""
+        channels = [self._channels[broker_id] for broker_id in sorted(self._channels)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                for channel in channels:
+                    await channel.drained()
+
     def shutdown(self) -> None:
         for broker_id in sorted(self._channels):
             self.close(broker_id)
@@ -140,6 +149,7 @@ class BrokerChannel:
         self._client_id = str(manager.controller_id)
         self._queue: deque[_Waiting] = deque()
         self._filled = asyncio.Event()
+        self._drained = asyncio.Event()
         self._connection: RequestChannel | None = None
         self._correlation_id = 0
         """Of the next request, or of the one in flight; counts on across connections, so that records never share one."""
@@ -151,7 +161,12 @@ class BrokerChannel:
         self._queue.append(_Waiting(request, event, current_cause()))
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._coalesce()
+        self._drained.clear()
         self._filled.set()
+
+    async def drained(self) -> None:
+        """Until nothing waits and nothing is in flight."""
+        await self._drained.wait()
 
     def close(self) -> int:
         """End at once; returns how many requests were still waiting."""
@@ -174,6 +189,7 @@ class BrokerChannel:
     async def _run(self) -> None:
         while True:
             while not self._queue:
+                self._drained.set()
                 self._filled.clear()
                 await self._filled.wait()
             await self._deliver(self._queue.popleft())

@@ -155,8 +155,13 @@ class KafkaController:
         self._event_manager.put(RegisterBrokerAndReelect(zk))
 
     async def shutdown(self) -> None:
-        """End: refuse what waits, finish the event in progress, drop the channels. `/controller` goes with the session."""
+        """End: refuse what waits, finish the event in progress, see its orders delivered, drop the channels.
+
+        `/controller` goes with the session.
+        """
         await self._event_manager.close(timeout_ms=self._settings.close_timeout_ms)
+        if self._term is not None:
+            await self._term.channels.drain(timeout_ms=self._settings.drain_timeout_ms)
         self._resign("the broker is shutting down")
 
     # ------------------------------------------------------------------ for the handlers of requests

@@ -28,6 +28,9 @@ class ControllerSettings:
     """Up to this many partitions `ContextAtIdle` carries a digest; beyond, it would cost a takeover its speed."""
     close_timeout_ms: int = 5_000
     """How long a stopping controller waits for the event in progress before it cuts it short."""
+    drain_timeout_ms: int = 1_000
+    """How long a stopping controller waits for its brokers to answer what it has already decided. In Kafka the same comes of
+    stopping everything else first; without it the last orders of a controlled shutdown of the controller would be lost."""
 
     @property
     def controller_to_broker_listener_name(self) -> str:
