@@ -66,14 +66,14 @@ def from_kio(value: Any, message: type[Message], version: int) -> Message:
     """kio's `value` as an instance of our class."""
     present = [f for f in fields_of(message) if version in f.versions]
     pairs = zip(present, dataclasses.fields(value), strict=True)
-    return message(**{our.name: _from_kio(getattr(value, their.name), our.type, version) for our, their in pairs})
+    return message(**{our.name: from_kio_value(getattr(value, their.name), our.type, version) for our, their in pairs})
 
 
-def _from_kio(value: Any, wire_type: WireType, version: int) -> Any:
+def from_kio_value(value: Any, wire_type: WireType, version: int) -> Any:
     if wire_type is Plain.UUID:
         return NO_TOPIC_ID if value is None else TopicId(topic_id_from_bytes(value.bytes))
     if isinstance(value, tuple) and isinstance(wire_type, ArrayOf):
-        return tuple(_from_kio(item, wire_type.element, version) for item in value)
+        return tuple(from_kio_value(item, wire_type.element, version) for item in value)
     if isinstance(wire_type, StructOf):
         return from_kio(value, wire_type.message, version)
     if isinstance(value, timedelta):

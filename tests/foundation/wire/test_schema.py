@@ -1,0 +1,144 @@
+"""The facts of the message classes that equal bytes alone do not prove: defaults, nulls, and what may be dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, get_args, get_type_hints
+
+import pytest
+
+from foundation.wire.__main__ import main
+from foundation.wire.codegen import minimum_size
+from foundation.wire.registry import APIS, Api
+from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, fields_of, int16, since, tag
+from tests.foundation.wire.kio_oracle import from_kio_value, kio_class
+from tests.foundation.wire.values import EVERY_VERSION, IDS
+
+NOT_IGNORABLE = """
+AlterPartitionRequestPartitionData: leader_recovery_state new_isr new_isr_with_epochs
+CreateTopicsRequest: validate_only
+DeleteTopicsRequest: topics
+DescribeClusterRequest: endpoint_type
+DescribeClusterResponse: endpoint_type
+DescribeConfigsRequest: include_documentation include_synonyms
+DescribeConfigsResourceResult: is_default
+ElectLeadersRequest: election_type
+ElectLeadersResponse: error_code
+FetchPartition: last_fetched_epoch
+FetchRequest: forgotten_topics_data replica_id replica_state
+FetchResponse: node_endpoints session_id
+LeaderAndIsrPartitionState: leader_recovery_state
+LeaderAndIsrRequest: is_kraft_controller topic_states type ungrouped_partition_states
+LeaderAndIsrResponse: partition_errors topics
+MetadataRequest: allow_auto_topic_creation include_cluster_authorized_operations include_topic_authorized_operations
+MetadataResponse: cluster_authorized_operations
+MetadataResponseTopic: topic_authorized_operations
+PartitionData: current_leader diverging_epoch preferred_read_replica snapshot_id
+StopReplicaRequest: delete_partitions is_kraft_controller topic_states topics ungrouped_partitions
+UpdateMetadataRequest: is_kraft_controller topic_states type ungrouped_partition_states
+"""
+"""Fields that not every version of their message has and whose value Kafka refuses to drop there."""
+
+
+def structs(message: type[Message]) -> list[type[Message]]:
+    """A message and all structs inside it."""
+    found = [message]
+    for field in fields_of(message):
+        wire_type = field.type.element if isinstance(field.type, ArrayOf) else field.type
+        if isinstance(wire_type, StructOf):
+            found += structs(wire_type.message)
+    return found
+
+
+def test_what_may_not_be_dropped_is_what_kafka_refuses_to_drop() -> None:
+    ours = {
+        f"{struct.__name__}.{field.name}"
+        for api in APIS
+        for message in (api.request, api.response)
+        for struct in structs(message)
+        for field in fields_of(struct)
+        if not field.ignorable and any(version not in field.versions for version in range(api.max_version + 1))
+    }
+    kafkas = {
+        f"{struct}.{field}"
+        for struct, _, names in (line.partition(": ") for line in NOT_IGNORABLE.strip().splitlines())
+        for field in names.split()
+    }
+    assert ours == kafkas
+
+
+@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
+def test_defaults_and_nulls_are_kios(api: Api, message: type[Message], version: int) -> None:
+    compared = 0
+    for struct, kind in zip(structs_at(message, version), kio_structs(kio_class(api, message, version)), strict=True):
+        hints = get_type_hints(kind)
+        for ours, theirs in zip(present(struct, version), dataclasses.fields(kind), strict=True):
+            where = f"{struct.__name__}.{ours.name} v{version}"
+            compared += 1
+            left_open = ours.default is None and theirs.default == ()  # Kafka's schema says nothing; see `schema`
+            if theirs.default is not dataclasses.MISSING and not left_open:
+                assert ours.default == from_kio_value(theirs.default, ours.type, version), where
+            if ours.type is not Plain.UUID:  # None is kio's way to say a zero id
+                assert ours.may_be_null(version) == (type(None) in get_args(hints[theirs.name])), where
+    assert compared == sum(len(present(struct, version)) for struct in structs_at(message, version))
+
+
+def present(struct: type[Message], version: int) -> list[Field]:
+    return [field for field in fields_of(struct) if version in field.versions]
+
+
+def structs_at(message: type[Message], version: int) -> list[type[Message]]:
+    found = [message]
+    for field in present(message, version):
+        wire_type = field.type.element if isinstance(field.type, ArrayOf) else field.type
+        if isinstance(wire_type, StructOf):
+            found += structs_at(wire_type.message, version)
+    return found
+
+
+def kio_structs(kind: Any) -> list[Any]:
+    found, hints = [kind], get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        inner = [hint, *get_args(hint), *(deeper for option in get_args(hint) for deeper in get_args(option))]
+        found += [s for option in inner if dataclasses.is_dataclass(option) for s in kio_structs(option)]
+    return found
+
+
+# ------------------------------------------------------------------ the vocabulary itself
+
+
+class Example(Message, frozen=True, kw_only=True):
+    codes: Annotated[tuple[int16, ...] | None, since(2), tag(3)] = None
+
+
+class Unsaid(Message, frozen=True, kw_only=True):
+    number: int = 0
+
+
+def test_a_field_is_read_back_from_its_annotation() -> None:
+    (field,) = fields_of(Example)
+    assert (field.name, field.type, field.tag, field.ignorable) == ("codes", ArrayOf(FixedInt("h")), 3, False)
+    assert [version in field.versions for version in (0, 1, 2, 9)] == [False, False, True, True]
+    assert field.may_be_null(0)
+
+
+def test_an_annotation_without_wire_type_is_named() -> None:
+    with pytest.raises(TypeError, match=r"Unsaid\.number: no wire type belongs to"):
+        fields_of(Unsaid)
+
+
+@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
+def test_every_array_element_takes_a_byte_or_more(api: Api, message: type[Message], version: int) -> None:
+    """Otherwise a count could lie without bound."""
+    for struct in structs_at(message, version)[1:]:
+        assert minimum_size(StructOf(struct), version, api.is_flexible(version)) >= 1
+
+
+def test_the_generated_code_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["UpdateMetadataResponse", "8"]) == 0
+    shown = capsys.readouterr().out
+    assert "def read(data):" in shown
+    assert "append(pack_hx(message.error_code))" in shown
+    assert main(["UpdateMetadataResponse", "9"]) == 2
+    assert "UpdateMetadataResponse 0-8" in capsys.readouterr().err
