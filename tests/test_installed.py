@@ -1,0 +1,75 @@
+"""What users install: a wheel, not a checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+pytestmark = pytest.mark.slow
+
+ONE_BROKER = """
+from understudy.testbed.local_cluster import LocalCluster
+with LocalCluster(brokers=1) as cluster:
+    print(cluster.controller_id())
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the tracked files alone, so that nothing lying about in the checkout sneaks in."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    for name in filter(None, listing.split("\0")):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    return next(out.glob("*.whl"))
+
+
+def test_it_holds_the_four_packages_typed_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert top == {"foundation", "controller", "brokers", "understudy"}
+    assert {f"{package}/py.typed" for package in top} <= set(names)
+
+
+def test_it_works_in_another_environment(wheel: Path, tmp_path: Path) -> None:
+    """The command answers, and a broker's modules come from that environment."""
+    home = tmp_path / "an environment"
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    site = Path(
+        subprocess.run(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)], check=True
+    )
+    # The dependencies come from this environment, last on the path; our own packages must not.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    look = "import brokers, understudy.cli.main as cli; print(brokers.__file__, cli.__file__, sep='\\n')"
+    found = subprocess.run([python, "-P", "-c", look], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert all(Path(line).is_relative_to(site) for line in found.splitlines()), found
+    said = subprocess.run(
+        [python, "-P", "-m", "understudy.cli.main", "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
+    assert "demo" in said.stdout
+    ran = subprocess.run([python, "-P", "-c", ONE_BROKER], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.stdout.strip() == "1", ran.stderr
