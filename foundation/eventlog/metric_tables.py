@@ -1,0 +1,297 @@
+"""The numbers of one run, as rows of tables. THE definition: what each number means, with formula and unit.
+
+Two engines compute these tables, `foundation.eventlog.metrics` in plain Python and `understudy.replay` in Spark, and tests
+demand that they agree to the last digit. So every formula here is exact: times are whole microseconds after the run's first
+record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank; nothing depends on
+the order in which logs were read.
+
+Words used below. *At*: a record's `mono_ms` in whole microseconds (half up), minus the smallest of the run. *Before* and
+*last* compare (at, node, incarnation, seq). The node of broker N is called `broker-N`. A *reign* is what one
+`ControllerElected` begins; reigns are ordered by epoch. *Deleted* is a `WatchFired` for `/controller` of kind `deleted`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A row of a table. All times are milliseconds, to the microsecond; `None` is a number the run does not have."""
+
+
+class Reign(Table, frozen=True, kw_only=True, gc=False):
+    """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
+
+    A reign is *struck* by the last fault in its window that hits its node: a `FaultStruck` with the node or `/controller` as
+    target, or a `PointReached` of the node itself. `start` is not a fault, and where the last one is `continue` or `heal`
+    none counts. A reign that was not struck may have *last words*: the first record of its incarnation after its election, in
+    its window, that is a `ProcessExiting` (`exit`), `SessionExpired` (`session expired`), `ControllerResigned` (`resigned`) or
+    deleted (`deleted`: it saw `/controller` vanish).
+
+    Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if it was
+    struck. An echo tells late of the loss before: the same incarnation's next deleted or `ElectionLost` is, in the window, an
+    `ElectionLost` to this reign's broker.
+
+    The reign ends when it was struck; else with the last sign of its incarnation, any record, up to when it was noticed or
+    else to the next election. The run's last reign, where it was not struck, ends with its last words or not at all; what is
+    noticed before them is not its loss.
+    """
+
+    epoch: int
+    broker: int
+    node: str
+    incarnation: int
+    elected_at_ms: float
+    ready_at_ms: float | None
+    """Its first `ControllerReady` of this epoch."""
+    ended_at_ms: float | None
+    """`None` while it still reigns at the end."""
+    ended_by: str
+    """The fault that struck it; else its last words; else `silence`; empty while it reigns."""
+    struck: bool
+    """Whether it was ended by a fault that the log names."""
+    noticed_at_ms: float | None
+    noticed_by: str
+    """The node that noticed; empty where none did."""
+
+
+class Failover(Table, frozen=True, kw_only=True, gc=False):
+    """One controller after another: a row for every reign but the run's first, which follows nobody.
+
+    The four phases are gapless: `detection + election + takeover + propagation` is the time from the loss to the moment when
+    the last broker has acknowledged the last request of the takeover.
+    """
+
+    epoch: int
+    broker: int
+    """The new controller."""
+    previous_epoch: int
+    previous_broker: int
+    cause: str
+    """`Reign.ended_by` of the one before."""
+    struck: bool
+    noticed_by: str
+    lost_at_ms: float
+    """`Reign.ended_at_ms` of the one before."""
+    detection_ms: float | None
+    """From the loss until it is noticed: mostly ZooKeeper's session time-out."""
+    election_ms: float | None
+    """From noticing to `ControllerElected`."""
+    takeover_ms: float | None
+    """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels."""
+    propagation_ms: float | None
+    """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 where all had been
+    answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch with the
+    same cause as its `ControllerElected`, which must have one. `None` where none was answered."""
+    outage_ms: float | None
+    """From the loss to `ControllerReady`: how long nobody could decide."""
+    requests: int
+    """Requests of the takeover, each counted once (`attempt` 1)."""
+    unanswered: int
+    """Those that no `ResponseReceived` answers, whatever the attempt."""
+    brokers: int
+    """Live brokers in `ControllerReady`."""
+    partitions: int
+    """Partitions in `ControllerReady`."""
+
+
+class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
+    """One topic-partition.
+
+    Its states are those in `LeadershipWritten`, and those a new controller read (`ContextLoaded`); `TopicsChanged.deleted`
+    ends them until the next. A state whose writer's controller epoch is lower than one seen before is dropped: a paused
+    controller writes its record late. The writer's epoch is the state's own `controller_epoch` in `LeadershipWritten`, and
+    `epoch` in `ContextLoaded`; a deletion has its envelope's.
+
+    At any time the partition's leader is the one named by the latest state. It is without a leader while that is negative or
+    that broker is down. A broker is down from a `kill`, `pause` or `crash` that strikes its node, a `PointReached` or
+    `ProcessExiting` of its node, or a `BrokersChanged` that calls it dead; until a `continue`, a `BrokerRegistered` of its
+    node, or a `BrokersChanged` that calls it new or bounced (which wins at the same microsecond).
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    """In the last state; `None` where the topic has been deleted."""
+    leader_epoch: int | None
+    isr: tuple[int, ...] | None
+    writes: int
+    """States in `LeadershipWritten`."""
+    clean_elections: int
+    """States in `LeadershipWritten` that name a leader (not negative) other than the one before, written for any reason but
+    `alter-partition` and `isr-removal`, which elect nobody, and `unclean`."""
+    unclean_elections: int
+    """The same for the reason `unclean`: acknowledged records may be lost."""
+    isr_shrinks: int
+    """States whose ISR lacks somebody who was in the one before."""
+    isr_expands: int
+    """States whose ISR has somebody who was not in the one before."""
+    leaderless_ms: float
+    """How long it was without a leader, from its first state to the run's end or its deletion."""
+
+
+class Elections(Table, frozen=True, kw_only=True, gc=False):
+    """What was written to ZooKeeper for one reason."""
+
+    why: str
+    records: int
+    """`LeadershipWritten` records."""
+    partitions: int
+    """States in them."""
+    elected: int
+    """Those that count as an election in `PartitionNumbers`."""
+
+
+class FailedElections(Table, frozen=True, kw_only=True, gc=False):
+    """Partitions that got no leader, by reason and error (`LeaderElectionFailed`)."""
+
+    why: str
+    error: str
+    partitions: int
+
+
+class Requests(Table, frozen=True, kw_only=True, gc=False):
+    """Requests of one kind that one kind of controller event sent (`RequestSent`); `event` is empty for a broker's own."""
+
+    event: str
+    api: str
+    sent: int
+    resent: int
+    """Those with `attempt` above 1."""
+    partitions: int
+    """Sum of their partitions."""
+    answered: int
+    """With a `ResponseReceived` caused by it."""
+    failed: int
+    """With a `RequestFailed` caused by it."""
+    p50_ms: float | None
+    """Nearest-rank percentiles of the time from `RequestSent` to `ResponseReceived`."""
+    p99_ms: float | None
+    max_ms: float | None
+
+
+class Refusals(Table, frozen=True, kw_only=True, gc=False):
+    """Errors in answers (`ResponseReceived`)."""
+
+    api: str
+    error: str
+    requests: int
+    """Answers that carry it as a whole."""
+    partitions: int
+    """Partitions that answers list with it; a record lists only the first of many."""
+
+
+class FenceHits(Table, frozen=True, kw_only=True, gc=False):
+    """One fence of one node refusing one thing (`FenceHit`)."""
+
+    fence: str
+    node: str
+    what: str
+    offered: int
+    known: int
+    hits: int
+    let_through: int
+    """Hits while the fence was switched off."""
+    first_at_ms: float
+
+
+class EventNumbers(Table, frozen=True, kw_only=True, gc=False):
+    """One kind of controller event."""
+
+    event: str
+    queued: int
+    started: int
+    ended: int
+    preempted: int
+    not_done: int
+    """Ended with another outcome than `done`."""
+    queued_p50_ms: float | None
+    """Nearest-rank percentiles of `EventStarted.queued_ms`."""
+    queued_p99_ms: float | None
+    took_p50_ms: float | None
+    """Nearest-rank percentiles of `EventEnded.took_ms`."""
+    took_p99_ms: float | None
+    took_max_ms: float | None
+
+
+class Moment(Table, frozen=True, kw_only=True, gc=False):
+    """Something done to the cluster, or a step of the story."""
+
+    at_ms: float
+    kind: str
+    """`fault`, `point` or `step`."""
+    what: str
+    """The fault, the point's action, or the step."""
+    target: str
+    """What was struck, the node at the point, or nothing."""
+    note: str
+    """The role it was aimed at, the point's name, or the step's note."""
+
+
+class Totals(Table, frozen=True, kw_only=True, gc=False):
+    """A run in one row; sums are over the rows of the other tables.
+
+    The run ends with its last record, except that an orderly end is not an outage: where the last reign ended by `stop` or
+    `exit` and no other broker left a record after that, the run ends there. Nothing later counts as time without a controller
+    or leader.
+    """
+
+    started_ms: float
+    """Milliseconds since 1970 UTC: the smallest wall clock."""
+    ended_at_ms: float
+    nodes: int
+    incarnations: int
+    records: int
+    """Of known type and version."""
+    controllers: int
+    """Reigns."""
+    without_controller_ms: float
+    """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its end."""
+    partitions: int
+    leaderless_ms: float
+    """Partition-milliseconds without a leader."""
+    clean_elections: int
+    unclean_elections: int
+    isr_shrinks: int
+    isr_expands: int
+    requests: int
+    fence_hits: int
+    let_through: int
+
+
+class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """All tables of one run, rows sorted by their leading columns.
+
+    Sorting: reigns and failovers by epoch; partitions by topic and partition; elections by why; failed elections by why and
+    error; requests by event and api; refusals by api and error; fence hits by fence, node, what, offered and known; events by
+    name; moments as they happened.
+    """
+
+    run: str
+    totals: Totals
+    reigns: tuple[Reign, ...]
+    failovers: tuple[Failover, ...]
+    partitions: tuple[PartitionNumbers, ...]
+    elections: tuple[Elections, ...]
+    failed_elections: tuple[FailedElections, ...]
+    requests: tuple[Requests, ...]
+    refusals: tuple[Refusals, ...]
+    fence_hits: tuple[FenceHits, ...]
+    events: tuple[EventNumbers, ...]
+    moments: tuple[Moment, ...]
+
+
+TABLES: dict[str, type[Table]] = {
+    "totals": Totals,
+    "reigns": Reign,
+    "failovers": Failover,
+    "partitions": PartitionNumbers,
+    "elections": Elections,
+    "failed_elections": FailedElections,
+    "requests": Requests,
+    "refusals": Refusals,
+    "fence_hits": FenceHits,
+    "events": EventNumbers,
+    "moments": Moment,
+}
+"""The tables by the names they have in `RunMetrics` and on disk."""

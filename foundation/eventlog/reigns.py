@@ -1,0 +1,230 @@
+"""Controllers and their losses: `Reign` and `Failover` rows, as `metric_tables` defines them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from foundation.eventlog.metric_tables import Failover, Reign
+from foundation.eventlog.records import (
+    ControllerElected,
+    ControllerReady,
+    ControllerResigned,
+    ElectionLost,
+    FaultStruck,
+    PointReached,
+    ProcessExiting,
+    RequestSent,
+    ResponseReceived,
+    SessionExpired,
+    WatchFired,
+)
+from foundation.eventlog.run_records import At, Key, RunRecords, millis, optional_millis
+
+CONTROLLER = "/controller"
+_NOT_A_FAULT = "start"
+_UNDONE = ("continue", "heal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """How a reign ended, in microseconds."""
+
+    ended: int | None
+    ended_by: str
+    struck: bool
+    noticed: Key | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReignTimes:
+    """A reign in microseconds, before it becomes a row."""
+
+    elected: At[ControllerElected]
+    ready: At[ControllerReady] | None
+    loss: Loss
+
+    def row(self) -> Reign:
+        loss = self.loss
+        return Reign(
+            epoch=self.elected.data.epoch,
+            broker=self.elected.data.broker_id,
+            node=self.elected.node,
+            incarnation=self.elected.key.incarnation,
+            elected_at_ms=millis(self.elected.us),
+            ready_at_ms=optional_millis(self.ready.us if self.ready else None),
+            ended_at_ms=optional_millis(loss.ended),
+            ended_by=loss.ended_by,
+            struck=loss.struck,
+            noticed_at_ms=optional_millis(loss.noticed.us if loss.noticed else None),
+            noticed_by=loss.noticed.node if loss.noticed else "",
+        )
+
+
+def find_reigns(run: RunRecords) -> list[ReignTimes]:
+    """All reigns, by epoch."""
+    elections = sorted(run.of(ControllerElected), key=lambda elected: (elected.data.epoch, elected.key))
+    ready: dict[tuple[tuple[str, int], int], At[ControllerReady]] = {}
+    for at in run.of(ControllerReady):
+        ready.setdefault((at.incarnation, at.data.epoch), at)
+    losses = _Losses(run)
+    return [
+        ReignTimes(
+            elected=elected,
+            ready=ready.get((elected.incarnation, elected.data.epoch)),
+            loss=losses.of(elected, following),
+        )
+        for elected, following in zip(elections, [*elections[1:], None], strict=True)
+    ]
+
+
+class _Fault(NamedTuple):
+    key: Key
+    target: str
+    fault: str
+
+
+class _Gone(NamedTuple):
+    """A node saw `/controller` vanish; `lost_to` is who won the election it lost next, and when, unless it saw another loss."""
+
+    key: Key
+    lost_to: int | None
+    lost_at: int
+
+
+class _Losses:
+    """Looks up what ended each reign."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._run = run
+        self._faults = sorted(
+            [_Fault(at.key, at.data.target, at.data.fault) for at in run.of(FaultStruck) if at.data.fault != _NOT_A_FAULT]
+            + [_Fault(at.key, at.node, at.data.action) for at in run.of(PointReached)]
+        )
+        self._gone = _controller_gone(run)
+        self._last_words = sorted(
+            [(at.key, "exit") for at in run.of(ProcessExiting)]
+            + [(at.key, "session expired") for at in run.of(SessionExpired)]
+            + [(at.key, "resigned") for at in run.of(ControllerResigned)]
+            + [(gone.key, "deleted") for gone in self._gone]
+        )
+
+    def of(self, elected: At[ControllerElected], following: At[ControllerElected] | None) -> Loss:
+        until = following.us if following else None
+        fault = self._fault(elected, until)
+        if fault is not None:
+            noticed = self._noticed(elected, fault.key.us, until)
+            return Loss(ended=fault.key.us, ended_by=fault.fault, struck=True, noticed=noticed)
+        words = self._words(elected, until)
+        if following is not None:
+            noticed = self._noticed(elected, elected.us, until)
+            ended = self._last_sign(elected, noticed.us if noticed else following.us)
+            return Loss(ended=ended, ended_by=words[1] if words else "silence", struck=False, noticed=noticed)
+        if words is not None:
+            return Loss(ended=words[0].us, ended_by=words[1], struck=False, noticed=self._noticed(elected, words[0].us, until))
+        return Loss(ended=None, ended_by="", struck=False, noticed=None)
+
+    def _fault(self, elected: At[ControllerElected], until: int | None) -> _Fault | None:
+        targets = (elected.node, CONTROLLER)
+        faults = [f for f in self._faults if f.target in targets and _within(f.key.us, elected.us, until)]
+        return faults[-1] if faults and faults[-1].fault not in _UNDONE else None
+
+    def _noticed(self, elected: At[ControllerElected], since: int, until: int | None) -> Key | None:
+        for gone in self._gone:
+            echo = gone.lost_to == elected.data.broker_id and _within(gone.lost_at, elected.us, until)
+            if gone.key.node != elected.node and _within(gone.key.us, since, until) and not echo:
+                return gone.key
+        return None
+
+    def _words(self, elected: At[ControllerElected], until: int | None) -> tuple[Key, str] | None:
+        for key, words in self._last_words:
+            own = (key.node, key.incarnation) == elected.incarnation and key.seq > elected.key.seq
+            if own and _within(key.us, elected.us, until):
+                return key, words
+        return None
+
+    def _last_sign(self, elected: At[ControllerElected], bound: int) -> int:
+        return max(sign.us for sign in self._run.signs if sign[1:3] == elected.incarnation and sign.us <= bound)
+
+
+def _within(us: int, since: int, until: int | None) -> bool:
+    return since <= us and (until is None or us <= until)
+
+
+def _controller_gone(run: RunRecords) -> list[_Gone]:
+    lost = [(at.key, at.data.winner) for at in run.of(ElectionLost)]
+    gone = [at.key for at in run.of(WatchFired) if at.data.path == CONTROLLER and at.data.kind == "deleted"]
+    news = sorted(
+        [(key.node, key.incarnation, key.seq, key, winner) for key, winner in lost]
+        + [(key.node, key.incarnation, key.seq, key, None) for key in gone],
+        key=lambda entry: entry[:3],
+    )
+    found = []
+    for entry, following in zip(news, [*news[1:], None], strict=True):
+        if entry[4] is None:
+            same = following is not None and following[:2] == entry[:2] and following[4] is not None
+            found.append(
+                _Gone(entry[3], following[4] if same and following else None, following[3].us if same and following else 0)
+            )
+    return sorted(found)
+
+
+def failover_rows(run: RunRecords, reigns: list[ReignTimes]) -> list[Failover]:
+    """One row per reign that followed another."""
+    takeovers = _Takeovers(run)
+    return [_failover(before, reign, takeovers) for before, reign in pairwise(reigns)]
+
+
+def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers) -> Failover:
+    loss, elected, ready = before.loss, reign.elected, reign.ready
+    assert loss.ended is not None, "a reign that another follows has ended"
+    requests, answered, last_answer = takeovers.of(elected)
+    noticed = loss.noticed.us if loss.noticed else None
+    propagated = max(last_answer - ready.us, 0) if ready and last_answer is not None else None
+    return Failover(
+        epoch=elected.data.epoch,
+        broker=elected.data.broker_id,
+        previous_epoch=before.elected.data.epoch,
+        previous_broker=before.elected.data.broker_id,
+        cause=loss.ended_by,
+        struck=loss.struck,
+        noticed_by=loss.noticed.node if loss.noticed else "",
+        lost_at_ms=millis(loss.ended),
+        detection_ms=None if noticed is None else millis(noticed - loss.ended),
+        election_ms=None if noticed is None else millis(elected.us - noticed),
+        takeover_ms=millis(ready.us - elected.us) if ready else None,
+        propagation_ms=optional_millis(propagated),
+        outage_ms=millis(ready.us - loss.ended) if ready else None,
+        requests=requests,
+        unanswered=requests - answered,
+        brokers=len(ready.data.brokers) if ready else 0,
+        partitions=ready.data.partitions if ready else 0,
+    )
+
+
+class _Takeovers:
+    """The requests of each takeover, found by incarnation, epoch and cause."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._requests: Counter[tuple[tuple[str, int], int, int]] = Counter()
+        self._answered: Counter[tuple[tuple[str, int], int, int]] = Counter()
+        self._last_answer: dict[tuple[tuple[str, int], int, int], int] = {}
+        takeover_by_request: dict[tuple[tuple[str, int], int], tuple[tuple[str, int], int, int]] = {}
+        for sent in run.of(RequestSent):
+            if sent.cause is not None:
+                takeover = (sent.incarnation, sent.data.controller_epoch, sent.cause)
+                takeover_by_request[sent.incarnation, sent.key.seq] = takeover
+                self._requests[takeover] += sent.data.attempt == 1
+        for answer in run.of(ResponseReceived):
+            if answer.cause is not None and (request := takeover_by_request.get((answer.incarnation, answer.cause))):
+                self._answered[request] += 1
+                self._last_answer[request] = answer.us
+
+    def of(self, elected: At[ControllerElected]) -> tuple[int, int, int | None]:
+        """How many requests, how many answers, and when the last answer came."""
+        if elected.cause is None:
+            return 0, 0, None
+        takeover = (elected.incarnation, elected.data.epoch, elected.cause)
+        return self._requests[takeover], self._answered[takeover], self._last_answer.get(takeover)
