@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from brokers.real_world import MachineClock
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
@@ -20,7 +21,6 @@ from foundation.zk.client import Failure, Notification, ZooKeeperClient
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost
 from foundation.zk.kazoo_client import KazooZooKeeper
 from foundation.zk.znodes import ControllerEpochZNode
-from understudy.testbed.clock import MachineClock
 from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from brokers.real_world import MachineClock
 from controller.points import POINTS
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.files import JsonLinesFiles
@@ -28,7 +29,6 @@ from foundation.eventlog.records import FaultStruck, ProcessExiting, ProcessStar
 from understudy.java import JavaRuntime
 from understudy.testbed import run_folder
 from understudy.testbed.broker_process import HOST, BrokerProcess
-from understudy.testbed.clock import MachineClock
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.processes import ChildProcess, ProcessDied
@@ -264,6 +264,8 @@ class LocalCluster:
     def _start_brokers(self, brokers: Sequence[BrokerProcess]) -> None:
         """Start them at the same time and wait until they are registered and there is a controller."""
         ids = {broker.id for broker in brokers}
+        for broker in brokers:
+            broker.should_live = False
         # Kafka refuses to start beside a registration it does not own: its old session has to end first.
         self.wait_until(
             lambda: ids.isdisjoint(self.view.brokers()),
@@ -320,6 +322,7 @@ class LocalCluster:
             run=self.run,
             owner=run_folder.this_process(),
             zookeeper=self.zookeeper_connect,
+            zookeeper_process=run_folder.process_entry(own.process) if own and own.is_running else None,
             zookeeper_transaction_log=own.transaction_log_dir.relative_to(self.directory).as_posix() if own else None,
             bootstrap=self.bootstrap,
             brokers=tuple(broker.entry(self.directory) for broker in self._brokers.values()),

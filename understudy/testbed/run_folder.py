@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from understudy.testbed import linux
+from understudy.testbed.processes import ChildProcess
 
 CLUSTER_FILE = "cluster.json"
 CLUSTER_FILE_VERSION = 1
@@ -72,6 +73,8 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The process that runs the cluster, and with which everything ends."""
     zookeeper: str
     """As in `zookeeper.connect`."""
+    zookeeper_process: ProcessEntry | None
+    """None where the server is not ours, or down."""
     zookeeper_transaction_log: str | None
     """Relative to the run folder; None where the server is not ours."""
     bootstrap: str
@@ -114,6 +117,10 @@ def write_whole(path: Path, data: bytes) -> None:
     beside = path.with_name(f".{path.name}.new")
     beside.write_bytes(data)
     beside.replace(path)
+
+
+def process_entry(child: ChildProcess) -> ProcessEntry:
+    return ProcessEntry(pid=child.pid, started=child.started)
 
 
 def this_process() -> ProcessEntry:

@@ -32,6 +32,7 @@ def cluster() -> ClusterEntry:
         run="20261121-120000-abcd",
         owner=this_process(),
         zookeeper="127.0.0.1:2181/chroot",
+        zookeeper_process=this_process(),
         zookeeper_transaction_log="zookeeper/data/version-2",
         bootstrap="127.0.0.1:9092",
         brokers=(broker(None, 0),),

@@ -1,0 +1,253 @@
+"""Brokers as processes: they come up, they are struck, it is on record, and nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from brokers.properties import parse_properties
+from brokers.socket_network import SocketNetwork
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.reader import read
+from foundation.eventlog.records import FaultStruck, Payload, PointReached, ProcessExiting, ProcessStarted, StepReached
+from understudy.admin_client import AdminClient
+from understudy.testbed import linux
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.local_cluster import ClusterError, LocalCluster, WaitTimedOut
+from understudy.testbed.picture import findings
+from understudy.testbed.run_folder import ProcessEntry, read_cluster_file, write_cluster_file
+
+pytestmark = pytest.mark.slow
+
+SESSION_MS = 1_500
+
+
+@pytest.fixture(scope="module")
+def shared(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three brokers for the tests that leave a cluster as they found it; its folder has a space in its name."""
+    folder = tmp_path_factory.mktemp("cluster") / "run folder"
+    with LocalCluster(3, racks=["a", "b"], zookeeper=zookeeper, directory=folder, session_timeout_ms=SESSION_MS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
+    yield shared
+    for broker in shared.brokers:
+        if broker.is_running:
+            broker.resume()
+        else:
+            broker.start()
+    shared.wait_until(lambda: len(shared.view.brokers()) == 3 and shared.controller_id(), "everybody is back")
+
+
+def create_topic(cluster: LocalCluster, topic: str, partitions: int = 3) -> None:
+    client = AdminClient(SocketNetwork(), cluster.bootstrap.split(","))
+    asyncio.run(client.create_topic(topic, partitions=partitions, replication_factor=len(cluster.broker_ids)))
+    cluster.wait_until(
+        lambda: (
+            sum(partition.topic == topic for partition in cluster.view.picture().partitions) == partitions
+            and findings(cluster.view.picture()).is_well
+        ),
+        f"{topic} is there",
+    )
+
+
+def written_by(cluster: LocalCluster, node: str) -> list[Payload]:
+    return [record.data for record in read([cluster.directory]).records if record.node == node]
+
+
+def test_brokers_register_and_one_of_them_is_controller(cluster: LocalCluster) -> None:
+    registered = cluster.view.brokers()
+    assert [(broker_id, broker.rack) for broker_id, broker in registered.items()] == [(1, "a"), (2, "b"), (3, "a")]
+    assert cluster.controller_id() in cluster.broker_ids
+    assert cluster.controller().role == "controller"
+    assert cluster.bootstrap == ",".join(f"127.0.0.1:{broker.port}" for broker in registered.values())
+
+
+def test_the_run_folder_says_who_runs_where(cluster: LocalCluster) -> None:
+    found = read_cluster_file(cluster.directory)
+    assert found.run == cluster.run
+    assert found.zookeeper == cluster.zookeeper_connect
+    assert found.bootstrap == cluster.bootstrap
+    assert found.owner.pid == os.getpid()
+    for broker in found.brokers:
+        assert broker.state == "running"
+        assert broker.port in linux.listening_ports(broker.pid or 0)
+        properties = parse_properties((cluster.directory / broker.config).read_text())
+        assert properties["log.dirs"] == str(cluster.directory / f"broker-{broker.id}" / "data")
+        assert properties["zookeeper.connect"] == cluster.zookeeper_connect
+        assert (cluster.directory / broker.log).exists()
+        assert list((cluster.directory / broker.events).glob(f"broker-{broker.id}-0001-*.jsonl"))
+
+
+def test_a_killed_controller_is_succeeded_and_the_fault_is_on_record(cluster: LocalCluster) -> None:
+    controller = cluster.controller()
+    port = cluster.view.brokers()[controller.id].port
+    controller.kill()
+    assert not controller.is_running
+    assert written_by(cluster, "testbed")[-1] == FaultStruck(fault="kill", target=controller.name, role="controller")
+    assert next(broker for broker in read_cluster_file(cluster.directory).brokers if broker.id == controller.id).pid is None
+    cluster.wait_until(lambda: cluster.controller_id() not in (None, controller.id), "another broker is controller")
+    controller.start()
+    assert cluster.view.brokers()[controller.id].port == port
+    started = [record.data for record in read([cluster.directory]).records if record.node == controller.name]
+    assert sum(isinstance(record, ProcessStarted) for record in started) >= 2
+
+
+def test_the_leader_of_a_partition_is_found_by_its_role(cluster: LocalCluster) -> None:
+    create_topic(cluster, "by-role", partitions=1)
+    leader = cluster.leader("by-role", 0)
+    assert leader.id == cluster.view.leader(TopicPartition("by-role", 0))
+    leader.pause()
+    leader.resume()
+    struck = [record for record in written_by(cluster, "testbed") if isinstance(record, FaultStruck)]
+    assert [(fault.fault, fault.target, fault.role) for fault in struck[-2:]] == [
+        ("pause", leader.name, "leader of by-role-0"),
+        ("continue", leader.name, "leader of by-role-0"),
+    ]
+    with pytest.raises(ClusterError, match="no broker is leader of nothing-7 at this moment"):
+        cluster.leader("nothing", 7)
+
+
+def test_a_paused_broker_loses_its_registration_and_comes_back_by_itself(cluster: LocalCluster) -> None:
+    follower = next(broker for broker in cluster.brokers if broker.id != cluster.controller_id())
+    epoch = cluster.view.brokers()[follower.id].epoch
+    follower.pause()
+    cluster.wait_until(lambda: follower.id not in cluster.view.brokers(), "its session has timed out")
+    assert next(broker for broker in read_cluster_file(cluster.directory).brokers if broker.id == follower.id).state == "paused"
+    follower.resume()
+    cluster.wait_until(lambda: follower.id in cluster.view.brokers(), "it has registered again")
+    assert cluster.view.brokers()[follower.id].epoch > epoch
+
+
+@pytest.mark.parametrize("action", ["pause", "crash"])
+def test_an_armed_point_strikes_once(cluster: LocalCluster, action: str) -> None:
+    controller = cluster.controller()
+    epoch = cluster.view.picture().controller_epoch
+    controller.arm("partition.after_write", action)
+    assert controller.process.armed() == {"partition.after_write": action}
+    client = AdminClient(SocketNetwork(), cluster.bootstrap.split(","), timeout_ms=20_000)
+
+    async def strike() -> None:
+        asking = asyncio.create_task(client.create_topic(f"armed-{action}", partitions=1, replication_factor=3))
+        await asyncio.to_thread(
+            cluster.wait_until, lambda: cluster.view.picture().controller_epoch > epoch, "another broker is controller"
+        )
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    asyncio.run(strike())
+    assert controller.process.armed() == {}
+    assert controller.is_running == (action == "pause")
+    assert PointReached(point="partition.after_write", action=action) in written_by(cluster, controller.name)
+    armed = StepReached(step="armed", note=f"{controller.name}: {action} at partition.after_write")
+    assert armed in written_by(cluster, "testbed")
+
+
+@pytest.mark.parametrize(
+    ("point", "action", "message"),
+    [
+        ("partition.befor_write", "pause", "there is no point 'partition.befor_write'; the points are election.before_write,"),
+        ("partition.before_write", "explode", "a point can pause or crash a broker, not 'explode'"),
+    ],
+)
+def test_what_cannot_be_armed_is_refused(cluster: LocalCluster, point: str, action: str, message: str) -> None:
+    with pytest.raises(ClusterError, match=message):
+        cluster.broker(1).arm(point, action)
+
+
+def test_a_fault_that_cannot_strike_is_an_error_and_not_on_record(cluster: LocalCluster) -> None:
+    broker = cluster.broker(2)
+    broker.stop()
+    before = written_by(cluster, "testbed")
+    for verb in (broker.kill, broker.pause, broker.resume, broker.stop):
+        with pytest.raises(ClusterError, match="did not strike: broker-2 is not running"):
+            verb()
+    assert written_by(cluster, "testbed") == before
+    broker.start()
+    with pytest.raises(ClusterError, match="start did not strike: broker-2 is running"):
+        broker.start()
+
+
+def test_a_stopped_broker_leaves_in_order(cluster: LocalCluster) -> None:
+    broker = cluster.broker(3)
+    broker.stop()
+    child = broker.process.process
+    assert child is not None
+    assert child.exit_code == 0
+    assert 3 not in cluster.view.brokers()
+    assert any(isinstance(record, ProcessExiting) for record in written_by(cluster, "broker-3"))
+
+
+def test_a_broker_that_dies_by_itself_is_noticed_while_waiting(cluster: LocalCluster) -> None:
+    broker = cluster.broker(1)
+    child = broker.process.process
+    assert child is not None
+    os.kill(child.pid, signal.SIGKILL)
+    with pytest.raises(ClusterError, match=r"(?s)broker-1 ended with SIGKILL\. End of .*broker\.log"):
+        cluster.wait_until(lambda: False, "what never comes")
+
+
+def test_a_wait_in_vain_says_who_is_there(cluster: LocalCluster) -> None:
+    with pytest.raises(WaitTimedOut, match=r"not within 0 s: rain\. Registered brokers: 1, 2, 3; controller: [123]"):
+        cluster.wait_until(lambda: False, "rain", timeout_s=0)
+
+
+def test_unknown_brokers_are_named(cluster: LocalCluster) -> None:
+    with pytest.raises(ClusterError, match="there is no broker 9; this cluster has 1, 2, 3"):
+        cluster.broker(9)
+
+
+def test_a_broker_that_does_not_come_up_shows_the_end_of_its_log(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    cluster = LocalCluster(1, zookeeper=zookeeper, directory=tmp_path, properties={"process.roles": "broker"})
+    with pytest.raises(
+        ClusterError, match=r"(?s)broker-1 ended with exit code 1\. End of .*process\.roles.*ZooKeeper mode only"
+    ):
+        cluster.start()
+    cluster.close()
+
+
+def test_several_clusters_run_side_by_side(shared: LocalCluster, zookeeper: EmbeddedZooKeeper) -> None:
+    """One beside it in the same ZooKeeper, one with a server and a temporary folder of its own."""
+    with LocalCluster(1, zookeeper=zookeeper) as neighbour, LocalCluster(1) as hermit:
+        clusters = (shared, neighbour, hermit)
+        assert len({cluster.zookeeper_connect for cluster in clusters}) == 3
+        ports = [broker.port for cluster in clusters for broker in cluster.view.brokers().values()]
+        assert len(set(ports)) == len(ports) == 5
+        folder = hermit.directory
+        pid = read_cluster_file(folder).brokers[0].pid
+        assert pid is not None
+    assert linux.start_time(pid) is None
+    assert not folder.exists()
+
+
+def test_a_run_folder_in_use_is_refused(shared: LocalCluster, tmp_path: Path) -> None:
+    somebody = ProcessEntry(pid=os.getppid(), started=linux.start_time(os.getppid()) or 0)
+    write_cluster_file(tmp_path, msgspec.structs.replace(read_cluster_file(shared.directory), owner=somebody))
+    with pytest.raises(ClusterError, match=f"is in use by a cluster that process {somebody.pid} runs; end it or give another"):
+        LocalCluster(1, directory=tmp_path).start()
+
+
+def test_a_run_folder_is_used_on_with_everything_in_it(tmp_path: Path) -> None:
+    with LocalCluster(2, directory=tmp_path, session_timeout_ms=SESSION_MS) as first:
+        create_topic(first, "kept")
+    # Left by SIGKILL: the registrations of before are still there when the server comes up, until their sessions end.
+    with LocalCluster(2, directory=tmp_path, session_timeout_ms=SESSION_MS) as second:
+        assert second.run != first.run
+        second.wait_until(lambda: second.view.leader(TopicPartition("kept", 0)) is not None, "it is led")
+        assert {partition.topic for partition in second.view.picture().partitions} == {"kept"}
+        second.stop()
+    nodes = {(record.node, record.incarnation) for record in read([tmp_path]).records}
+    assert {("broker-1", 1), ("broker-1", 2), ("testbed", 1), ("testbed", 2)} <= nodes
+
+
+def test_a_cluster_of_none_is_refused() -> None:
+    with pytest.raises(ClusterError, match="a cluster of 0 brokers cannot be"):
+        LocalCluster(0)
