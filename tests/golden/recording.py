@@ -109,7 +109,8 @@ class _Normaliser:
         for op in ops:
             if op["op"] == "closeSession":
                 step.leaving |= {int(name) for name in re.findall(r"^broker (\d+)$", transaction["by"])}
-            if op["op"] == "check":
+            # A tool's session ends when the tool does; it takes nothing along.
+            if op["op"] == "check" or (op["op"] == "closeSession" and not transaction["by"].startswith("broker ")):
                 continue
             path = op.get("path", f"the session of {transaction['by']}")
             data = self._controller_data(op["data"]) if path == "/controller" else op.get("data")
@@ -145,7 +146,8 @@ class _Normaliser:
             step.proposals |= set(self._granted(recorded["client"], request, response))
         elif kind == "CONTROLLED_SHUTDOWN":
             masked = {**request, "brokerEpoch": self._broker_epoch(request["brokerId"], request["brokerEpoch"])}
-            step.shutdowns.append(_text({"version": recorded["version"], "request": masked, "response": response}))
+            asked = {"client": recorded["client"], "version": recorded["version"], "request": masked, "response": response}
+            step.shutdowns.append(_text(asked))
         elif kind in CONTROL_REQUESTS:
             step.requests.setdefault(recorded["to"], []).append(self._answered(recorded))
             step.too_early += self._early_states(recorded)

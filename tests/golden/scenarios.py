@@ -1,0 +1,197 @@
+"""The scenarios of the recordings, told once; a stage performs them on real processes or in the simulator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from foundation.eventlog.records import Envelope
+from tests.golden.recorder import Recorder
+from tests.golden.recording import Json
+from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
+
+BROKERS = (0, 1, 2)
+SIX_PARTITIONS = ((0, 1, 2), (1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0))
+
+Tree = Mapping[str, Znode]
+
+
+class Refused(NamedTuple):
+    """A tool's request was refused."""
+
+    reason: str
+
+
+class Stage(Protocol):
+    """Three brokers with ids 0, 1, 2, of which none runs at first, and an empty ZooKeeper."""
+
+    def start(self, broker: int) -> None: ...
+
+    def kill(self, broker: int) -> None: ...
+
+    def stop(self, broker: int) -> None:
+        """SIGTERM; returns once the process has ended."""
+
+    def create_topic(
+        self, name: str, assignment: Mapping[int, Sequence[int]], configs: Mapping[str, str]
+    ) -> Refused | None: ...
+
+    def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None: ...
+
+    def elect_preferred_leaders(self) -> Refused | None: ...
+
+    def create_znode(self, path: str, data: bytes) -> None:
+        """As an operator would: in a session that belongs to no broker."""
+
+    def wait_until(self, condition: Callable[[Tree], bool], what: str) -> None:
+        """Until `condition` holds of the znodes, and then until nothing happens any more."""
+
+    def transactions(self) -> Sequence[ZnodeTransaction]: ...
+
+    def records(self) -> Mapping[str, Sequence[Envelope]]:
+        """All records so far, by node, in order."""
+
+
+class Performance:
+    """One scenario on one stage, recorded step by step."""
+
+    def __init__(self, scenario: str, stage: Stage) -> None:
+        self.stage = stage
+        self._recorder = Recorder(scenario)
+
+    @property
+    def document(self) -> Json:
+        return self._recorder.document
+
+    def begin(self) -> None:
+        """Start all brokers, one after the other, outside the recording."""
+        for broker in BROKERS:
+            self.start(broker)
+        self._recorder.skip(self.stage.transactions(), self.stage.records())
+
+    def end_step(self, name: str, outcome: Refused | None = None, *, by_tool: bool = False) -> None:
+        rc = (0 if outcome is None else 1) if by_tool else None
+        self._recorder.step(name, self.stage.transactions(), self.stage.records(), rc)
+
+    # -- what several scenarios do
+
+    def start(self, broker: int) -> None:
+        self.stage.start(broker)
+        self.stage.wait_until(
+            lambda tree: f"/brokers/ids/{broker}" in tree and "/controller" in tree and all_in_sync(tree, broker),
+            f"broker {broker} is registered and in every ISR it belongs to",
+        )
+
+    def create_orders(self) -> None:
+        outcome = self.stage.create_topic("orders", dict(enumerate(SIX_PARTITIONS)), {})
+        self.stage.wait_until(lambda tree: len(states(tree)) == len(SIX_PARTITIONS), "six partitions have a state")
+        self.end_step("create orders", outcome, by_tool=True)
+
+    def wait_for_loss_of(self, broker: int) -> None:
+        self.stage.wait_until(
+            lambda tree: f"/brokers/ids/{broker}" not in tree and "/controller" in tree and all_led_without(tree, broker),
+            f"broker {broker} is gone and leads nothing",
+        )
+
+
+def startup(play: Performance) -> None:
+    for broker in BROKERS:
+        play.start(broker)
+        play.end_step(f"start broker {broker}")
+
+
+def create_topic(play: Performance) -> None:
+    play.begin()
+    outcome = play.stage.create_topic("orders", dict(enumerate(SIX_PARTITIONS[:4])), {"min.insync.replicas": "2"})
+    play.stage.wait_until(lambda tree: len(states(tree)) == 4, "four partitions have a state")
+    play.end_step("create orders 4x3 by tool with a config", outcome, by_tool=True)
+
+    direct = {"version": 1, "partitions": {"0": [0, 1], "7": [2, 0], "3": [1, 2]}}
+    play.stage.create_znode("/brokers/topics/direct", json.dumps(direct, separators=(",", ":")).encode())
+    play.stage.wait_until(lambda tree: len(states(tree)) == 7, "seven partitions have a state")
+    play.end_step("create direct by writing the znode, partitions 0 3 7, version 1 without topic id")
+
+    outcome = play.stage.create_partitions("orders", 6, SIX_PARTITIONS[4:])
+    play.stage.wait_until(lambda tree: len(states(tree)) == 9, "nine partitions have a state")
+    play.end_step("add partitions: orders to 6", outcome, by_tool=True)
+
+    outcome = play.stage.create_topic("orders", dict(enumerate(SIX_PARTITIONS[:4])), {})
+    play.stage.wait_until(lambda tree: True, "the refusal has come")
+    play.end_step("create again: exists", outcome, by_tool=True)
+
+
+def broker_killed(play: Performance) -> None:
+    play.begin()
+    play.create_orders()
+    play.stage.kill(1)
+    play.wait_for_loss_of(1)
+    play.end_step("kill -9 broker 1")
+    play.start(1)
+    play.end_step("broker 1 returns")
+
+
+def controller_killed(play: Performance) -> None:
+    play.begin()
+    play.create_orders()
+    play.stage.kill(0)
+    play.wait_for_loss_of(0)
+    play.end_step("kill -9 broker 0, the controller")
+    play.start(0)
+    play.end_step("broker 0 returns")
+    outcome = play.stage.elect_preferred_leaders()
+    play.stage.wait_until(
+        lambda tree: [state["leader"] for _, state in states(tree)] == [0, 1, 2, 0, 1, 2], "preferred leaders lead"
+    )
+    play.end_step("preferred election of all", outcome, by_tool=True)
+
+
+def controlled_shutdown(play: Performance) -> None:
+    play.begin()
+    play.create_orders()
+    play.stage.stop(1)
+    play.wait_for_loss_of(1)
+    play.end_step("SIGTERM broker 1")
+    play.start(1)
+    play.end_step("broker 1 returns")
+    play.stage.stop(0)
+    play.wait_for_loss_of(0)
+    play.end_step("SIGTERM broker 0, the controller")
+
+
+SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
+    "startup": startup,
+    "create-topic": create_topic,
+    "broker-killed": broker_killed,
+    "controller-killed": controller_killed,
+    "controlled-shutdown": controlled_shutdown,
+}
+
+
+def perform(scenario: str, stage: Stage) -> Performance:
+    play = Performance(scenario, stage)
+    SCENARIOS[scenario](play)
+    return play
+
+
+def states(tree: Tree) -> list[tuple[str, Json]]:
+    """(path, state) of every partition, sorted."""
+    return [(path, json.loads(tree[path].data or b"")) for path in sorted(tree) if path.endswith("/state")]
+
+
+def all_in_sync(tree: Tree, broker: int) -> bool:
+    return all(broker in state["isr"] for path, state in states(tree) if broker in replicas(tree, path))
+
+
+def all_led_without(tree: Tree, broker: int) -> bool:
+    return all(state["leader"] >= 0 and broker not in state["isr"] for _, state in states(tree))
+
+
+def replicas(tree: Tree, path: str) -> list[int]:
+    topic, partition = path.removeprefix("/brokers/topics/").split("/partitions/")
+    found: list[int] = json.loads(tree[f"/brokers/topics/{topic}"].data or b"")["partitions"][partition.removesuffix("/state")]
+    return found
+
+
+def tree_of(stage: Stage) -> Tree:
+    return tree_after(stage.transactions())
