@@ -1,4 +1,4 @@
-"""What we believe of ZooKeeper's sessions: ephemerals, cuts, lost answers, expiry. Simulator and real server must both agree."""
+"""What we believe of sessions: ephemerals, cuts, lost answers, expiry. Each case runs against simulator and real server."""
 
 from __future__ import annotations
 

@@ -1,0 +1,161 @@
+"""A `KafkaZkClient` over one session of a contract ground, with its event log and with answers that can be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr
+from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.log import EventLog
+from foundation.zk.client import (
+    Children,
+    Create,
+    Delete,
+    Failure,
+    MultiFailed,
+    MultiOk,
+    Node,
+    Op,
+    OpResult,
+    SetData,
+    Stat,
+    ZooKeeperClient,
+)
+from foundation.zk.kafka_zk_client import KafkaZkClient
+from foundation.zk.transactions import Transactions
+from tests.contracts.subject import Ground, Session
+
+_T = TypeVar("_T")
+
+
+class StoppedClock:
+    def monotonic_ms(self) -> float:
+        return 0.0
+
+    def wall_ms(self) -> float:
+        return 0.0
+
+
+class Unreliable:
+    """A session that loses answers (what was asked is done) and requests (it is not), so many each; then it is as good as new.
+
+    The session counts as connected again at once. What a real cut does is the contract's business.
+    """
+
+    def __init__(self, zk: ZooKeeperClient) -> None:
+        self._zk = zk
+        self.lose_answers = 0
+        self.lose_requests = 0
+        self.sent: list[Sequence[Op]] = []
+
+    @property
+    def session_id(self) -> int:
+        return self._zk.session_id
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return self._zk.session_timeout_ms
+
+    @property
+    def last_zxid(self) -> int:
+        return self._zk.last_zxid
+
+    async def connected(self) -> bool:
+        return await self._zk.connected()
+
+    async def close(self) -> None:
+        await self._zk.close()
+
+    def _loses(self, what: str) -> bool:
+        left: int = getattr(self, what)
+        setattr(self, what, max(left - 1, 0))
+        return left > 0
+
+    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
+        return Failure.UNKNOWN if self._loses("lose_requests") else await self._zk.get(path, watch=watch)
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
+        return Failure.UNKNOWN if self._loses("lose_requests") else await self._zk.exists(path, watch=watch)
+
+    async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
+        return Failure.UNKNOWN if self._loses("lose_requests") else await self._zk.children(path, watch=watch)
+
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+        """Loses every second answer, as a cut in the middle would."""
+        answers = await self._zk.get_many(paths, watch=watch)
+        if self._loses("lose_requests"):
+            return [answer if position % 2 else Failure.UNKNOWN for position, answer in enumerate(answers)]
+        return answers
+
+    async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:
+        if self._loses("lose_requests"):
+            return Failure.UNKNOWN
+        answer = await self._zk.write(op)
+        return Failure.UNKNOWN if self._loses("lose_answers") else answer
+
+    async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
+        self.sent.append(ops)
+        if self._loses("lose_requests"):
+            return Failure.UNKNOWN
+        answer = await self._zk.multi(ops)
+        return Failure.UNKNOWN if self._loses("lose_answers") else answer
+
+
+class Store:
+    """The store under test, the session below it, and what it wrote into the event log."""
+
+    def __init__(self, session: Session, *, switched_off: Collection[Fence] = ()) -> None:
+        self.session = session
+        self.lines: list[bytes] = []
+        self.events = EventLog(run="r", node="n", incarnation=1, clock=StoppedClock(), write=self.lines.append)
+        self.fences = Fences(self.events, switched_off=switched_off)
+        self.below = Unreliable(session.zk)
+        self.zk = KafkaZkClient(self.below, events=self.events, fences=self.fences)
+        self.transactions = Transactions(self.below, events=self.events, fences=self.fences)
+
+    @property
+    def raw(self) -> ZooKeeperClient:
+        return self.session.zk
+
+    def records(self, type_name: str) -> list[dict[str, Any]]:
+        """The payloads of one type, in order."""
+        return [line["data"] for line in map(msgspec.json.decode, self.lines) if line["type"] == type_name]
+
+
+async def store(ground: Ground, *, switched_off: Collection[Fence] = ()) -> Store:
+    return Store(await ground.open(), switched_off=switched_off)
+
+
+async def controller(ground: Ground, broker_id: int = 1, *, switched_off: Collection[Fence] = ()) -> tuple[Store, int]:
+    """A store whose broker has won the election on a tree of top-level paths, and its `epoch_zk_version`."""
+    opened = await store(ground, switched_off=switched_off)
+    await opened.zk.create_top_level_paths()
+    elected = await opened.zk.register_controller_and_increment_epoch(BrokerId(broker_id), timestamp_ms=0)
+    return opened, elected.epoch_zk_version
+
+
+def broker(broker_id: int, port: int = 9092) -> Broker:
+    return Broker(id=BrokerId(broker_id), endpoints=(EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "h", port),))
+
+
+def ids(*numbers: int) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(number) for number in numbers)
+
+
+def partitions(count: int, topic: str = "t") -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(count)]
+
+
+def led_by(leader: int, *, leader_epoch: int = 0, partition_epoch: int = 0) -> LeaderAndIsr:
+    return LeaderAndIsr(BrokerId(leader), leader_epoch, ids(leader), partition_epoch=partition_epoch)
+
+
+def must(found: _T | Failure | None) -> _T:
+    assert found is not None
+    assert not isinstance(found, Failure)
+    return found

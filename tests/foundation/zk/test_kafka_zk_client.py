@@ -1,0 +1,549 @@
+"""What the store writes, what it reads, and whom it takes for the controller."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.broker import BrokerAndEpoch
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from foundation.zk.admin_znodes import PERSISTENT_PATHS, Features, FeatureZNode, LogDirEventNotificationZNode
+from foundation.zk.client import Create, Delete, Failure, SetData, WatchKind
+from foundation.zk.kafka_zk_client import ControllerMoved, Elected, SessionLost, TopicAssignment, ZooKeeperFailure
+from foundation.zk.znodes import BrokerIdZNode, ControllerZNode, MalformedZNode, TopicPartitionStateZNode, TopicZNode
+from tests.contracts.subject import Ground, contract
+from tests.foundation.zk.store import broker, controller, ids, led_by, must, partitions, store
+
+TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
+ONE = ReplicaAssignment(ids(1))
+
+
+# ------------------------------------------------------------------ the start of a broker
+
+
+@pytest.mark.spec("ZN-1")
+@contract
+async def test_top_level_paths_are_made_once_and_empty(ground: Ground) -> None:
+    first = await store(ground)
+    await first.zk.create_top_level_paths()
+    nodes = await first.raw.get_many(PERSISTENT_PATHS)
+    assert [must(node).data for node in nodes] == [b""] * len(PERSISTENT_PATHS)
+    created = [paths for record in first.records("ZkWrite") for paths in record["paths"]]
+    assert [path for path in dict.fromkeys(created) if path in PERSISTENT_PATHS] == list(PERSISTENT_PATHS)
+    second = await store(ground)
+    await second.zk.create_top_level_paths()
+    assert second.records("ZkWrite") == []
+
+
+@contract
+async def test_the_first_broker_names_the_cluster(ground: Ground) -> None:
+    first, second = await store(ground), await store(ground)
+    assert await first.zk.create_or_get_cluster_id("first") == "first"
+    assert await second.zk.create_or_get_cluster_id("second") == "first"
+
+
+@pytest.mark.spec("BR-1")
+@contract
+async def test_generated_broker_ids_start_above_the_reserved_and_differ(ground: Ground) -> None:
+    first, second = await store(ground), await store(ground)
+    found = [await zk.generate_broker_id(1000) for zk in (first.zk, second.zk, first.zk)]
+    assert found == [1001, 1002, 1003]
+
+
+@pytest.mark.spec("BR-3")
+@contract
+async def test_a_registration_is_ephemeral_and_its_czxid_is_the_epoch(ground: Ground) -> None:
+    opened = await store(ground)
+    await opened.zk.create_top_level_paths()
+    epoch = await opened.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
+    node = must(await opened.raw.get("/brokers/ids/3"))
+    assert (node.stat.czxid, node.stat.version, node.stat.ephemeral_owner) == (epoch, 1, opened.raw.session_id)
+    assert BrokerIdZNode.decode(BrokerId(3), node.data) == broker(3)
+    assert opened.records("ZkWrite")[-1]["purpose"] == "registration"
+
+
+@pytest.mark.spec("BR-3")
+@contract
+async def test_an_id_that_another_session_owns_is_refused(ground: Ground) -> None:
+    first, second = await store(ground), await store(ground)
+    await first.zk.create_top_level_paths()
+    await first.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
+    with pytest.raises(ZooKeeperFailure, match="broker id 3 is taken") as refused:
+        await second.zk.register_broker(broker(3, 9093), timestamp_ms=8, previous_session_id=12345)
+    assert refused.value.failure is Failure.NODE_EXISTS
+    assert BrokerIdZNode.decode(BrokerId(3), must(await first.raw.get("/brokers/ids/3")).data) == broker(3)
+
+
+@pytest.mark.spec("BR-3")
+@contract
+async def test_what_our_previous_session_left_behind_is_made_anew(ground: Ground) -> None:
+    old, new = await store(ground), await store(ground)
+    await old.zk.create_top_level_paths()
+    first = await old.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
+    second = await new.zk.register_broker(broker(3), timestamp_ms=8, previous_session_id=old.zk.session_id)
+    assert second > first
+    assert must(await new.raw.exists("/brokers/ids/3")).ephemeral_owner == new.zk.session_id
+
+
+@pytest.mark.spec("BR-3")
+@contract
+async def test_a_registration_whose_answer_was_lost_is_ours(ground: Ground) -> None:
+    opened = await store(ground)
+    await opened.zk.create_top_level_paths()
+    opened.below.lose_answers = 1
+    epoch = await opened.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
+    assert epoch == must(await opened.raw.exists("/brokers/ids/3")).czxid
+
+
+# ------------------------------------------------------------------ the controller election
+
+
+@pytest.mark.spec("EL-3", "EL-4", "EL-5")
+@contract
+async def test_the_first_controller_has_epoch_one_and_the_next_two(ground: Ground) -> None:
+    first, second = await store(ground), await store(ground)
+    assert await first.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=5) == Elected(1, 1)
+    node = must(await first.raw.get("/controller"))
+    assert (ControllerZNode.decode(node.data).broker_id, node.stat.ephemeral_owner) == (1, first.raw.session_id)
+    await first.raw.close()
+    assert await second.zk.controller_id() is None
+    assert await second.zk.register_controller_and_increment_epoch(BrokerId(2), timestamp_ms=5) == Elected(2, 2)
+    assert must(await second.raw.get("/controller_epoch")).data == b"2"
+    assert await second.zk.controller_id() == 2
+
+
+@pytest.mark.spec("EL-6")
+@contract
+async def test_of_many_candidates_one_wins(ground: Ground) -> None:
+    candidates = [await store(ground) for _ in range(4)]
+    results = await asyncio.gather(
+        *[
+            candidate.zk.register_controller_and_increment_epoch(BrokerId(number), timestamp_ms=5)
+            for number, candidate in enumerate(candidates)
+        ],
+        return_exceptions=True,
+    )
+    winners = [number for number, result in enumerate(results) if isinstance(result, Elected)]
+    assert len(winners) == 1
+    assert all(isinstance(result, Elected | ControllerMoved) for result in results)
+    assert await candidates[0].zk.controller_id() == winners[0]
+
+
+@pytest.mark.spec("EL-6")
+@pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
+def test_an_election_is_won_although_an_answer_was_lost(subject, lost: str) -> None:  # type: ignore[no-untyped-def]
+    async def case(ground: Ground) -> None:
+        opened = await store(ground)
+        await opened.raw.write(Create("/controller_epoch", b"7"))
+        await opened.raw.write(SetData("/controller_epoch", b"7"))
+        setattr(opened.below, lost, 2)
+        assert await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=5) == Elected(8, 2)
+
+    subject.run(case)
+
+
+@pytest.mark.spec("EL-6")
+@contract
+async def test_the_controller_znode_of_a_previous_life_is_no_victory(ground: Ground) -> None:
+    previous, opened = await store(ground), await store(ground)
+    await previous.raw.write(Create("/controller", ControllerZNode.encode(BrokerId(1), 5), ephemeral=True))
+    with pytest.raises(ControllerMoved):
+        await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=6)
+
+
+@pytest.mark.spec("EL-1", "ZC-3")
+@contract
+async def test_a_watch_stays_on_an_absent_controller(ground: Ground) -> None:
+    opened, winner = await store(ground), await store(ground)
+    assert await opened.zk.controller_id(watch=True) is None
+    await winner.zk.register_controller_and_increment_epoch(BrokerId(2), timestamp_ms=5)
+    await opened.session.hears_watch("/controller", WatchKind.CREATED)
+    assert await opened.zk.controller_id(watch=True) == 2
+    await winner.raw.close()
+    await opened.session.hears_watch("/controller", WatchKind.DELETED)
+
+
+@pytest.mark.spec("EL-10")
+@contract
+async def test_a_controller_that_resigns_deletes_its_znode(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.zk.delete_controller(version)
+    assert await opened.zk.controller_id() is None
+    await opened.zk.delete_controller(version)
+
+
+# ------------------------------------------------------------------ brokers
+
+
+@contract
+async def test_brokers_are_read_in_order_with_their_epochs(ground: Ground) -> None:
+    stores = [await store(ground) for _ in range(3)]
+    await stores[0].zk.create_top_level_paths()
+    epochs = {}
+    for number, opened in zip((10, 9, 1), stores, strict=True):
+        epochs[number] = await opened.zk.register_broker(broker(number), timestamp_ms=7, previous_session_id=None)
+    found = await stores[0].zk.brokers(watch=True)
+    assert list(found.items()) == [(number, BrokerAndEpoch(broker(number), epochs[number])) for number in (1, 9, 10)]
+    assert await stores[0].zk.broker(BrokerId(9)) == found[BrokerId(9)]
+    assert await stores[0].zk.broker(BrokerId(8)) is None
+    await stores[2].raw.close()
+    await stores[0].session.hears_watch("/brokers/ids", WatchKind.CHILDREN)
+    assert list(await stores[0].zk.brokers()) == [9, 10]
+
+
+@pytest.mark.spec("BR-16")
+@contract
+async def test_a_watched_broker_tells_of_its_change(ground: Ground) -> None:
+    opened, other = await store(ground), await store(ground)
+    await other.zk.create_top_level_paths()
+    await other.zk.register_broker(broker(1), timestamp_ms=7, previous_session_id=None)
+    await opened.zk.watch_brokers(ids(1, 2))
+    await other.raw.write(SetData("/brokers/ids/1", BrokerIdZNode.encode(broker(1, 9999), timestamp_ms=8)))
+    await opened.session.hears_watch("/brokers/ids/1", WatchKind.CHANGED)
+
+
+@pytest.mark.spec("ZN-4")
+@contract
+async def test_a_registration_nobody_can_read_is_named(ground: Ground) -> None:
+    opened = await store(ground)
+    await opened.zk.create_top_level_paths()
+    await opened.raw.write(Create("/brokers/ids/1", b"{"))
+    with pytest.raises(MalformedZNode, match="/brokers/ids/1"):
+        await opened.zk.brokers()
+
+
+# ------------------------------------------------------------------ topics
+
+
+@pytest.mark.spec("TC-6")
+@contract
+async def test_a_topic_is_created_once(ground: Ground) -> None:
+    opened = await store(ground)
+    assert await opened.zk.create_topic("t", TOPIC_ID, {0: ONE}) is None
+    assert await opened.zk.create_topic("t", None, {0: ONE}) is Failure.NODE_EXISTS
+    assert await opened.zk.topic_exists("t")
+    assert not await opened.zk.topic_exists("u")
+    assert await opened.zk.topics() == ("t",)
+    found = await opened.zk.topic_assignments(["t", "u"])
+    assert found == {"t": TopicAssignment(TOPIC_ID, {TopicPartition("t", 0): ONE})}
+
+
+@pytest.mark.spec("D14")
+@contract
+async def test_a_topic_too_large_for_zookeeper_is_refused(ground: Ground) -> None:
+    opened = await store(ground)
+    huge = {number: ReplicaAssignment(ids(*range(30))) for number in range(12_000)}
+    assert await opened.zk.create_topic("t", TOPIC_ID, huge) is Failure.TOO_LARGE
+    assert await opened.zk.create_topic("u", TOPIC_ID, {0: ONE}) is None
+
+
+@pytest.mark.spec("TP-2", "TC-12")
+@contract
+async def test_added_partitions_are_told_to_who_watches(ground: Ground) -> None:
+    opened, other = await store(ground), await store(ground)
+    await other.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.topics(watch=True)
+    await opened.zk.topic_assignments(["t"], watch=True)
+    await other.zk.add_partitions("t", TOPIC_ID, {TopicPartition("t", 0): ONE, TopicPartition("t", 1): ONE})
+    await opened.session.hears_watch("/brokers/topics/t", WatchKind.CHANGED)
+    await other.zk.create_topic("u", TOPIC_ID, {0: ONE})
+    await opened.session.hears_watch("/brokers/topics", WatchKind.CHILDREN)
+    found = await opened.zk.topic_assignments(["t"])
+    assert list(found["t"].partitions) == partitions(2)
+
+
+@contract
+async def test_a_topic_nobody_can_read_is_left_out(ground: Ground) -> None:
+    opened = await store(ground)
+    await opened.zk.create_topic("t", None, {0: ONE})
+    await opened.raw.write(Create("/brokers/topics/broken", b"not json"))
+    assert list(await opened.zk.topic_assignments(["broken", "t"])) == ["t"]
+
+
+@pytest.mark.spec("FO-5", "ZN-5")
+@contract
+async def test_topics_without_id_are_rewritten_with_one(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.raw.write(Create("/brokers/topics/old", b'{"version":1,"partitions":{"3":[1]}}'))
+    await opened.zk.set_topic_ids({"old": TOPIC_ID, "gone": TOPIC_ID}, version)
+    node = must(await opened.raw.get("/brokers/topics/old"))
+    assert node.data == TopicZNode.encode(TOPIC_ID, {3: ONE})
+    assert opened.records("ZkWrite")[-1]["fenced"]
+
+
+@contract
+async def test_partitions_added_while_a_topic_is_given_an_id_are_kept(ground: Ground) -> None:
+    """Between read and write: the first write meets the version of the added partitions."""
+    opened, version = await controller(ground)
+    await opened.zk.create_topic("t", None, {0: ONE})
+    send = opened.below.multi
+
+    async def overtaken(ops):  # type: ignore[no-untyped-def]
+        opened.below.multi = send  # type: ignore[method-assign]
+        await opened.raw.write(SetData("/brokers/topics/t", TopicZNode.encode(None, {0: ONE, 1: ONE})))
+        return await send(ops)
+
+    opened.below.multi = overtaken  # type: ignore[method-assign]
+    await opened.zk.set_topic_ids({"t": TOPIC_ID}, version)
+    found = await opened.zk.topic_assignments(["t"])
+    assert found["t"] == TopicAssignment(TOPIC_ID, dict.fromkeys(partitions(2), ONE))
+
+
+@contract
+async def test_an_assignment_is_rewritten_behind_the_fence(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    moving = {TopicPartition("t", 0): ReplicaAssignment(ids(2, 1), ids(2), ids(1))}
+    await opened.zk.set_topic_assignment("t", TOPIC_ID, moving, version)
+    assert await opened.zk.topic_assignments(["t"]) == {"t": TopicAssignment(TOPIC_ID, moving)}
+    with pytest.raises(ZooKeeperFailure, match="/brokers/topics/u"):
+        await opened.zk.set_topic_assignment("u", TOPIC_ID, moving, version)
+
+
+# ------------------------------------------------------------------ partition states
+
+
+@contract
+async def test_states_are_read_and_what_is_missing_or_broken_is_said_of_each(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.zk.create_topic("t", TOPIC_ID, dict.fromkeys(range(3), ONE))
+    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(2)}, 7, version)
+    await opened.raw.write(SetData(TopicPartitionStateZNode.path(TopicPartition("t", 1)), b"{}"))
+    assert await opened.zk.partition_states(partitions(3)) == {
+        TopicPartition("t", 0): LeaderIsrAndControllerEpoch(led_by(1), 7),
+        TopicPartition("t", 1): Failure.BAD_ARGUMENTS,
+        TopicPartition("t", 2): Failure.NO_NODE,
+    }
+    assert await opened.zk.partition_states([]) == {}
+
+
+@pytest.mark.spec("PSM-5")
+@contract
+async def test_states_are_created_with_their_folders(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    for topic in ("t", "u"):
+        await opened.zk.create_topic(topic, TOPIC_ID, {0: ONE})
+    states = {partition: led_by(1, partition_epoch=9) for topic in ("u", "t") for partition in partitions(300, topic)}
+    created = await opened.zk.create_partition_states(states, 1, version)
+    assert created == {partition: led_by(1) for partition in states}
+    assert must(await opened.raw.get("/brokers/topics/t/partitions")).data == b""
+    assert must(await opened.raw.get("/brokers/topics/t/partitions/299")).data == b""
+    assert set((await opened.zk.partition_states(list(states))).values()) == {LeaderIsrAndControllerEpoch(led_by(1), 1)}
+    assert [write["operations"] for write in opened.records("ZkWrite") if write["purpose"] == "create-partitions"] == [
+        2,
+        500,
+        500,
+        200,
+    ]
+
+
+@pytest.mark.spec("PSM-5")
+@contract
+async def test_states_of_added_partitions_find_their_folder(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.create_partition_states({TopicPartition("t", 0): led_by(1)}, 1, version)
+    added = {partition: led_by(1) for partition in partitions(3)[1:]}
+    assert await opened.zk.create_partition_states(added, 1, version) == added
+
+
+@pytest.mark.spec("PSM-5")
+@contract
+async def test_a_state_that_cannot_be_created_fails_alone(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.create_partition_states({TopicPartition("t", 5): led_by(2)}, 1, version)
+    await opened.raw.write(Create("/brokers/topics/t/partitions/6"))
+    wanted = {partition: led_by(1) for partition in [*partitions(10), *partitions(2, "gone")]}
+    created = await opened.zk.create_partition_states(wanted, 1, version)
+    assert created.pop(TopicPartition("t", 5)) is Failure.NODE_EXISTS
+    assert [created.pop(partition) for partition in partitions(2, "gone")] == [Failure.NO_NODE] * 2
+    assert created == {partition: led_by(1) for partition in partitions(10) if partition.partition != 5}
+    untouched = await opened.zk.partition_states([TopicPartition("t", 5)])
+    assert untouched == {TopicPartition("t", 5): LeaderIsrAndControllerEpoch(led_by(2), 1)}
+
+
+@pytest.mark.spec("D15")
+@contract
+async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(1_200)}, 1, version)
+    conflicting = [TopicPartition("t", number) for number in (0, 499, 500, 777, 1_199)]
+    for partition in conflicting:
+        await opened.raw.write(SetData(TopicPartitionStateZNode.path(partition), b"by its leader"))
+    await opened.raw.write(Delete(TopicPartitionStateZNode.path(TopicPartition("t", 42))))
+    opened.below.sent.clear()
+    wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(1_200)}
+    result = await opened.zk.update_leader_and_isr(wanted, 1, version)
+    assert result.conflicts == tuple(conflicting)
+    assert result.finished.pop(TopicPartition("t", 42)) is Failure.NO_NODE
+    assert set(result.finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
+    assert len(result.finished) == 1_200 - len(conflicting) - 1
+    assert len(opened.below.sent) == 6, "three batches, each once with its conflicts and once without"
+    found = await opened.zk.partition_states(list(result.finished))
+    assert set(found.values()) == {LeaderIsrAndControllerEpoch(led_by(2, leader_epoch=1, partition_epoch=1), 1)}
+
+
+@contract
+async def test_nothing_is_sent_where_there_is_nothing_to_write(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    opened.below.sent.clear()
+    assert await opened.zk.update_leader_and_isr({}, 1, version) == ({}, ())
+    assert await opened.zk.create_partition_states({}, 1, version) == {}
+    await opened.zk.delete_topic_deletions([], version)
+    await opened.zk.set_topic_ids({}, version)
+    assert opened.below.sent == []
+
+
+# ------------------------------------------------------------------ configs
+
+
+@pytest.mark.spec("ZN-9")
+@contract
+async def test_a_config_is_created_then_replaced(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    assert await opened.zk.entity_config("topics", "t") == {}
+    await opened.zk.set_entity_config("topics", "t", {"retention.ms": "1"})
+    await opened.zk.set_entity_config("topics", "t", {"segment.bytes": "2"})
+    assert await opened.zk.entity_config("topics", "t") == {"segment.bytes": "2"}
+    await opened.raw.write(Create("/config/topics/broken", b"]"))
+    assert await opened.zk.topic_configs(["t", "none", "broken"]) == {"t": {"segment.bytes": "2"}, "none": {}}
+
+
+@pytest.mark.spec("ZN-9")
+@contract
+async def test_a_config_is_not_written_without_a_controller_of_this_kind(ground: Ground) -> None:
+    opened = await store(ground)
+    with pytest.raises(ControllerMoved, match="no controller"):
+        await opened.zk.set_entity_config("topics", "t", {})
+    await opened.raw.write(Create("/controller", b'{"brokerid":3000,"kraftControllerEpoch":5}'))
+    with pytest.raises(ControllerMoved, match="KRaft"):
+        await opened.zk.set_entity_config("topics", "t", {})
+
+
+@pytest.mark.spec("ZN-9")
+@contract
+async def test_a_config_is_not_written_when_the_controller_changes_meanwhile(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    send = opened.below.multi
+
+    async def overtaken(ops):  # type: ignore[no-untyped-def]
+        await opened.raw.write(Delete("/controller"))
+        return await send(ops)
+
+    opened.below.multi = overtaken  # type: ignore[method-assign]
+    with pytest.raises(ControllerMoved, match="changed meanwhile"):
+        await opened.zk.set_entity_config("topics", "t", {})
+
+
+@contract
+async def test_a_config_change_is_announced_in_sequence(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    await opened.zk.create_config_change_notification("topics/t")
+    node = must(await opened.raw.get("/config/changes/config_change_0000000000"))
+    assert node.data == b'{"version":2,"entity_path":"topics/t"}'
+
+
+# ------------------------------------------------------------------ administration
+
+
+@pytest.mark.spec("TD-1")
+@contract
+async def test_topic_deletions_are_listed_watched_and_taken_away(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    assert await opened.zk.topic_deletions(watch=True) == ()
+    await opened.raw.multi([Create("/admin/delete_topics/u"), Create("/admin/delete_topics/t")])
+    await opened.session.hears_watch("/admin/delete_topics", WatchKind.CHILDREN)
+    assert await opened.zk.topic_deletions() == ("t", "u")
+    await opened.zk.delete_topic_deletions(["t", "none"], version)
+    assert await opened.zk.topic_deletions() == ("u",)
+
+
+@pytest.mark.spec("FO-3")
+@contract
+async def test_a_preferred_election_is_read_watched_and_taken_away(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    path = "/admin/preferred_replica_election"
+    assert await opened.zk.preferred_replica_election(watch=True) is None
+    await opened.raw.write(Create(path, b'{"version":1,"partitions":[{"topic":"t","partition":1}]}'))
+    await opened.session.hears_watch(path, WatchKind.CREATED)
+    assert await opened.zk.preferred_replica_election() == (TopicPartition("t", 1),)
+    await opened.raw.write(SetData(path, b"by hand"))
+    assert await opened.zk.preferred_replica_election() == ()
+    await opened.zk.delete_preferred_replica_election(version)
+    await opened.zk.delete_preferred_replica_election(version)
+    assert await opened.zk.preferred_replica_election() is None
+
+
+@pytest.mark.spec("FO-3")
+@contract
+async def test_the_reassignment_znode_is_watched(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    assert not await opened.zk.watch_reassign_partitions()
+    await opened.raw.write(Create("/admin/reassign_partitions"))
+    await opened.session.hears_watch("/admin/reassign_partitions", WatchKind.CREATED)
+    assert await opened.zk.watch_reassign_partitions()
+
+
+@pytest.mark.spec("FO-4")
+@contract
+async def test_old_notifications_are_deleted_and_new_ones_watched(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    for delete, path in (
+        (opened.zk.delete_log_dir_event_notifications, LogDirEventNotificationZNode.sequence_path),
+        (opened.zk.delete_isr_change_notifications, "/isr_change_notification/isr_change_"),
+    ):
+        folder = path.rpartition("/")[0]
+        for _ in range(3):
+            await opened.raw.write(Create(path, b"", sequential=True))
+        await delete(version)
+        assert must(await opened.raw.children(folder)).names == ()
+        opened.session.heard.clear()
+        await delete(version)
+        await opened.raw.write(Create(path, b"", sequential=True))
+        await opened.session.hears_watch(folder, WatchKind.CHILDREN)
+
+
+@pytest.mark.spec("FO-1", "ZN-7")
+@contract
+async def test_the_feature_node_is_made_or_enabled_and_else_left_alone(ground: Ground) -> None:
+    opened = await store(ground)
+    await opened.zk.ensure_feature_node()
+    assert must(await opened.raw.get("/feature")).data == b'{"features":{},"version":2,"status":1}'
+    await opened.zk.ensure_feature_node()
+    assert must(await opened.raw.exists("/feature")).version == 0
+    await opened.raw.write(SetData("/feature", FeatureZNode.encode(Features(1, False, {"f": 1}))))
+    await opened.zk.ensure_feature_node()
+    assert FeatureZNode.decode(must(await opened.raw.get("/feature")).data) == Features(2, True, {})
+    await opened.raw.write(SetData("/feature", FeatureZNode.encode(Features(1, True, {"f": 1}))))
+    await opened.zk.ensure_feature_node()
+    assert FeatureZNode.decode(must(await opened.raw.get("/feature")).data) == Features(2, True, {"f": 1})
+
+
+# ------------------------------------------------------------------ the session
+
+
+@pytest.mark.spec("D13")
+@contract
+async def test_once_the_session_has_expired_nothing_works(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await ground.expire(opened.session)
+    zk = opened.zk
+    state = {TopicPartition("t", 0): led_by(1)}
+    for attempt in (
+        zk.controller_id(),
+        zk.brokers(),
+        zk.topic_assignments(["t"]),
+        zk.partition_states(partitions(1)),
+        zk.create_topic("t", None, {0: ONE}),
+        zk.update_leader_and_isr(state, 1, version),
+        zk.create_partition_states(state, 1, version),
+        zk.register_broker(broker(1), timestamp_ms=1, previous_session_id=None),
+        zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=1),
+    ):
+        with pytest.raises(SessionLost):
+            await attempt
