@@ -86,7 +86,7 @@ def _states(run: RunRecords) -> dict[TopicPartition, list[_State]]:
 
 def _without_late_ones(states: list[_State]) -> list[_State]:
     kept: list[_State] = []
-    newest = -1
+    newest = states[0].writer_epoch
     for state in states:
         newest = max(newest, state.writer_epoch)
         if state.writer_epoch == newest:

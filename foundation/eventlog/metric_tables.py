@@ -260,12 +260,7 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
 
 
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """All tables of one run, rows sorted by their leading columns.
-
-    Sorting: reigns and failovers by epoch; partitions by topic and partition; elections by why; failed elections by why and
-    error; requests by event and api; refusals by api and error; fence hits by fence, node, what, offered and known; events by
-    name; moments as they happened.
-    """
+    """All tables of one run, rows sorted by `SORTED_BY`; moments as they happened."""
 
     run: str
     totals: Totals
@@ -295,3 +290,16 @@ TABLES: dict[str, type[Table]] = {
     "moments": Moment,
 }
 """The tables by the names they have in `RunMetrics` and on disk."""
+
+SORTED_BY: dict[str, tuple[str, ...]] = {
+    "reigns": ("epoch", "elected_at_ms", "node", "incarnation"),
+    "failovers": ("epoch",),
+    "partitions": ("topic", "partition"),
+    "elections": ("why",),
+    "failed_elections": ("why", "error"),
+    "requests": ("event", "api"),
+    "refusals": ("api", "error"),
+    "fence_hits": ("fence", "node", "what", "offered", "known"),
+    "events": ("event",),
+}
+"""The columns that say which row comes first, and tell a table's rows apart within a run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from foundation.eventlog.metric_tables import Failover, Reign
@@ -76,7 +76,7 @@ def find_reigns(run: RunRecords) -> list[ReignTimes]:
             ready=ready.get((elected.incarnation, elected.data.epoch)),
             loss=losses.of(elected, following),
         )
-        for elected, following in zip(elections, [*elections[1:], None], strict=True)
+        for elected, following in zip_longest(elections, elections[1:])
     ]
 
 
@@ -153,22 +153,23 @@ def _within(us: int, since: int, until: int | None) -> bool:
     return since <= us and (until is None or us <= until)
 
 
+class _News(NamedTuple):
+    """A node learnt that `/controller` is gone (no `winner`), or who won an election it lost."""
+
+    key: Key
+    winner: int | None
+
+
 def _controller_gone(run: RunRecords) -> list[_Gone]:
-    lost = [(at.key, at.data.winner) for at in run.of(ElectionLost)]
-    gone = [at.key for at in run.of(WatchFired) if at.data.path == CONTROLLER and at.data.kind == "deleted"]
-    news = sorted(
-        [(key.node, key.incarnation, key.seq, key, winner) for key, winner in lost]
-        + [(key.node, key.incarnation, key.seq, key, None) for key in gone],
-        key=lambda entry: entry[:3],
-    )
+    news = [_News(at.key, at.data.winner) for at in run.of(ElectionLost)]
+    news += [_News(at.key, None) for at in run.of(WatchFired) if at.data.path == CONTROLLER and at.data.kind == "deleted"]
+    news.sort(key=lambda news: (news.key.node, news.key.incarnation, news.key.seq))
     found = []
-    for entry, following in zip(news, [*news[1:], None], strict=True):
-        if entry[4] is None:
-            same = following is not None and following[:2] == entry[:2] and following[4] is not None
-            found.append(
-                _Gone(entry[3], following[4] if same and following else None, following[3].us if same and following else 0)
-            )
-    return sorted(found)
+    for gone, following in zip_longest(news, news[1:]):
+        if gone.winner is None:
+            same = following is not None and following.key[1:3] == gone.key[1:3] and following.winner is not None
+            found.append(_Gone(gone.key, following.winner if same else None, following.key.us if same else 0))
+    return sorted(found, key=lambda gone: gone.key)
 
 
 def failover_rows(run: RunRecords, reigns: list[ReignTimes]) -> list[Failover]:

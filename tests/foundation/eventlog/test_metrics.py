@@ -1,0 +1,314 @@
+"""The numbers of a run against runs small enough to count by hand."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from foundation.eventlog.metric_tables import Failover, RunMetrics
+from foundation.eventlog.metrics import measure, nearest_rank
+from foundation.eventlog.reader import read_lines
+from foundation.eventlog.records import (
+    BrokerRegistered,
+    BrokersChanged,
+    ContextLoaded,
+    ControllerElected,
+    ControllerReady,
+    ControllerResigned,
+    ElectionLost,
+    FaultStruck,
+    Leadership,
+    LeadershipWritten,
+    PointReached,
+    ProcessExiting,
+    RequestSent,
+    ResponseReceived,
+    SessionExpired,
+    StepReached,
+    TopicsChanged,
+)
+from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.stories import GONE, RandomRun, killed_controller
+
+
+def measured(logs: Logs) -> RunMetrics:
+    return measure(logs.run, read_lines(logs.lines).records)
+
+
+def elected(broker: int, epoch: int) -> ControllerElected:
+    return ControllerElected(broker_id=broker, epoch=epoch, epoch_zk_version=epoch, session_id=broker)
+
+
+def ready(epoch: int) -> ControllerReady:
+    return ControllerReady(epoch=epoch, brokers=(1, 2), topics=0, partitions=0, took_ms=0)
+
+
+def written(
+    leader: int, isr: tuple[int, ...] = (1, 2), *, why: str = "offline", epoch: int = 1, partition: int = 0
+) -> LeadershipWritten:
+    return LeadershipWritten(why=why, partitions=(Leadership("orders", partition, leader, 0, isr, 0, epoch),))
+
+
+def two_reigns(*between: tuple[float, str, object], old: int = 1, new: int = 2) -> RunMetrics:
+    """Broker `old` is elected at 1000 and ready at 1001, broker `new` elected at 3000 and ready at 3001."""
+    logs = Logs()
+    entries = [
+        (1000, f"broker-{old}", elected(old, 1)),
+        (1001, f"broker-{old}", ready(1)),
+        *between,
+        (3000, f"broker-{new}", elected(new, 2)),
+        (3001, f"broker-{new}", ready(2)),
+    ]
+    for ms, node, payload in sorted(entries, key=lambda entry: entry[0]):
+        logs.at(ms, node, payload)  # type: ignore[arg-type]
+    return measured(logs)
+
+
+def failover(*between: tuple[float, str, object], old: int = 1, new: int = 2) -> Failover:
+    (row,) = two_reigns(*between, old=old, new=new).failovers
+    return row
+
+
+# ------------------------------------------------------------------ the whole story
+
+
+def test_a_killed_controller_in_numbers() -> None:
+    run = measured(killed_controller())
+    (row,) = run.failovers
+    assert (row.previous_broker, row.broker, row.epoch, row.cause, row.struck) == (1, 2, 2, "kill", True)
+    assert (row.lost_at_ms, row.noticed_by) == (2000.0, "broker-3")
+    assert (row.detection_ms, row.election_ms, row.takeover_ms, row.propagation_ms) == (3000.0, 10.0, 40.0, 30.0)
+    assert (row.outage_ms, row.requests, row.unanswered, row.brokers, row.partitions) == (3050.0, 2, 0, 2, 2)
+
+    first, second = run.reigns
+    assert (first.epoch, first.broker, first.ended_by, first.ended_at_ms) == (1, 1, "kill", 2000.0)
+    assert (second.ended_by, second.ended_at_ms) == ("stop", 8100.0), "an orderly end"
+
+    orders_0, orders_1 = run.partitions
+    assert orders_0.leaderless_ms == 3030.0, "from the kill of its leader to the write that names another"
+    assert (orders_0.clean_elections, orders_0.isr_shrinks, orders_0.isr_expands) == (2, 1, 1)
+    assert orders_1.leaderless_ms == 0.0
+    assert (orders_1.clean_elections, orders_1.isr_shrinks, orders_1.isr_expands) == (1, 1, 0)
+
+    assert run.totals.without_controller_ms == 3050.0
+    assert run.totals.ended_at_ms == 8100.0
+    assert (run.totals.nodes, run.totals.incarnations, run.totals.controllers) == (4, 5, 2)
+    assert [(row.why, row.partitions, row.elected) for row in run.elections] == [
+        ("alter-partition", 1, 0),
+        ("initialise", 2, 2),
+        ("isr-removal", 1, 0),
+        ("offline", 1, 1),
+    ]
+    assert [(row.event, row.api, row.sent, row.p50_ms, row.p99_ms) for row in run.requests] == [
+        ("Reelect", "UpdateMetadata", 2, 10.0, 20.0),
+        ("TopicChange", "LeaderAndIsr", 1, 5.0, 5.0),
+    ]
+    assert [(hit.fence, hit.node, hit.offered, hit.known, hit.hits) for hit in run.fence_hits] == [
+        ("broker.controller-epoch", "broker-1", 1, 2, 1)
+    ]
+    assert [(row.event, row.started, row.queued_p50_ms, row.took_max_ms) for row in run.events] == [
+        ("Reelect", 1, 1.0, 49.0),
+        ("Startup", 1, 0.25, 31.0),
+        ("TopicChange", 1, 0.5, 40.0),
+    ]
+    assert [(moment.at_ms, moment.kind, moment.what, moment.target) for moment in run.moments][1:3] == [
+        (1990.0, "step", "the last sign", ""),
+        (2000.0, "fault", "kill", "broker-1"),
+    ]
+
+
+def test_a_run_without_anything_has_numbers_too() -> None:
+    run = measure("nothing", ())
+    assert run.totals.records == 0
+    assert (run.reigns, run.failovers, run.partitions) == ((), (), ())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_do_not_depend_on_the_order_of_reading(seed: int) -> None:
+    records = list(read_lines(RandomRun(seed, records=300).logs.lines).records)
+    numbers = measure("run", records)
+    random.Random(seed).shuffle(records)
+    assert measure("run", records) == numbers
+    assert numbers.totals.records == 300
+
+
+# ------------------------------------------------------------------ how a controller is lost
+
+
+def test_a_pause_counts_where_it_was_not_undone_in_time() -> None:
+    paused = (1500.0, "testbed", FaultStruck(fault="pause", target="broker-1"))
+    undone = (1700.0, "testbed", FaultStruck(fault="continue", target="broker-1"))
+    gone = (2500.0, "broker-2", GONE)
+    assert (failover(paused, gone).cause, failover(paused, gone).detection_ms) == ("pause", 1000.0)
+    assert (failover(paused, undone, gone).cause, failover(paused, undone, gone).struck) == ("silence", False)
+
+
+def test_a_restart_of_the_killed_does_not_undo_the_kill() -> None:
+    row = failover(
+        (1500.0, "testbed", FaultStruck(fault="kill", target="broker-1")),
+        (1600.0, "testbed", FaultStruck(fault="start", target="broker-1")),
+        (2500.0, "broker-3", GONE),
+    )
+    assert (row.cause, row.detection_ms, row.election_ms, row.noticed_by) == ("kill", 1000.0, 500.0, "broker-3")
+
+
+def test_a_fault_elsewhere_is_none_of_the_controllers() -> None:
+    row = failover((1500.0, "testbed", FaultStruck(fault="kill", target="broker-3")), (2500.0, "broker-2", GONE))
+    assert (row.cause, row.struck, row.lost_at_ms) == ("silence", False, 1.0), "lost with the controller's last sign"
+
+
+def test_an_armed_point_strikes_its_own_node() -> None:
+    row = failover(
+        (1500.0, "broker-1", PointReached(point="partition.after_write", action="crash")), (2500.0, "broker-2", GONE)
+    )
+    assert (row.cause, row.struck, row.detection_ms) == ("crash", True, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("word", "cause"),
+    [
+        (ProcessExiting(reason="SIGTERM"), "exit"),
+        (SessionExpired(session_id=1), "session expired"),
+        (ControllerResigned(epoch=1, why="queue"), "resigned"),
+        (GONE, "deleted"),
+    ],
+)
+def test_without_a_fault_the_first_of_the_last_words_names_the_cause(word: object, cause: str) -> None:
+    row = failover((2000.0, "broker-1", word), (2100.0, "broker-1", ProcessExiting(reason="later")), (2500.0, "broker-2", GONE))
+    assert (row.cause, row.struck, row.lost_at_ms) == (cause, False, 1100.0)
+
+
+def test_an_echo_of_the_loss_before_is_not_noticing() -> None:
+    """Broker 3 is slow: it hears of the loss before, and loses the election to broker 1, after broker 1 was elected."""
+    row = failover(
+        (1002.0, "broker-3", GONE),
+        (1003.0, "broker-3", ElectionLost(winner=1)),
+        (1002.0, "testbed", FaultStruck(fault="kill", target="broker-1")),
+        (2500.0, "broker-3", GONE),
+        (3002.0, "broker-3", ElectionLost(winner=2)),
+    )
+    assert (row.detection_ms, row.noticed_by) == (1498.0, "broker-3")
+
+
+def test_a_controller_that_is_deposed_and_wins_again_follows_itself() -> None:
+    row = failover(
+        (1500.0, "testbed", FaultStruck(fault="delete", target="/controller")),
+        (1501.0, "broker-1", GONE),
+        (1502.0, "broker-2", GONE),
+        new=1,
+    )
+    assert (row.previous_broker, row.broker, row.cause, row.noticed_by, row.detection_ms) == (1, 1, "delete", "broker-2", 2.0)
+
+
+def test_nobody_noticed_is_a_number_that_is_missing() -> None:
+    row = failover((1500.0, "testbed", FaultStruck(fault="kill", target="broker-1")))
+    assert (row.detection_ms, row.election_ms, row.noticed_by) == (None, None, "")
+    assert row.outage_ms == 1501.0
+
+
+def test_propagation_counts_the_answers_to_the_takeover_and_no_others() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", elected(1, 1))
+    logs.at(2000, "broker-2", elected(2, 2), cause=7)
+    logs.at(2010, "broker-2", ready(2))
+    for ms, cause, attempt in ((2011, 7, 1), (2011, 7, 2), (2012, 7, 1), (2013, 8, 1), (2014, None, 1)):
+        sent = logs.at(
+            ms,
+            "broker-2",
+            RequestSent(to=3, api="A", api_version=0, client_id="2", correlation_id=0, controller_epoch=2, attempt=attempt),
+            cause=cause,
+        )
+        if (ms, attempt) != (2011, 1):
+            logs.at(ms + 100, "broker-2", ResponseReceived(sender=3, api="A", client_id="2", correlation_id=0), cause=sent)
+    (row,) = measured(logs).failovers
+    assert (row.requests, row.unanswered, row.propagation_ms) == (2, 0, 102.0)
+
+
+def test_an_outage_nobody_ended_lasts_to_the_end() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", elected(1, 1))
+    logs.at(1100, "broker-1", ready(1))
+    logs.at(2000, "testbed", FaultStruck(fault="kill", target="broker-1"))
+    logs.at(5000, "broker-2", StepReached(step="still nobody"))
+    run = measured(logs)
+    assert run.failovers == ()
+    assert run.totals.without_controller_ms == 3000.0
+
+
+def test_a_stopped_controller_with_others_alive_is_an_outage() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", elected(1, 1))
+    logs.at(1100, "broker-1", ready(1))
+    logs.at(2000, "testbed", FaultStruck(fault="stop", target="broker-1"))
+    logs.at(2500, "testbed", ProcessExiting(reason="stopped"))
+    assert measured(logs).totals.without_controller_ms == 0.0
+    logs.at(6000, "broker-2", StepReached(step="alive"))
+    assert measured(logs).totals.without_controller_ms == 4000.0
+
+
+# ------------------------------------------------------------------ partitions
+
+
+def leaderless_ms(*entries: tuple[float, str, object]) -> float:
+    logs = Logs()
+    for ms, node, payload in (*entries, (9000.0, "testbed", StepReached(step="end"))):
+        logs.at(ms, node, payload)  # type: ignore[arg-type]
+    return measured(logs).totals.leaderless_ms
+
+
+def test_a_partition_is_leaderless_while_its_leader_is_down_or_nobody() -> None:
+    kill = (2000.0, "testbed", FaultStruck(fault="kill", target="broker-1"))
+    assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(2))) == 500.0
+    assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(-1))) == 7000.0
+    assert leaderless_ms((1000.0, "broker-3", written(2)), kill) == 0.0
+    assert leaderless_ms((1000.0, "broker-3", written(-1)), (1700.0, "broker-3", written(2))) == 700.0
+
+
+def test_a_leader_is_back_when_it_goes_on_or_registers() -> None:
+    led = (1000.0, "broker-3", written(1))
+    pause = (2000.0, "testbed", FaultStruck(fault="pause", target="broker-1"))
+    assert leaderless_ms(led, pause, (2600.0, "testbed", FaultStruck(fault="continue", target="broker-1"))) == 600.0
+    registered = BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1)
+    assert leaderless_ms(led, (2000.0, "broker-1", ProcessExiting(reason="x")), (2700.0, "broker-1", registered)) == 700.0
+
+
+def test_without_a_testbed_the_controllers_word_says_who_is_dead() -> None:
+    dead = BrokersChanged(new=(), dead=(1,), bounced=(), live=(3,))
+    back = BrokersChanged(new=(1,), dead=(), bounced=(), live=(1, 3))
+    assert leaderless_ms((1000.0, "broker-3", written(1)), (2000.0, "broker-3", dead), (2800.0, "broker-3", back)) == 800.0
+
+
+def test_a_deleted_partition_needs_no_leader() -> None:
+    deleted = TopicsChanged(new=(), deleted=("orders",))
+    logs = Logs()
+    logs.node("broker-3").saw_controller_epoch(1)
+    logs.at(1000, "broker-3", written(-1))
+    logs.at(1400, "broker-3", deleted)
+    logs.at(9000, "broker-3", StepReached(step="end"))
+    (row,) = measured(logs).partitions
+    assert (row.leaderless_ms, row.leader, row.isr) == (400.0, None, None)
+
+
+def test_a_late_record_of_an_older_controller_changes_nothing() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", written(1, epoch=1))
+    logs.at(2000, "broker-2", written(2, epoch=2))
+    logs.at(3000, "broker-1", written(1, why="unclean", epoch=1))
+    (row,) = measured(logs).partitions
+    assert (row.leader, row.writes, row.clean_elections, row.unclean_elections) == (2, 3, 2, 0)
+
+
+def test_what_a_new_controller_reads_counts_as_history_but_not_as_an_election() -> None:
+    logs = Logs()
+    old = Leadership("orders", 0, 1, 0, (1, 2), 0, 1)
+    logs.at(1000, "broker-2", ContextLoaded(epoch=2, live_brokers=(), partitions=(old,), took_ms=1))
+    logs.at(1100, "broker-2", written(2, (2,), why="unclean", epoch=2))
+    (row,) = measured(logs).partitions
+    assert (row.writes, row.unclean_elections, row.clean_elections, row.isr_shrinks) == (1, 1, 0, 1)
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(50, 2), (99, 4), (100, 4), (25, 1), (26, 2)])
+def test_nearest_rank(percent: int, expected: int) -> None:
+    assert nearest_rank([1, 2, 3, 4], percent) == expected
+    assert nearest_rank([], percent) is None
