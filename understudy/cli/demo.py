@@ -9,7 +9,6 @@ The demo asserts what it shows: it ends with exit code 0 only if each scene real
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import tempfile
 import time
@@ -244,6 +243,8 @@ def _refusal(record: Envelope, epoch: int) -> FenceHit | None:
 
 
 def _ask(question: Coroutine[Any, Any, T]) -> T:
+    import asyncio
+
     return asyncio.run(question)
 
 
