@@ -366,6 +366,9 @@ class SimulatedSession:
 
     def _watch_fired(self, fired: WatchFired) -> None:
         own = WatchFired(self._own(fired.path), fired.kind)
+        if not any(own.path in armed for armed in (self._data_watches, self._absent_watches, self._child_watches)):
+            # Both the data and the child watch of a node that ended during a cut are answered; it is told once.
+            return
         if fired.kind is WatchKind.CHILDREN:
             self._child_watches.pop(own.path, None)
         else:
