@@ -363,7 +363,8 @@ async def test_a_closed_session_is_dead_and_says_nothing(ground: Ground) -> None
 async def test_what_was_sent_before_closing_is_answered(ground: Ground) -> None:
     session, other = await ground.open(), await ground.open()
     write = asyncio.ensure_future(session.zk.write(Create("/a")))
-    await asyncio.sleep(0)
+    for _ in range(3):
+        await asyncio.sleep(0)
     await session.zk.close()
     assert await write is not Failure.UNKNOWN
     assert (await stat_of(other.zk, "/a")).ephemeral_owner == 0
