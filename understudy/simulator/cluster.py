@@ -219,7 +219,8 @@ class SimulatedCluster:
 
     Args:
         seed: decides everything that is left to chance.
-        brokers: how many; their ids begin at 1 and their hosts are called `broker-1` and so on.
+        brokers: how many; their hosts are called `broker-1` and so on.
+        first_broker_id: the id of the first; the others count on.
         racks: the rack of each broker, in order.
         settings: `server.properties` of all brokers, over `SETTINGS`.
         fences_off: fences that let everything pass.
@@ -232,6 +233,7 @@ class SimulatedCluster:
         seed: int,
         *,
         brokers: int = 3,
+        first_broker_id: int = 1,
         racks: Sequence[str] | None = None,
         settings: Mapping[str, str] | None = None,
         fences_off: tuple[Fence, ...] = (),
@@ -251,7 +253,7 @@ class SimulatedCluster:
         """Every node's event log in the one order in which it was written."""
         self.exits: list[Exit] = []
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
-        for number in range(1, brokers + 1):
+        for number in range(first_broker_id, first_broker_id + brokers):
             broker_id = BrokerId(number)
             node = Node(
                 f"broker-{number}",
@@ -269,7 +271,7 @@ class SimulatedCluster:
                 **(settings or {}),
             }
             if racks is not None:
-                properties["broker.rack"] = racks[number - 1]
+                properties["broker.rack"] = racks[number - first_broker_id]
             self.brokers[broker_id] = SimulatedBroker(self, broker_id, node, properties)
         self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, chronicle=self.chronicle)
         world = self.simulator.start(self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000)
