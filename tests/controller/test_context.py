@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from controller.context import ConflictingTopicId
+from controller.transitions import PartitionState, ReplicaState
+from foundation.cluster.assignment import NO_ASSIGNMENT
+from foundation.cluster.identifiers import BrokerId, random_topic_id
+from foundation.eventlog.records import leadership_digest
+from tests.controller.values import context, ids, led, registered, replicas, tp
+
+
+@pytest.mark.spec("CX-1")
+def test_a_replica_is_online_where_its_broker_lives_and_its_directory_works() -> None:
+    cluster = context((1, 2))
+    cluster.shutting_down_broker_ids.add(BrokerId(2))
+    cluster.replicas_on_offline_dirs[BrokerId(1)] = {tp("orders-0")}
+    online = {
+        (broker, name): cluster.is_replica_online(BrokerId(broker), tp(name))
+        for broker in (1, 2, 3)
+        for name in ("orders-0", "orders-1")
+    }
+    assert [key for key, is_online in online.items() if is_online] == [(1, "orders-1")]
+    assert cluster.is_replica_online(BrokerId(2), tp("orders-0"), include_shutting_down_brokers=True)
+    assert not cluster.is_replica_online(BrokerId(1), tp("orders-0"), include_shutting_down_brokers=True)
+    assert not cluster.is_replica_online(BrokerId(3), tp("orders-0"), include_shutting_down_brokers=True)
+
+
+@pytest.mark.spec("CX-1")
+def test_the_view_for_many_partitions_says_the_same() -> None:
+    cluster = context((1, 2, 3))
+    cluster.shutting_down_broker_ids.add(BrokerId(2))
+    cluster.replicas_on_offline_dirs[BrokerId(1)] = {tp("orders-0")}
+    cluster.replicas_on_offline_dirs[BrokerId(3)] = set()
+    for leaving in (False, True):
+        view = cluster.online_brokers(include_shutting_down_brokers=leaving)
+        for partition in (tp("orders-0"), tp("orders-1")):
+            one_by_one = {
+                broker
+                for broker in ids(1, 2, 3, 4)
+                if cluster.is_replica_online(broker, partition, include_shutting_down_brokers=leaving)
+            }
+            assert view.of(partition) == one_by_one
+
+
+def test_brokers_are_kept_in_order_and_leave_one_by_one() -> None:
+    cluster = context((3, 1))
+    cluster.add_live_brokers({BrokerId(2): registered(2)})
+    cluster.shutting_down_broker_ids.add(BrokerId(3))
+    assert cluster.live_or_shutting_down_broker_ids == (1, 2, 3)
+    assert cluster.live_broker_ids == (1, 2)
+    assert cluster.live_broker_epochs == {1: 101, 2: 102, 3: 103}
+    cluster.remove_live_brokers(ids(1, 7))
+    assert cluster.live_or_shutting_down_broker_ids == (2, 3)
+    assert cluster.broker(BrokerId(1)) is None
+    assert cluster.broker_epoch(BrokerId(2)) == 102
+
+
+def test_new_addresses_leave_the_broker_epoch_alone() -> None:
+    cluster = context((1,))
+    cluster.update_broker_metadata(registered(1, listeners=("PLAINTEXT", "CLIENTS")).broker)
+    known = cluster.broker(BrokerId(1))
+    assert known is not None
+    assert [endpoint.listener for endpoint in known.endpoints] == ["PLAINTEXT", "CLIENTS"]
+    assert cluster.broker_epoch(BrokerId(1)) == 101
+
+
+@pytest.mark.spec("CX-2")
+def test_offline_partitions_are_not_counted_once_their_deletion_has_started() -> None:
+    cluster = context(assignments={"a-0": replicas(1), "a-1": replicas(1), "b-0": replicas(1)})
+    cluster.partition_states = {
+        tp("a-0"): PartitionState.OFFLINE,
+        tp("a-1"): PartitionState.ONLINE,
+        tp("b-0"): PartitionState.OFFLINE,
+    }
+    assert cluster.offline_partition_count == 2
+    cluster.topics_with_deletion_started.add("b")
+    assert cluster.offline_partition_count == 1
+
+
+@pytest.mark.spec("CX-3")
+def test_a_partition_is_balanced_under_its_first_replica() -> None:
+    cluster = context(
+        assignments={"a-0": replicas(1, 2), "a-1": replicas(1, 2), "a-2": replicas(1, 2), "b-0": replicas(1, 2)},
+        leadership={"a-0": led(1, (1, 2)), "a-1": led(2, (1, 2)), "a-2": led(-1, (1,)), "b-0": led(2, (1, 2))},
+    )
+    assert cluster.preferred_replica_imbalance_count == 3
+    cluster.topics_to_be_deleted.add("b")
+    assert cluster.preferred_replica_imbalance_count == 2
+
+
+@pytest.mark.spec("CX-3")
+def test_a_first_replica_that_is_being_added_counts_from_when_it_is_in_sync() -> None:
+    moving = replicas(3, 1, 2, adding=(3,), removing=(1,))
+    waiting = context(assignments={"a-0": moving}, leadership={"a-0": led(1, (1, 2))})
+    assert waiting.preferred_replica_imbalance_count == 0
+    caught_up = context(assignments={"a-0": moving}, leadership={"a-0": led(1, (1, 2, 3))})
+    assert caught_up.preferred_replica_imbalance_count == 1
+
+
+@pytest.mark.spec("CX-4")
+def test_the_epoch_a_replica_is_stopped_with() -> None:
+    cluster = context(assignments={"a-0": replicas(1), "a-1": replicas(1)}, leadership={"a-0": led(1, (1,), epoch=9)})
+    assert cluster.leader_epoch(tp("a-0")) == 9
+    assert cluster.leader_epoch(tp("a-1")) == -1
+    cluster.topics_to_be_deleted.add("a")
+    assert cluster.leader_epoch(tp("a-0")) == cluster.leader_epoch(tp("a-1")) == -2
+
+
+@pytest.mark.spec("CX-6")
+def test_sets_of_partitions_by_leader() -> None:
+    cluster = context(
+        (1, 2),
+        assignments={
+            "a-0": replicas(1, 2),
+            "a-1": replicas(3, 1),
+            "a-2": replicas(1),
+            "a-3": replicas(1, 2),
+            "gone-0": replicas(3, 1),
+            "gone-1": replicas(1, 2),
+        },
+        leadership={
+            "a-0": led(1, (1, 2)),
+            "a-1": led(3, (3, 1)),
+            "a-2": led(1, (1,)),
+            "gone-0": led(3, (3,)),
+            "gone-1": led(1, (1,)),
+        },
+    )
+    cluster.topics_to_be_deleted.add("gone")
+    assert cluster.partitions_with_leaders() == [tp("a-0"), tp("a-1"), tp("a-2")]
+    assert cluster.partitions_with_offline_leader() == [tp("a-1")]
+    assert cluster.partition_leaders_on_broker(BrokerId(1)) == [tp("a-0")]
+
+
+def test_partitions_by_replica() -> None:
+    cluster = context(assignments={"a-0": replicas(2, 1), "a-1": replicas(3, 2)})
+    assert cluster.partitions_by_replica() == {1: [tp("a-0")], 2: [tp("a-0"), tp("a-1")], 3: [tp("a-1")]}
+    assert list(cluster.partitions_by_replica()) == [1, 2, 3]
+    assert cluster.partitions_by_replica(only=ids(3, 9)) == {3: [tp("a-1")]}
+    assert cluster.partitions_by_replica([tp("a-0")]) == {1: [tp("a-0")], 2: [tp("a-0")]}
+
+
+@pytest.mark.spec("CX-7", "BUG-11")
+def test_a_removed_topic_leaves_nothing_behind() -> None:
+    cluster = context(assignments={"a-0": replicas(1, 2), "b-0": replicas(1)}, leadership={"a-0": led(1, (1, 2))})
+    topic_id = cluster.topic_ids["a"]
+    cluster.partition_states = {tp("a-0"): PartitionState.ONLINE, tp("b-0"): PartitionState.NEW}
+    cluster.replica_states = {BrokerId(1): {tp("a-0"): ReplicaState.ONLINE, tp("b-0"): ReplicaState.NEW}}
+    cluster.partitions_being_reassigned.add(tp("a-0"))
+    cluster.topics_to_be_deleted.add("a")
+    cluster.topics_ineligible_for_deletion.add("a")
+    cluster.remove_topic("a")
+    assert cluster.all_topics == {"b"}
+    assert "a" not in cluster.topic_ids
+    assert topic_id not in cluster.topic_names
+    assert cluster.partitions_for_topic("a") == ()
+    assert cluster.partition_assignment(tp("a-0")) == NO_ASSIGNMENT
+    assert cluster.leadership == {}
+    assert cluster.partition_states == {tp("b-0"): PartitionState.NEW}
+    assert cluster.replica_states == {1: {tp("b-0"): ReplicaState.NEW}}
+    assert not cluster.partitions_being_reassigned | cluster.topics_to_be_deleted | cluster.topics_ineligible_for_deletion
+
+
+def test_topic_ids_are_a_bijection_over_known_topics() -> None:
+    cluster = context(assignments={"a-0": replicas(1), "b-0": replicas(1)})
+    known, fresh = cluster.topic_ids["a"], random_topic_id(random.Random(7))
+    cluster.add_topic_id("a", known)
+    with pytest.raises(ConflictingTopicId, match=f"'a' cannot take the id {fresh}: it is known with id {known}"):
+        cluster.add_topic_id("a", fresh)
+    with pytest.raises(ConflictingTopicId, match="belongs to a"):
+        cluster.add_topic_id("b", known)
+    with pytest.raises(ConflictingTopicId, match="'nobody'"):
+        cluster.add_topic_id("nobody", fresh)
+
+
+@pytest.mark.spec("C6")
+def test_the_digest_is_that_of_the_log_format() -> None:
+    cluster = context(
+        assignments={"b-0": replicas(1), "a-10": replicas(1), "a-9": replicas(1)},
+        leadership={"b-0": led(1, (1,)), "a-10": led(-1, (2, 1), epoch=3, version=5), "a-9": led(2, (2,))},
+    )
+    assert cluster.leadership_digest() == leadership_digest(
+        [("a", 9, 2, 0, (2,), 0), ("a", 10, -1, 3, (2, 1), 5), ("b", 0, 1, 0, (1,), 0)]
+    )

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from controller.transitions import (
+    VALID_PREVIOUS_PARTITION_STATES,
+    VALID_PREVIOUS_REPLICA_STATES,
+    PartitionState,
+    ReplicaState,
+    is_valid_partition_transition,
+    is_valid_replica_transition,
+)
+
+KAFKAS_PARTITION_TABLE = """
+NewPartition         <- NonExistentPartition
+OnlinePartition      <- NewPartition OnlinePartition OfflinePartition
+OfflinePartition     <- NewPartition OnlinePartition OfflinePartition
+NonExistentPartition <- OfflinePartition
+"""
+
+KAFKAS_REPLICA_TABLE = """
+NewReplica                <- NonExistentReplica
+OnlineReplica             <- NewReplica OnlineReplica OfflineReplica ReplicaDeletionIneligible
+OfflineReplica            <- NewReplica OnlineReplica OfflineReplica ReplicaDeletionIneligible
+ReplicaDeletionStarted    <- OfflineReplica
+ReplicaDeletionSuccessful <- ReplicaDeletionStarted
+ReplicaDeletionIneligible <- OfflineReplica ReplicaDeletionStarted
+NonExistentReplica        <- ReplicaDeletionSuccessful
+"""
+
+
+def parsed(table: str) -> dict[str, set[str]]:
+    rows = (line.split("<-") for line in table.strip().splitlines())
+    return {target.strip(): set(sources.split()) for target, sources in rows}
+
+
+@pytest.mark.spec("PSM-2", "C9")
+def test_partitions_move_as_in_kafka() -> None:
+    ours = {
+        target.value: {source.value for source in PartitionState if is_valid_partition_transition(source, target)}
+        for target in PartitionState
+    }
+    assert ours == parsed(KAFKAS_PARTITION_TABLE)
+
+
+@pytest.mark.spec("RSM-2", "C9")
+def test_replicas_move_as_in_kafka() -> None:
+    ours = {
+        target.value: {source.value for source in ReplicaState if is_valid_replica_transition(source, target)}
+        for target in ReplicaState
+    }
+    assert ours == parsed(KAFKAS_REPLICA_TABLE)
+
+
+def test_every_state_can_be_entered_and_no_source_is_named_twice() -> None:
+    assert set(VALID_PREVIOUS_PARTITION_STATES) == set(PartitionState)
+    assert set(VALID_PREVIOUS_REPLICA_STATES) == set(ReplicaState)
+    for sources in (*VALID_PREVIOUS_PARTITION_STATES.values(), *VALID_PREVIOUS_REPLICA_STATES.values()):
+        assert len(sources) == len(set(sources))

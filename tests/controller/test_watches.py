@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from controller.events import (
+    BrokerChange,
+    BrokerModifications,
+    ControllerChange,
+    ControllerEvent,
+    ElectionTrigger,
+    ElectionType,
+    PartitionModifications,
+    Reelect,
+    ReplicaLeaderElection,
+    TopicChange,
+)
+from controller.watches import event_of
+from foundation.cluster.identifiers import BrokerId
+from foundation.zk.client import WatchFired, WatchKind
+
+CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, WatchKind.DELETED, WatchKind.CHILDREN
+
+
+@pytest.mark.spec("EL-11", "BR-16", "PE-6")
+@pytest.mark.parametrize(
+    ("path", "kind", "event"),
+    [
+        ("/controller", CREATED, ControllerChange()),
+        ("/controller", CHANGED, ControllerChange()),
+        ("/controller", DELETED, Reelect()),
+        ("/brokers/ids", CHILDREN, BrokerChange()),
+        ("/brokers/ids/12", CHANGED, BrokerModifications(BrokerId(12))),
+        ("/brokers/ids/12", DELETED, None),
+        ("/brokers/ids/12", CREATED, None),
+        ("/brokers/topics", CHILDREN, TopicChange()),
+        ("/brokers/topics/a.b-c_1", CHANGED, PartitionModifications("a.b-c_1")),
+        ("/brokers/topics/a", DELETED, None),
+        ("/brokers/topics/a/partitions/0/state", CHANGED, None),
+        (
+            "/admin/preferred_replica_election",
+            CREATED,
+            ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER),
+        ),
+        ("/admin/preferred_replica_election", CHANGED, None),
+        ("/admin/preferred_replica_election", DELETED, None),
+        ("/config/changes", CHILDREN, None),
+        ("/controller_epoch", CHANGED, None),
+    ],
+)
+def test_what_a_watch_means(path: str, kind: WatchKind, event: ControllerEvent | None) -> None:
+    assert event_of(WatchFired(path, kind)) == event
