@@ -34,7 +34,7 @@ from foundation.wire.messages.update_metadata import UpdateMetadataRequest, Upda
 from foundation.wire.network import Connection, ConnectionLost
 from foundation.wire.registry import api_of
 from foundation.wire.schema import Message
-from foundation.zk.client import Notification, SessionExpired, WatchFired
+from foundation.zk.client import Create, Notification, SessionExpired, WatchFired
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.checkers.history import tree_after
 from understudy.simulator.loop import new_loop
@@ -114,9 +114,15 @@ class Stage:
         self.operator.run(self.operator.zk.create_topic(topic, given, replicas))
         self.settle()
 
-    def write_znode(self, path: str, data: bytes) -> None:
-        from foundation.zk.client import Create
+    def add_partitions(self, topic: str, assignment: Mapping[int, Sequence[int]]) -> None:
+        """Rewrite the znode, as the handler of CreatePartitions does."""
+        zk = self.operator.zk
+        topic_id = self.operator.run(zk.topic_assignments([topic]))[topic].topic_id
+        full = {TopicPartition(topic, p): ReplicaAssignment(tuple(BrokerId(n) for n in ids)) for p, ids in assignment.items()}
+        self.operator.run(zk.add_partitions(topic, topic_id, full))
+        self.settle()
 
+    def write_znode(self, path: str, data: bytes) -> None:
         self.operator.run(self.operator.client.write(Create(path, data)))
         self.settle()
 
@@ -131,7 +137,8 @@ class Stage:
         """Begin a new chapter: what brokers heard so far is past."""
         for member in self.members.values():
             member.heard.clear()
-            member.node.lines[member.node.incarnation].clear()
+            if member.node.incarnation:
+                member.node.lines[member.node.incarnation].clear()
 
 
 class Member:

@@ -1,0 +1,305 @@
+"""The controller's own part of Kafka's recordings: per znode the same writes, per broker the same requests in the same order.
+
+The stage's brokers only listen; what Apache Kafka's brokers said in the recording (AlterPartition, ControlledShutdown, the
+tool's ElectLeaders) is said here at the same place. The recordings of whole clusters are compared in `tests/golden`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller.events import ElectionType
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
+from foundation.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from tests.controller.stage import Heard, Stage
+from understudy.checkers.history import OpKind
+
+RECORDINGS = Path(__file__).parent.parent / "golden"
+SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: [2, 1, 0]}
+NAMES = {LeaderAndIsrRequest: "LEADER_AND_ISR", UpdateMetadataRequest: "UPDATE_METADATA", StopReplicaRequest: "STOP_REPLICA"}
+
+Request = tuple[str, int, str, dict[str, Any], list[dict[str, Any]]]
+"""Kind, version, client id, header, partitions."""
+
+
+def recording(name: str) -> dict[str, dict[str, Any]]:
+    """The steps of a recording by name."""
+    return {step["step"]: step for step in json.loads((RECORDINGS / f"{name}.json").read_text())["steps"]}
+
+
+# ------------------------------------------------------------------ requests
+
+
+def camel(name: str) -> str:
+    head, *tail = name.split("_")
+    joined = head + "".join(word.capitalize() for word in tail)
+    return {"isKraftController": "isKRaftController"}.get(joined, joined)
+
+
+def as_recorded(value: object) -> Any:
+    """One of our messages in the form of Kafka's request log."""
+    if isinstance(value, msgspec.Struct):
+        return {camel(name): as_recorded(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, tuple):
+        return [as_recorded(item) for item in value]
+    return value
+
+
+def normal(key: str, version: int, client: str, request: dict[str, Any]) -> Request:
+    """Kind, header and sorted partitions; of what the recording masks (ids, ports) only whether it is there."""
+    partitions = []
+    for topic in request["topicStates"]:
+        for state in topic["partitionStates"]:
+            entry = {name: value for name, value in state.items() if name != "topicName"}
+            partitions.append(
+                {"topic": topic["topicName"], "has id": topic.get("topicId", NO_TOPIC_ID) != NO_TOPIC_ID, **entry}
+            )
+    header: dict[str, Any] = {
+        name: request[name] for name in ("controllerId", "controllerEpoch", "isKRaftController") if name in request
+    }
+    if key == "LEADER_AND_ISR":
+        header["type"] = request["type"]
+        header["liveLeaders"] = sorted(leader["brokerId"] for leader in request["liveLeaders"])
+    if key == "UPDATE_METADATA":
+        header["liveBrokers"] = sorted(broker["id"] for broker in request["liveBrokers"])
+    return key, version, client, header, sorted(partitions, key=lambda entry: (entry["topic"], entry["partitionIndex"]))
+
+
+def merged(requests: list[Request]) -> list[Request]:
+    """Neighbours of the same kind and header as one."""
+    out: list[Request] = []
+    for request in requests:
+        if out and out[-1][:4] == request[:4]:
+            together = [*out[-1][4], *request[4]]
+            sorted_together = sorted(together, key=lambda entry: (entry["topic"], entry["partitionIndex"]))
+            out[-1] = (*request[:4], sorted_together)
+        else:
+            out.append(request)
+    return out
+
+
+def recorded_requests(step: dict[str, Any], broker: int) -> list[Request]:
+    sent = [s for s in step["requests"] if s["to"] == broker and s["key"] in NAMES.values()]
+    return merged([normal(s["key"], s["version"], s["client"], s["request"]) for s in sent])
+
+
+def our_requests(heard: list[Heard]) -> list[Request]:
+    return merged([normal(NAMES[type(h.message)], h.version, h.client_id or "", as_recorded(h.message)) for h in heard])
+
+
+# ------------------------------------------------------------------ writes
+
+
+def recorded_writes(step: dict[str, Any]) -> dict[str, list[Any]]:
+    """Per state znode what was written, in order, each with the version it got."""
+    writes: dict[str, list[Any]] = {}
+    for txn in step["txns"]:
+        for op in txn.get("multi", [txn]):
+            if op["op"] in ("create", "setData") and op["path"].endswith("/state"):
+                writes.setdefault(op["path"], []).append((op.get("version") or 0, op["data"]))
+    return writes
+
+
+class Chapter:
+    """What happened on the stage since it began."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.first = len(stage.zookeeper.transactions)
+        stage.forget()
+
+    def writes(self) -> dict[str, list[Any]]:
+        writes: dict[str, list[Any]] = {}
+        for txn in self.stage.zookeeper.transactions[self.first :]:
+            for op in txn.writes:
+                if op.kind in (OpKind.CREATE, OpKind.SET) and op.path.endswith("/state"):
+                    writes.setdefault(op.path, []).append((op.version, json.loads(op.data or b"")))
+        return writes
+
+    def must_equal(self, step: dict[str, Any], *, brokers: tuple[int, ...]) -> None:
+        assert self.writes() == recorded_writes(step)
+        for broker in brokers:
+            assert our_requests(self.stage.member(broker).heard) == recorded_requests(step, broker), f"to {broker}"
+
+
+# ------------------------------------------------------------------ what the recorded brokers said
+
+
+def alter_partitions(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The AlterPartitions that were accepted, in order. The first after a takeover still goes to the old controller."""
+    for sent in step["requests"]:
+        if sent["key"] == "ALTER_PARTITION" and sent["response"]["errorCode"] == 0:
+            yield sent["request"]
+
+
+def say(stage: Stage, controller: int, recorded: dict[str, Any]) -> None:
+    """Have the recorded leader ask the controller for the recorded ISR."""
+    topic_id = stage.operator.run(stage.operator.zk.topic_assignments(["orders"]))["orders"].topic_id
+    assert topic_id is not None
+    partitions = tuple(
+        AlterPartitionRequestPartitionData(
+            partition_index=data["partitionIndex"],
+            leader_epoch=data["leaderEpoch"],
+            new_isr_with_epochs=tuple(BrokerState(broker_id=m["brokerId"]) for m in data["newIsrWithEpochs"]),
+            leader_recovery_state=data["leaderRecoveryState"],
+            partition_epoch=data["partitionEpoch"],
+        )
+        for topic in recorded["topics"]
+        for data in topic["partitions"]
+    )
+    request = AlterPartitionRequest(
+        broker_id=recorded["brokerId"],
+        broker_epoch=stage.member(recorded["brokerId"]).epoch,
+        topics=(AlterPartitionRequestTopicData(topic_id=topic_id, partitions=partitions),),
+    )
+    member = stage.member(controller)
+    response = member.run(member.controller.alter_partition(request, 3))
+    assert response.error_code == 0
+    assert all(data.error_code == 0 for topic in response.topics for data in topic.partitions)
+    stage.settle()
+
+
+# ------------------------------------------------------------------ the scenarios
+
+
+@pytest.mark.spec("GT-1", "FO-8", "BR-12", "EL-5")
+def test_startup() -> None:
+    steps = recording("startup")
+    with Stage(standing=(0, 1, 2), brokers=()) as stage:
+        stage.operator.boot()
+        stage.operator.run(stage.operator.open_session())
+        for broker in (0, 1, 2):
+            chapter = Chapter(stage) if broker else None
+            stage.member(broker).start()
+            stage.settle()
+            there = tuple(range(broker + 1))
+            for one in there:
+                assert our_requests(stage.member(one).heard) == recorded_requests(steps[f"start broker {broker}"], one)
+            assert chapter is None or chapter.writes() == {}
+
+
+@pytest.mark.spec("GT-1", "PSM-5", "TC-11", "TC-12", "FO-5", "RSM-4")
+def test_create_topic() -> None:
+    steps = recording("create-topic")
+    with Stage() as stage:
+        stage.start()
+        chapter = Chapter(stage)
+        stage.create_topic("orders", {p: SIX[p] for p in range(4)})
+        chapter.must_equal(steps["create orders 4x3 by tool with a config"], brokers=(0, 1, 2))
+
+        chapter = Chapter(stage)
+        stage.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[0,1],"7":[2,0],"3":[1,2]}}')
+        chapter.must_equal(
+            steps["create direct by writing the znode, partitions 0 3 7, version 1 without topic id"], brokers=(0, 1, 2)
+        )
+        rewritten = json.loads(stage.znodes()["/brokers/topics/direct"] or b"")
+        assert rewritten["version"] == 3
+        assert len(rewritten["topic_id"]) == 22
+
+        chapter = Chapter(stage)
+        stage.add_partitions("orders", SIX)
+        chapter.must_equal(steps["add partitions: orders to 6"], brokers=(0, 1, 2))
+
+
+@pytest.mark.spec("GT-2", "GT-3", "BR-14", "BR-15", "RSM-6", "RSM-7", "IS-12", "IS-13")
+def test_broker_killed() -> None:
+    steps = recording("broker-killed")
+    with Stage() as stage:
+        stage.start()
+        chapter = Chapter(stage)
+        stage.create_topic("orders", SIX)
+        chapter.must_equal(steps["create orders"], brokers=(0, 1, 2))
+
+        chapter = Chapter(stage)
+        stage.member(1).crash()
+        chapter.must_equal(steps["kill -9 broker 1"], brokers=(0, 2))
+
+        chapter = Chapter(stage)
+        stage.member(1).start()
+        stage.settle()
+        for recorded in alter_partitions(steps["broker 1 returns"]):
+            say(stage, 0, recorded)
+        chapter.must_equal(steps["broker 1 returns"], brokers=(0, 1, 2))
+
+
+@pytest.mark.spec("GT-8", "GT-4", "FO-9", "FO-10", "PE-2", "PE-3", "PSM-14")
+def test_controller_killed() -> None:
+    steps = recording("controller-killed")
+    # In the recording broker 2 won; here it is the only one left that stands.
+    with Stage(standing=(0, 2), brokers=(1,)) as stage:
+        stage.start()
+        stage.create_topic("orders", SIX)
+        chapter = Chapter(stage)
+        stage.member(0).crash()
+        chapter.must_equal(steps["kill -9 broker 0, the controller"], brokers=(1, 2))
+
+        chapter = Chapter(stage)
+        stage.member(0).start()
+        stage.settle()
+        for recorded in alter_partitions(steps["broker 0 returns"]):
+            say(stage, 2, recorded)
+        chapter.must_equal(steps["broker 0 returns"], brokers=(0, 1, 2))
+
+        chapter = Chapter(stage)
+        member = stage.member(2)
+        everything = [TopicPartition("orders", p) for p in SIX]
+        results = member.run(member.controller.elect_leaders(everything, ElectionType.PREFERRED))
+        stage.settle()
+        elected = {partition.partition for partition, result in results.items() if isinstance(result, int)}
+        assert elected == {0, 3}
+        chapter.must_equal(next(step for name, step in steps.items() if "preferred" in name), brokers=(0, 1, 2))
+
+
+@pytest.mark.spec("GT-7", "CS-8", "CS-9", "CS-10", "CS-11", "CS-12", "PSM-15")
+def test_controlled_shutdown() -> None:
+    steps = recording("controlled-shutdown")
+    leaving = next(step for name, step in steps.items() if "SIGTERM broker 1" in name)
+    with Stage(standing=(0, 2), brokers=(1,)) as stage:
+        stage.start()
+        stage.create_topic("orders", SIX)
+        chapter = Chapter(stage)
+        controller = stage.member(0)
+        answer = controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+        assert answer == (Errors.NONE, ())
+        stage.settle()
+        told = our_requests(stage.member(1).heard)
+        stage.member(1).crash()
+        chapter.must_equal(leaving, brokers=(0, 2))
+        # The last StopReplica finds the broker gone; whether the recording has it is a matter of milliseconds.
+        assert told[: len(recorded_requests(leaving, 1))] == recorded_requests(leaving, 1)
+        assert [request[0] for request in told[len(recorded_requests(leaving, 1)) :]] in (
+            [],
+            ["STOP_REPLICA"],
+            ["UPDATE_METADATA", "STOP_REPLICA"],
+        )
+
+        chapter = Chapter(stage)
+        stage.member(1).start()
+        stage.settle()
+        returns = next(step for name, step in steps.items() if "returns" in name)
+        for recorded in alter_partitions(returns):
+            say(stage, 0, recorded)
+        chapter.must_equal(returns, brokers=(0, 1, 2))
+
+        chapter = Chapter(stage)
+        answer = controller.run(controller.controller.controlled_shutdown(BrokerId(0), controller.epoch))
+        assert answer == (Errors.NONE, ())
+        stage.settle()
+        controller.run(controller.controller.shutdown())
+        controller.crash()
+        chapter.must_equal(steps["SIGTERM broker 0, the controller"], brokers=(1, 2))
