@@ -28,7 +28,7 @@ from controller import (
 )
 from controller.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
-from controller.controller_election import ControllerElection
+from controller.controller_election import NO_CONTROLLER, ControllerElection
 from controller.event_manager import ControllerEventManager
 from controller.events import (
     ELECTING_EVENTS,
@@ -206,13 +206,16 @@ class KafkaController:
             case Startup() | Reelect():
                 await self._election.maybe_resign(zk, "/controller is gone")
                 await self._election.elect(zk)
+                self._race_again_if_nobody_won()
             case ControllerChange():
                 await self._election.maybe_resign(zk, "/controller changed")
+                self._race_again_if_nobody_won()
             case RegisterBrokerAndReelect():
                 self._zk = event.zk
                 await self._register(event.zk)
                 await self._election.maybe_resign(event.zk, "a new session")
                 await self._election.elect(event.zk)
+                self._race_again_if_nobody_won()
             case Expire():
                 self._election.expire()
             case ForcedResignation():
@@ -268,6 +271,14 @@ class KafkaController:
         except (ControllerMoved, SessionLost, ZooKeeperFailure) as failure:
             log.error("cannot find out who is controller", exc_info=failure)
             self._resign(why)
+
+    def _race_again_if_nobody_won(self) -> None:
+        """Whoever was elected is gone again, perhaps before our watch was armed: then no watch will ever tell of its end.
+
+        Kafka waits for the watch all the same; where every broker was disconnected at that moment, it waits for ever.
+        """
+        if self._election.active_controller_id == NO_CONTROLLER:
+            self._event_manager.put(Reelect())
 
     async def _move(self, zk: KafkaZkClient, why: str) -> None:
         epoch_zk_version = None if self._term is None else self._term.context.epoch_zk_version
