@@ -29,8 +29,9 @@ from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.records import FaultStruck, StepReached
-from foundation.zk.client import ZooKeeperUnreachable
+from foundation.zk.client import Delete, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import SessionLost
+from foundation.zk.znodes import ControllerZNode
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.simulator.liveness import complaints
 from understudy.simulator.loop import new_loop
@@ -130,8 +131,9 @@ class SimulatedBroker:
         self._end()
 
     def restart(self) -> None:
-        """Start it again after a crash or stop."""
-        self._cluster.struck("start", self)
+        """Start it again after a crash or stop; while it is still stopping, once it has."""
+        if not self.alive:
+            self._cluster.struck("start", self)
         self.start()
 
     def bounce(self, down_ms: float) -> None:
@@ -382,6 +384,13 @@ class SimulatedCluster:
     def reset_zookeeper_connection(self, broker_id: int) -> None:
         self._events.append(FaultStruck(fault="reset", target=f"broker-{broker_id} -> zookeeper"))
         self.zookeeper.reset(f"broker-{broker_id}")
+
+    def depose(self) -> None:
+        """Delete `/controller`, as operators do to move the controller; the old one lives on and has to hear of it."""
+        controller = self.controller()
+        if controller is not None:
+            self.struck("depose", self.broker(controller))
+            self.zookeeper.operate([Delete(ControllerZNode.path)])
 
     def heal_zookeeper(self, broker_id: int) -> None:
         self._events.append(FaultStruck(fault="heal", target=f"broker-{broker_id} -> zookeeper"))

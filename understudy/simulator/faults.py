@@ -115,6 +115,10 @@ def _expire(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) ->
     broker.expire_session()
 
 
+def _depose(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.depose()
+
+
 def _reset_zookeeper(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
     cluster.reset_zookeeper_connection(broker.id)
 
@@ -183,6 +187,7 @@ _STRIKES: dict[str, _Strike] = {
     "pause": _pause,
     "stop": _stop,
     "expire": _expire,
+    "depose": _depose,
     "reset-zookeeper": _reset_zookeeper,
     "cut-zookeeper": _cut_zookeeper,
     "lost-answer": _lost_answer,

@@ -102,7 +102,7 @@ def _tell_of_controller(record: Envelope) -> str | None:
         case ElectionLost(winner=winner):
             return f"finds broker {winner} elected" if winner >= 0 else "lost an election whose winner is gone already"
         case ContextLoaded(partitions=partitions, live_brokers=live):
-            return f"has read the cluster: brokers {_numbers(number for number, _ in live)}, {len(partitions)} partitions"
+            return f"has read the cluster: brokers {_numbers(number for number, _ in live)}, {_count(len(partitions))}"
         case ControllerReady(epoch=epoch):
             return f"has taken over at controller epoch {epoch}"
         case ControllerResigned(epoch=epoch, why=why):
@@ -132,8 +132,8 @@ def _tell_of_broker(record: Envelope) -> str | None:
             names = ", ".join(f"{topic}-{partition}" for topic, partition, _, _ in partitions)
             return f"stops {names}, as controller {controller} orders"
         case MetadataUpdated(live_brokers=live, partitions=partitions, controller_id=controller):
-            news = f"; {_leaderships(partitions)}" if partitions else ""
-            return f"hears from controller {controller}: brokers {_numbers(live)} live{news}"
+            news = f", and of {_count(len(partitions))}" if partitions else ""
+            return f"hears from controller {controller} that brokers {_numbers(live)} live{news}"
         case IsrProposed(topic=topic, partition=partition, isr=isr):
             return f"proposes ISR {_numbers(isr)} for {topic}-{partition}"
         case IsrResult(topic=topic, partition=partition, error=error, isr=isr):
@@ -145,7 +145,7 @@ def _tell_of_request(record: Envelope) -> str | None:
     match record.data:
         case RequestSent(to=to, api=api, partitions=partitions, attempt=attempt) if api not in _UNTOLD_APIS:
             again = f", attempt {attempt}" if attempt > 1 else ""
-            size = f" with {partitions} partition{'s' if partitions != 1 else ''}" if partitions else ""
+            size = f" with {_count(partitions)}" if partitions else ""
             return f"sends {api} to broker {to}{size}{again}"
         case ResponseReceived(sender=sender, api=api, error=error) if error != "NONE":
             return f"is answered {error} by broker {sender} ({api})"
@@ -164,6 +164,10 @@ def _leaderships(states: Sequence[Leadership]) -> str:
 
 def _names(states: Iterable[Leadership]) -> str:
     return ", ".join(f"{state.topic}-{state.partition} at epoch {state.leader_epoch}" for state in states)
+
+
+def _count(partitions: int) -> str:
+    return f"{partitions} partition{'' if partitions == 1 else 's'}"
 
 
 def _numbers(numbers: Iterable[int]) -> str:

@@ -268,6 +268,16 @@ class SimulatedZooKeeper:
         if session is not None:
             self._end(session)
 
+    def operate(self, ops: Sequence[Op]) -> bool:
+        """One transaction by an operator with a shell, in session 0; whether it was applied."""
+        self.zxid += 1
+        outcome = self.tree.transact(ops, zxid=self.zxid, session_id=0)
+        if isinstance(outcome, Refusal):
+            return False
+        self._record(0, tuple(applied.op for applied in outcome))
+        self._fire([touched for applied in outcome for touched in applied.touched])
+        return True
+
     @property
     def live_sessions(self) -> tuple[int, ...]:
         return tuple(sorted(self._sessions))

@@ -32,6 +32,7 @@ def test_every_kind_is_drawn_and_every_run_has_few_of_them() -> None:
         "pause",
         "stop",
         "expire",
+        "depose",
         "reset-zookeeper",
         "cut-zookeeper",
         "lost-answer",
