@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         cluster = read_cluster_file(options.folder) if options.folder is not None else None
         if cluster is not None and not cluster.owner.is_running:
-            raise Failed(f"the cluster of {options.folder} has ended; `understudy up --dir {options.folder}` starts it again")
+            again = f"understudy up --dir {shlex.quote(str(options.folder))}"
+            raise Failed(f"the cluster of {options.folder} has ended; `{again}` starts it again")
         with ClusterView(cluster.zookeeper if cluster else options.zookeeper) as view:
             picture = view.picture()
     except (NotARunFolder, ZooKeeperUnreachable, TimeoutError, MalformedZNode) as error:

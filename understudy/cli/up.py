@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from understudy.cli.arguments import Failed, Verbs, count, names, property_assignment, zookeeper_connect
 from understudy.cli.interruptions import Interruption, interruptible
 
 if TYPE_CHECKING:
-    from understudy.testbed.local_cluster import LocalCluster
+    from understudy.testbed.local_cluster import BrokerHandle, LocalCluster
 
 DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
 RUNS = Path("runs")
 _LOOK_S = 0.5
+_ANSWER_S = 2.0
 
 
 def register(verbs: Verbs) -> None:
@@ -82,16 +84,16 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
     )
     # Leaving the block in any other way than through `stop`, a second Ctrl-C for one, kills what is left.
     with cluster:
-        for line in introduction(cluster):
+        controller = cluster.controller()
+        for line in introduction(cluster, controller):
             print(line, flush=True)
-        _tell_changes(cluster, interruption)
+        _tell_changes(cluster, Known(controller.id, frozenset(cluster.broker_ids)), interruption)
         print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
         cluster.stop()
 
 
-def introduction(cluster: LocalCluster) -> list[str]:
+def introduction(cluster: LocalCluster, controller: BrokerHandle) -> list[str]:
     """What to know, and what to try next."""
-    controller = cluster.controller()
     assert controller.process.process is not None
     return [
         f"bootstrap   {cluster.bootstrap}",
@@ -100,24 +102,43 @@ def introduction(cluster: LocalCluster) -> list[str]:
         f"controller  broker {controller.id}, pid {controller.process.process.pid}",
         "",
         "Try, in another terminal:",
-        f"  understudy status {cluster.directory}",
+        f"  understudy status {shlex.quote(str(cluster.directory))}",
         f"  kill -9 {controller.process.process.pid}        # the controller; watch another take over here",
         f"  kafka-topics.sh --bootstrap-server {cluster.bootstrap.partition(',')[0]} --create --topic t --partitions 6",
         "Ctrl-C stops everything.",
     ]
 
 
-def _tell_changes(cluster: LocalCluster, interruption: Interruption) -> None:
+def _tell_changes(cluster: LocalCluster, known: Known, interruption: Interruption) -> None:
     """Print who becomes controller, who comes and who goes, until interrupted."""
-    controller, registered = cluster.controller_id(), set(cluster.view.brokers())
-    while not interruption.wait(_LOOK_S):
-        now = set(cluster.view.brokers())
-        for broker_id in sorted(registered - now):
-            print(f"broker {broker_id} is gone from ZooKeeper", flush=True)
-        for broker_id in sorted(now - registered):
-            print(f"broker {broker_id} has registered", flush=True)
-        registered = now
-        successor = cluster.controller_id()
-        if successor not in (None, controller):
-            print(f"broker {successor} is controller now", flush=True)
-            controller = successor
+    from foundation.zk.client import ZooKeeperUnreachable
+    from understudy.testbed.cluster_view import ClusterView
+
+    with ClusterView(cluster.zookeeper_connect, answer_timeout_s=_ANSWER_S) as view:
+        while not interruption.wait(_LOOK_S):
+            try:
+                now = Known(view.controller_id(), frozenset(view.brokers()))
+            except (TimeoutError, ZooKeeperUnreachable):
+                now = known._replace(answers=False)
+            for line in changes(known, now):
+                print(line, flush=True)
+            known = now if now.controller is not None else now._replace(controller=known.controller)
+
+
+class Known(NamedTuple):
+    """What `up` has last seen; `controller` is the last one there was."""
+
+    controller: int | None
+    brokers: frozenset[int]
+    answers: bool = True
+
+
+def changes(before: Known, now: Known) -> list[str]:
+    """What to tell of the difference, one line each."""
+    lines = [f"broker {broker} is gone from ZooKeeper" for broker in sorted(before.brokers - now.brokers)]
+    lines += [f"broker {broker} has registered" for broker in sorted(now.brokers - before.brokers)]
+    if now.controller not in (None, before.controller):
+        lines.append(f"broker {now.controller} is controller now")
+    if now.answers != before.answers:
+        lines.append("ZooKeeper answers again" if now.answers else "ZooKeeper does not answer")
+    return lines

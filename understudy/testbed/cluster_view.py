@@ -6,6 +6,7 @@ For the testbed's waits, role look-ups and `understudy status`. It reads; only a
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from foundation.zk.znodes import ControllerEpochZNode
 from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
 T = TypeVar("T")
+
+# A connection that breaks is news for whoever asks next, not for the terminal; a program that logs hears of it as before.
+logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 SESSION_TIMEOUT_MS = CONNECTION_TIMEOUT_MS = 10_000
 ANSWER_TIMEOUT_S = 30.0
@@ -49,10 +53,14 @@ class ClusterView:
     """A window on the cluster at `zookeeper_connect`; opens its session at the first question.
 
     All questions raise `ZooKeeperUnreachable` where no server answers, and `TimeoutError` where one stops answering.
+
+    Args:
+        answer_timeout_s: how long one question may take.
     """
 
-    def __init__(self, zookeeper_connect: str) -> None:
+    def __init__(self, zookeeper_connect: str, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         self._connect_string = zookeeper_connect
+        self._answer_timeout_s = answer_timeout_s
         self._session: _Session | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="understudy-view", daemon=True)
@@ -81,7 +89,7 @@ class ClusterView:
         """End the session and the thread. Closing twice is harmless."""
         if self._loop.is_closed():
             return
-        self._on_loop(self._hang_up())
+        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(ANSWER_TIMEOUT_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -98,10 +106,12 @@ class ClusterView:
     def _on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         answer = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return answer.result(ANSWER_TIMEOUT_S)
+            return answer.result(self._answer_timeout_s)
         except TimeoutError:
             answer.cancel()
-            raise TimeoutError(f"ZooKeeper at {self._connect_string} did not answer within {ANSWER_TIMEOUT_S:.0f} s") from None
+            raise TimeoutError(
+                f"ZooKeeper at {self._connect_string} did not answer within {self._answer_timeout_s:g} s"
+            ) from None
 
     async def _answer(self, question: Callable[[_Session], Awaitable[T]]) -> T:
         """Ask, on a new session where the old one has expired."""

@@ -26,6 +26,7 @@ from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.files import JsonLinesFiles
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import FaultStruck, ProcessExiting, ProcessStarted, StepReached
+from foundation.zk.client import ZooKeeperUnreachable
 from understudy.java import JavaRuntime
 from understudy.testbed import run_folder
 from understudy.testbed.broker_process import HOST, BrokerProcess
@@ -183,7 +184,7 @@ class LocalCluster:
         """
         deadline = time.monotonic() + timeout_s
         running = [broker for broker in self._brokers.values() if broker.is_running]
-        last = self.controller_id() if running else None
+        last = self._controller_if_known() if running else None
         for stage in ([b for b in running if b.id != last], [b for b in running if b.id == last]):
             for broker in stage:
                 self._record(FaultStruck(fault="stop", target=broker.name))
@@ -195,14 +196,20 @@ class LocalCluster:
                 if not broker.process.wait(max(0.0, deadline - time.monotonic())):
                     self._record(FaultStruck(fault="kill", target=broker.name))
                     broker.process.kill()
-        self._end("stopped")
+        self._hang_up()
+        if self.embedded_zookeeper is not None:
+            self.embedded_zookeeper.stop(max(1.0, deadline - time.monotonic()))
+        self._close_event_log("stopped")
 
     def close(self) -> None:
         """End everything at once, with SIGKILL. Harmless when it is over already."""
         for broker in self._brokers.values():
             if broker.process is not None:
                 broker.process.kill()
-        self._end("closed")
+        self._hang_up()
+        if self.embedded_zookeeper is not None and self.embedded_zookeeper.is_running:
+            self.embedded_zookeeper.kill()
+        self._close_event_log("closed")
 
     def __enter__(self) -> LocalCluster:
         try:
@@ -338,12 +345,20 @@ class LocalCluster:
         )
         return f"Registered brokers: {registered}; controller: {self.controller_id()}.\n{logs}"
 
-    def _end(self, reason: str) -> None:
+    def _controller_if_known(self) -> int | None:
+        """Who is controller, where ZooKeeper answers soon; the order of an end is not worth a longer wait."""
+        try:
+            with ClusterView(self.zookeeper_connect, answer_timeout_s=2.0) as view:
+                return view.controller_id()
+        except (TimeoutError, ZooKeeperUnreachable):
+            return None
+
+    def _hang_up(self) -> None:
         if self._view is not None:
             self._view.close()
             self._view = None
-        if self.embedded_zookeeper is not None:
-            self.embedded_zookeeper.stop()
+
+    def _close_event_log(self, reason: str) -> None:
         if self._files is not None:
             self._record(ProcessExiting(reason=reason))
             self._files.close()
