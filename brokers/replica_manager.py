@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from brokers.partition import (
     FollowerState,
     Partition,
@@ -111,7 +113,7 @@ def _judge(
 
 
 def _with_topic_id(partition: Partition, topic_id: TopicId) -> Partition:
-    return Partition(**{name: getattr(partition, name) for name in partition.__struct_fields__} | {"topic_id": topic_id})
+    return msgspec.structs.replace(partition, topic_id=topic_id)
 
 
 def _lead(

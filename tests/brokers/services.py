@@ -1,0 +1,138 @@
+"""A broker's services for tests of handlers: real caches and managers, no ZooKeeper, a controller that does as it is told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import cast
+
+from brokers.config import KafkaConfig
+from brokers.controller_channel import ControllerChannel
+from brokers.isr_manager import IsrManager
+from brokers.metadata_cache import MetadataCache
+from brokers.services import BrokerServices, RequestContext
+from brokers.supervisor import Supervisor
+from controller.events import ElectionType
+from controller.kafka_controller import KafkaController
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.eventlog.fences import Fences
+from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from foundation.wire.network import Network
+from foundation.zk.kafka_zk_client import KafkaZkClient
+from tests.brokers.stage import ME, ORDERS, OTHER, StillClock, leader_and_isr, replica_manager, state, tell
+
+BROKER_EPOCH = 40
+
+
+class ObedientController:
+    """Stands for the controller: answers what a test has put here."""
+
+    def __init__(self) -> None:
+        self.is_active = True
+        self.asked: list[object] = []
+        self.elections: dict[TopicPartition, BrokerId | ApiError] = {}
+
+    async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        self.asked.append((request, version))
+        return AlterPartitionResponse()
+
+    async def controlled_shutdown(self, broker_id: BrokerId, broker_epoch: int) -> tuple[Errors, tuple[TopicPartition, ...]]:
+        self.asked.append((broker_id, broker_epoch))
+        return Errors.NONE, (TopicPartition("orders", 3),)
+
+    async def elect_leaders(
+        self, partitions: Sequence[TopicPartition] | None, election_type: ElectionType
+    ) -> dict[TopicPartition, BrokerId | ApiError]:
+        self.asked.append((partitions, election_type))
+        return self.elections
+
+
+class Stage:
+    """Broker 1 with live brokers 1 to 3. Make it inside a running loop."""
+
+    def __init__(self, config: KafkaConfig | None = None, *, detail: bool = False) -> None:
+        self.clock = StillClock()
+        self.replicas, self.fetchers, self.recorder = replica_manager()
+        self.recorder.log.detail = detail
+        self.metadata = MetadataCache()
+        self.supervisor = Supervisor(self.recorder.log)
+        self.controller = ObedientController()
+        self.config = config or KafkaConfig()
+        self.services = self._services()
+        self.hear()
+
+    def hear(self, states: dict[str, dict[int, int]] | None = None, *, live: Sequence[int] = (1, 2, 3)) -> None:
+        """The metadata cache hears of leaders: topic → partition → leader."""
+        self.metadata.update(
+            UpdateMetadataRequest(
+                controller_id=1,
+                live_brokers=tuple(
+                    UpdateMetadataBroker(
+                        id=number,
+                        endpoints=(UpdateMetadataEndpoint(host=f"h{number}", port=9092, listener="PLAINTEXT"),),
+                        rack=f"r{number}",
+                    )
+                    for number in live
+                ),
+                topic_states=tuple(
+                    UpdateMetadataTopicState(
+                        topic_name=topic,
+                        topic_id=ORDERS,
+                        partition_states=tuple(
+                            UpdateMetadataPartitionState(
+                                partition_index=index, leader=leader, leader_epoch=5, isr=(ME, OTHER), replicas=(ME, OTHER, 3)
+                            )
+                            for index, leader in leaders.items()
+                        ),
+                    )
+                    for topic, leaders in (states or {}).items()
+                ),
+            )
+        )
+
+    def lead(self, topic: str, partition: int, *, leader_epoch: int = 5) -> None:
+        """This broker leads `topic`-`partition`, and knows it."""
+        tell(self.replicas, leader_and_isr(state(partition, leader_epoch=leader_epoch), topic=topic))
+        self.hear({topic: {partition: ME}})
+
+    def context(self, version: int = 0) -> RequestContext:
+        return RequestContext(api_version=version, correlation_id=1, client_id="test", listener="PLAINTEXT", peer="p:1")
+
+    def _services(self) -> BrokerServices:
+        channel = ControllerChannel(client_id="t", network=cast(Network, None), controller=lambda: None, timeout_ms=1)
+        isr = IsrManager(
+            config=self.config,
+            clock=self.clock,
+            events=self.recorder.log,
+            metadata=self.metadata,
+            replicas=self.replicas,
+            channel=channel,
+            broker_epoch=lambda: BROKER_EPOCH,
+        )
+        return BrokerServices(
+            broker_id=BrokerId(ME),
+            cluster_id="cluster",
+            config=self.config,
+            clock=self.clock,
+            random=random.Random(7),
+            events=self.recorder.log,
+            fences=Fences(self.recorder.log),
+            metadata=self.metadata,
+            replicas=self.replicas,
+            isr=isr,
+            controller=cast(KafkaController, self.controller),
+            broker_epoch=lambda: BROKER_EPOCH,
+            zk=_no_zookeeper,
+        )
+
+
+def _no_zookeeper() -> KafkaZkClient:
+    raise AssertionError("this test has no ZooKeeper")

@@ -1,0 +1,116 @@
+"""What the tests of this broker's parts share: a clock that stands still, an event log in memory, short requests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from brokers.partition import Partition
+from brokers.replica_manager import ReplicaManager
+from foundation.cluster.identifiers import TopicId, TopicPartition
+from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.log import EventLog
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
+
+ORDERS = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
+ME, OTHER, THIRD = 1, 2, 3
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+class StillClock:
+    def __init__(self, now_ms: float = 1_000.0) -> None:
+        self.now_ms = now_ms
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> float:
+        return self.now_ms
+
+
+class Recorder:
+    """An event log in memory."""
+
+    def __init__(self, clock: StillClock | None = None, *, detail: bool = False) -> None:
+        self.lines: list[bytes] = []
+        self.log = EventLog(
+            run="test", node="broker-1", incarnation=1, clock=clock or StillClock(), write=self.lines.append, detail=detail
+        )
+
+    def of(self, kind: str) -> list[dict[str, object]]:
+        """The payloads of one type, in order."""
+        decoded = [msgspec.json.decode(line) for line in self.lines]
+        return [line["data"] for line in decoded if line["type"] == kind]
+
+
+class Fetchers:
+    """Remembers what the replica manager asked of the fetchers."""
+
+    def __init__(self) -> None:
+        self.following: dict[TopicPartition, tuple[int, int]] = {}
+        """Partition → (leader, leader epoch)."""
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            self.following[partition.topic_partition] = (partition.leader, partition.leader_epoch)
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        for topic_partition in partitions:
+            self.following.pop(topic_partition, None)
+
+
+def state(
+    partition: int = 0,
+    *,
+    leader: int = ME,
+    leader_epoch: int = 0,
+    partition_epoch: int = 0,
+    isr: tuple[int, ...] = (ME, OTHER),
+    replicas: tuple[int, ...] = (ME, OTHER, THIRD),
+    leader_recovery_state: int = 0,
+) -> LeaderAndIsrPartitionState:
+    return LeaderAndIsrPartitionState(
+        partition_index=partition,
+        controller_epoch=1,
+        leader=leader,
+        leader_epoch=leader_epoch,
+        isr=isr,
+        partition_epoch=partition_epoch,
+        replicas=replicas,
+        leader_recovery_state=leader_recovery_state,
+    )
+
+
+def leader_and_isr(
+    *states: LeaderAndIsrPartitionState,
+    topic: str = "orders",
+    topic_id: TopicId = ORDERS,
+    controller_epoch: int = 1,
+    broker_epoch: int = -1,
+) -> LeaderAndIsrRequest:
+    return LeaderAndIsrRequest(
+        controller_id=9,
+        controller_epoch=controller_epoch,
+        broker_epoch=broker_epoch,
+        topic_states=(LeaderAndIsrTopicState(topic_name=topic, topic_id=topic_id, partition_states=states),),
+    )
+
+
+def replica_manager(
+    *states: LeaderAndIsrPartitionState, switched_off: Collection[Fence] = (), topic_id: TopicId = ORDERS
+) -> tuple[ReplicaManager, Fetchers, Recorder]:
+    """A replica manager of broker 1 that has been told `states`; brokers 1 to 3 are alive."""
+    recorder, fetchers = Recorder(), Fetchers()
+    manager = ReplicaManager(ME, fences=Fences(recorder.log, switched_off=switched_off), fetchers=fetchers)
+    if states:
+        tell(manager, leader_and_isr(*states, topic_id=topic_id))
+    return manager, fetchers, recorder
+
+
+def tell(
+    manager: ReplicaManager, request: LeaderAndIsrRequest, *, alive: Collection[int] = (1, 2, 3), now_ms: float = 1_000.0
+) -> dict[TopicPartition, str]:
+    """Hand `request` over; the names of the errors per partition."""
+    step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker in alive, now_ms=now_ms)
+    return {topic_partition: error.name for topic_partition, error in step.errors.items()}

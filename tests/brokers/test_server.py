@@ -1,0 +1,301 @@
+"""Connections: order, bounds, and what hostile bytes can do, which is to lose their own connection (reliability 3.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import pytest
+
+from brokers.config import KafkaConfig
+from brokers.kafka_apis import SERVED_VERSIONS, KafkaApis
+from brokers.server import KafkaServer
+from foundation.wire.headers import decode_response, encode_request
+from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from foundation.wire.messages.delete_topics import DeleteTopicsRequest
+from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from foundation.wire.messages.metadata import MetadataRequest
+from foundation.wire.network import Connection, ConnectionLost, Server
+from foundation.wire.registry import api_by_key, api_of
+from foundation.wire.schema import Message
+from tests.brokers.services import Stage
+
+
+class FakeConnection:
+    """Bytes in by `feed`, bytes out in `sent`."""
+
+    def __init__(self, peer: str = "127.0.0.1:50000") -> None:
+        self._peer = peer
+        self._incoming: asyncio.Queue[bytes] = asyncio.Queue()
+        self.sent: list[bytes] = []
+        self.closed = False
+        self.may_send = asyncio.Event()
+        self.may_send.set()
+
+    @property
+    def peer(self) -> str:
+        return self._peer
+
+    def feed(self, data: bytes) -> None:
+        self._incoming.put_nowait(data)
+
+    async def send(self, data: bytes) -> None:
+        await self.may_send.wait()
+        self.sent.append(data)
+
+    async def receive(self) -> bytes:
+        data = await self._incoming.get()
+        if data == b"reset":
+            raise ConnectionLost("reset by peer")
+        return data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeServer:
+    port = 9092
+
+    def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class FakeNetwork:
+    """Keeps what was bound, so that a test can play a peer."""
+
+    def __init__(self) -> None:
+        self.serve: Callable[[Connection], Awaitable[None]] | None = None
+
+    async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
+        raise AssertionError("a server does not connect")
+
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
+        self.serve = serve
+        return FakeServer()
+
+
+class Played(NamedTuple):
+    stage: Stage
+    network: FakeNetwork
+
+    def connect(self, peer: str = "127.0.0.1:50000") -> tuple[FakeConnection, asyncio.Task[None]]:
+        assert self.network.serve is not None
+        connection = FakeConnection(peer)
+        return connection, asyncio.ensure_future(self.network.serve(connection))
+
+    def refusals(self) -> list[str]:
+        return [str(refused["reason"]) for refused in self.stage.recorder.of("ConnectionRefused")]
+
+
+async def play(**settings: str) -> Played:
+    """A started server over a fake network."""
+    properties = {"zookeeper.connect": "zk:1", "broker.id": "1"}
+    config = KafkaConfig.from_properties(properties | {key.replace("_", "."): value for key, value in settings.items()})
+    stage, network = Stage(config), FakeNetwork()
+    server = KafkaServer(config=config, network=network, events=stage.recorder.log)
+    await server.bind()
+    server.start(KafkaApis(stage.services, stage.supervisor))
+    return Played(stage, network)
+
+
+def frame(message: Message, correlation_id: int = 1, version: int | None = None) -> bytes:
+    spoken = api_of(message).max_version if version is None else version
+    return encode_request(message, spoken, correlation_id, "test")
+
+
+def correlation_ids(connection: FakeConnection) -> list[int]:
+    return [struct.unpack_from(">i", answer, 4)[0] for answer in connection.sent]
+
+
+@pytest.mark.spec("D13")
+def test_answers_leave_in_the_order_of_requests_though_the_first_takes_longest() -> None:
+    async def scene() -> tuple[list[int], list[int]]:
+        played = await play()
+        played.stage.lead("orders", 0)
+        connection, task = played.connect()
+        partition = FetchPartition(partition=0, fetch_offset=0)
+        slow = FetchRequest(max_wait_ms=200, topics=(FetchTopic(topic="orders", partitions=(partition,)),))
+        connection.feed(frame(slow, 1, version=11) + frame(MetadataRequest(topics=()), 2) + frame(ApiVersionsRequest(), 3, 0))
+        await asyncio.sleep(0.02)
+        early = correlation_ids(connection)
+        connection.feed(b"")
+        await task
+        return early, correlation_ids(connection)
+
+    early, late = asyncio.run(scene())
+    assert early == []
+    assert late == [1, 2, 3]
+
+
+def test_a_client_that_does_not_read_is_not_read_either() -> None:
+    async def scene() -> tuple[int, int]:
+        played = await play()
+        connection, task = played.connect()
+        connection.may_send.clear()
+        for number in range(50):
+            connection.feed(frame(ApiVersionsRequest(), number, 0))
+        await asyncio.sleep(0.01)
+        waiting = connection._incoming.qsize()
+        connection.may_send.set()
+        connection.feed(b"")
+        await task
+        return waiting, len(connection.sent)
+
+    waiting, answered = asyncio.run(scene())
+    assert waiting == 49, "one request is under way, the others stay in the socket"
+    assert answered == 50
+
+
+def test_bytes_may_come_one_by_one() -> None:
+    async def scene() -> list[int]:
+        played = await play()
+        connection, task = played.connect()
+        for byte in frame(ApiVersionsRequest(), 7, 0):
+            connection.feed(bytes((byte,)))
+        connection.feed(b"")
+        await task
+        return correlation_ids(connection)
+
+    assert asyncio.run(scene()) == [7]
+
+
+@pytest.mark.spec("AP-4")
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(struct.pack(">i", -1), "-1 bytes", id="negative size"),
+        pytest.param(struct.pack(">i", 352_518_912), "352518912 bytes", id="a TLS alert read as a size"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "bytes", id="HTTP"),
+        pytest.param(struct.pack(">i", 2) + b"\0\3", "RequestHeader", id="half a header"),
+        pytest.param(struct.pack(">ihhi", 8, 999, 0, 1), "no such API", id="unknown API"),
+        pytest.param(frame(MetadataRequest())[:-3] + b"\xff\xff\xff", "MetadataRequest", id="a body that is none"),
+        pytest.param(struct.pack(">ihhih", 10, 3, 99, 1, -1), "", id="unknown version"),
+        pytest.param(frame(DeleteTopicsRequest(), version=1), "DeleteTopics v1 is not served here", id="spoken, not served"),
+    ],
+)
+def test_what_cannot_be_understood_closes_its_own_connection_with_a_reason(data: bytes, reason: str) -> None:
+    async def scene() -> tuple[Played, FakeConnection, FakeConnection]:
+        played = await play()
+        hostile, task = played.connect()
+        innocent, other = played.connect("127.0.0.1:50001")
+        hostile.feed(data)
+        await task
+        innocent.feed(frame(ApiVersionsRequest(), 5, 0))
+        innocent.feed(b"")
+        await other
+        return played, hostile, innocent
+
+    played, hostile, innocent = asyncio.run(scene())
+    assert hostile.closed
+    assert hostile.sent == []
+    assert [reason in refused for refused in played.refusals()] == [True]
+    assert correlation_ids(innocent) == [5]
+    assert played.stage.recorder.of("TaskFailed") == []
+
+
+def test_two_thousand_random_frames_do_nothing_but_close_connections() -> None:
+    source = random.Random(20_240)
+
+    async def scene() -> Played:
+        played = await play()
+        for _ in range(2_000):
+            connection, task = played.connect()
+            key, version = source.choice((1, 3, 4, 5, 6, 7, 18, 19, 37, 43, 56, 60)), source.randrange(18)
+            body = source.randbytes(source.randrange(60))
+            head = struct.pack(">hhih", key, version, source.randrange(2**31), -1)
+            connection.feed(struct.pack(">i", len(head) + len(body)) + head + body)
+            connection.feed(b"")
+            await task
+        return played
+
+    played = asyncio.run(scene())
+    assert played.stage.recorder.of("TaskFailed") == []
+    assert len(played.refusals()) > 1_500
+    assert not any("internal error" in reason for reason in played.refusals())
+
+
+def test_a_request_that_never_becomes_whole_is_given_up() -> None:
+    async def scene() -> tuple[list[str], bool]:
+        played = await play(connections_max_idle_ms="30")
+        connection, task = played.connect()
+        for byte in frame(ApiVersionsRequest(), 7, 0)[:-1]:
+            connection.feed(bytes((byte,)))
+            await asyncio.sleep(0.004)
+        await task
+        return played.refusals(), connection.closed
+
+    refusals, closed = asyncio.run(scene())
+    assert refusals == ["no whole request for 30 ms (connections.max.idle.ms)"]
+    assert closed
+
+
+@pytest.mark.parametrize(
+    ("settings", "peers", "served"),
+    [
+        ({"max_connections": "2"}, ("10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"), [True, True, False]),
+        ({"max_connections_per_ip": "1"}, ("10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:1"), [True, False, True]),
+    ],
+)
+def test_connections_are_bounded_and_a_place_becomes_free_again(
+    settings: dict[str, str], peers: tuple[str, ...], served: list[bool]
+) -> None:
+    async def scene() -> tuple[list[bool], bool]:
+        played = await play(**settings)
+        opened = [played.connect(peer) for peer in peers]
+        await asyncio.sleep(0)
+        open_now = [not connection.closed for connection, _ in opened]
+        for connection, _ in opened:
+            connection.feed(b"reset")
+        await asyncio.gather(*(task for _, task in opened))
+        again, task = played.connect(peers[0])
+        await asyncio.sleep(0)
+        still_open = not again.closed
+        again.feed(b"")
+        await task
+        return open_now, still_open
+
+    assert asyncio.run(scene()) == (served, True)
+
+
+@pytest.mark.spec("AP-1", "AP-2")
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_says_what_is_served(version: int) -> None:
+    async def scene() -> Message:
+        played = await play()
+        hello = ApiVersionsRequest(client_software_name="t", client_software_version="1")
+        connection, task = played.connect()
+        connection.feed(frame(hello, 1, version))
+        connection.feed(b"")
+        await task
+        return decode_response(api_of(hello), version, connection.sent[0][4:])[1]
+
+    response = asyncio.run(scene())
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.api_keys == SERVED_VERSIONS
+    assert {api.api_key for api in SERVED_VERSIONS}.isdisjoint({0, 2}), "without logs neither Produce nor ListOffsets is served"
+    for served in SERVED_VERSIONS:
+        api = api_by_key(served.api_key)
+        assert api is not None
+        assert api.min_version <= served.min_version <= served.max_version <= api.max_version
+
+
+@pytest.mark.spec("AP-2")
+@pytest.mark.parametrize("version", [5, 99, 32767])
+def test_api_versions_from_the_future_is_answered_in_version_0(version: int) -> None:
+    async def scene() -> Message:
+        played = await play()
+        connection, task = played.connect()
+        header = struct.pack(">hhih", 18, version, 77, 1) + b"x" + b"\0"
+        connection.feed(struct.pack(">i", len(header) + 3) + header + b"???")
+        connection.feed(b"")
+        await task
+        return decode_response(api_of(ApiVersionsRequest), 0, connection.sent[0][4:])[1]
+
+    response = asyncio.run(scene())
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == 35
+    assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [(18, 0, 4)]
