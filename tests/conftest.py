@@ -1,11 +1,13 @@
-"""What all tests share: one real ZooKeeper per test process, started by the first test that asks for it."""
+"""What all tests share: one real ZooKeeper per test process, started by the first that asks for it; who may use Docker."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
+from tests.docker_engine import why_no_engine
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
 
@@ -14,3 +16,17 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooK
     """A running server. It is shared: take a chroot of your own, and leave the server as you found it."""
     with EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip `docker` tests where no engine answers, and say why; `REQUIRE_DOCKER=1` turns that into an error."""
+    marked = [item for item in items if item.get_closest_marker("docker") is not None]
+    if not marked:
+        return
+    reason = why_no_engine()
+    if reason is None:
+        return
+    if os.environ.get("REQUIRE_DOCKER") == "1":
+        raise pytest.UsageError(f"REQUIRE_DOCKER=1, but {reason}")
+    for item in marked:
+        item.add_marker(pytest.mark.skip(reason=f"docker tests: {reason}"))
