@@ -13,10 +13,10 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from brokers.socket_network import SocketNetwork
-from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
-from tests.golden.scenarios import BROKERS, Refused, Tree, tree_of
+from tests.golden.scenarios import BROKERS, Refused, Tree, elect_preferred_leaders, tree_of
 from understudy.admin_client import AdminClient
 from understudy.checkers.history import ZnodeTransaction
 from understudy.testbed.broker_process import BrokerProcess
@@ -77,12 +77,7 @@ class RealStage:
         return self._ask(lambda admin: admin.create_partitions(topic, count, assignment))
 
     def elect_preferred_leaders(self) -> Refused | None:
-        async def elect(admin: AdminClient) -> None:
-            for partition, error in (await admin.elect_leaders()).items():
-                if error not in (Errors.NONE, Errors.ELECTION_NOT_NEEDED):
-                    raise ApiError(error, str(partition))
-
-        return self._ask(elect)
+        return self._ask(elect_preferred_leaders)
 
     def create_znode(self, path: str, data: bytes) -> None:
         client = KazooClient(self._zookeeper.connect_string)

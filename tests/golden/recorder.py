@@ -17,6 +17,8 @@ from understudy.checkers.history import OpKind, Znode, ZnodeOp, ZnodeTransaction
 KINDS = {OpKind.CREATE: "create", OpKind.SET: "setData", OpKind.DELETE: "delete", OpKind.CHECK: "check"}
 SHOWN = (*CONTROL_REQUESTS, "ALTER_PARTITION", "CONTROLLED_SHUTDOWN")
 OF_THE_SERVER = "/zookeeper"
+HOST = "127.0.0.1"
+SIMULATED_HOST = r"\bbroker-\d+\b"
 
 
 class Recorder:
@@ -120,16 +122,18 @@ class Recorder:
 
 
 class _Masks:
-    """What depends on when and where a run took place: ports, times, ids."""
+    """What depends on when and where a run took place: hosts, ports, times, ids. Kafka's brokers all ran on 127.0.0.1."""
 
     def __init__(self) -> None:
         self._topics: dict[str, str] = {}
-        self._ports: dict[int, int] = {}
+        self._brokers: dict[tuple[str, int], int] = {}
+        """By host and port."""
 
     def learn(self, ops: Iterable[ZnodeOp]) -> None:
         for op in ops:
             if op.path.startswith(BROKERS) and op.data:
-                self._ports[json.loads(op.data)["port"]] = int(op.path.removeprefix(BROKERS))
+                registered = json.loads(op.data)
+                self._brokers[(registered["host"], registered["port"])] = int(op.path.removeprefix(BROKERS))
             topic = op.path.removeprefix(TOPICS)
             if op.path.startswith(TOPICS) and "/" not in topic and op.data:
                 self._topics |= {topic_id: topic for topic_id in [json.loads(op.data).get("topic_id")] if topic_id}
@@ -143,7 +147,8 @@ class _Masks:
         if path == "/cluster/id":
             text = re.sub(r'"id":"[^"]{22}"', '"id":"<cluster id>"', text)
         if path.startswith(BROKERS):
-            text = re.sub(r'(127\.0\.0\.1:|"port":)\d+', rf"\g<1><port {path.removeprefix(BROKERS)}>", text)
+            text = re.sub(SIMULATED_HOST, HOST, text)
+            text = re.sub(rf'({HOST}:|"port":)\d+', rf"\g<1><port {path.removeprefix(BROKERS)}>", text)
         return text
 
     def parsed(self, path: str, data: bytes | None) -> Json:
@@ -159,12 +164,14 @@ class _Masks:
     def message(self, value: Json) -> Json:
         """A message with masked topic ids and ports; what it calls a port or a topic id is one."""
         if isinstance(value, dict):
-            return {name: self._field(name, inner) for name, inner in value.items()}
+            host = next((name for name in ("host", "hostName") if name in value), None)
+            masked = {name: self._field(name, inner) for name, inner in value.items()}
+            if host is not None:
+                masked |= {host: HOST, "port": f"<port {self._brokers.get((value[host], value['port']), 'of nobody')}>"}
+            return masked
         return [self.message(inner) for inner in value] if isinstance(value, list) else value
 
     def _field(self, name: str, value: Json) -> Json:
-        if name == "port":
-            return f"<port {self._ports.get(value, value)}>"
         if name == "topicId" and value != NO_TOPIC_ID:
             return f"<id of {self._topics.get(value, value)}>"
         return self.message(value)

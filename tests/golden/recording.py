@@ -21,6 +21,7 @@ Json: TypeAlias = Any
 TopicPartition: TypeAlias = tuple[str, int]
 
 CONTROLLER_EPOCH = "/controller_epoch"
+INELIGIBLE_REPLICA = 107
 CONTROL_REQUESTS = ("LEADER_AND_ISR", "UPDATE_METADATA", "STOP_REPLICA")
 
 
@@ -83,6 +84,8 @@ class _Normaliser:
         created = _elected(document)
         first = min(self._controllers, default=0)
         self._epoch = min(created) - 1 if created else first
+        self._told: dict[tuple[int, TopicPartition], tuple[str, ...]] = {}
+        """What each broker's metadata last heard of a partition."""
         self._versions: dict[tuple[str, int], list[int | None]] = {}
         """Zxids of every write so far, by path and the version it made."""
 
@@ -91,8 +94,9 @@ class _Normaliser:
             step = Step(recorded["step"], recorded.get("rc"), {p: self._tree_text(p, t) for p, t in recorded["tree"].items()})
             for transaction in recorded["txns"]:
                 self._take_transaction(step, transaction)
+            refused = set(_refused_as_ineligible(recorded["requests"]))
             for request in recorded["requests"]:
-                self._take_request(step, request)
+                self._take_request(step, request, refused)
             step.requests = {broker: list(merge_neighbours(step.requests[broker])) for broker in sorted(step.requests)}
             yield step
 
@@ -140,7 +144,7 @@ class _Normaliser:
 
     # -- requests
 
-    def _take_request(self, step: Step, recorded: Json) -> None:
+    def _take_request(self, step: Step, recorded: Json, refused: set[TopicPartition]) -> None:
         kind, request, response = recorded["key"], recorded["request"], recorded["response"]
         if kind == "ALTER_PARTITION":
             step.proposals |= set(self._granted(recorded["client"], request, response))
@@ -149,8 +153,23 @@ class _Normaliser:
             asked = {"client": recorded["client"], "version": recorded["version"], "request": masked, "response": response}
             step.shutdowns.append(_text(asked))
         elif kind in CONTROL_REQUESTS:
-            step.requests.setdefault(recorded["to"], []).append(self._answered(recorded))
+            answered = self._answered(recorded)
+            if not self._is_echo(recorded["to"], answered, refused):
+                step.requests.setdefault(recorded["to"], []).append(answered)
             step.too_early += self._early_states(recorded)
+
+    def _is_echo(self, broker: int, answered: Answered, refused: set[TopicPartition]) -> bool:
+        """Whether this is the metadata that follows a refused AlterPartition and says again what the broker knows.
+
+        A leader proposes a broker on its way out as soon as that broker fetches from it, and is refused (INELIGIBLE_REPLICA).
+        Whether the fetch is faster than the shutdown is a matter of microseconds, in Kafka as here.
+        """
+        if answered.kind != "UPDATE_METADATA":
+            return False
+        heard = [((broker, partition), said) for partition, said in answered.partitions.items()]
+        is_news = any(self._told.get(key) != said for key, said in heard)
+        self._told.update(heard)
+        return bool(heard) and not is_news and refused.issuperset(answered.partitions)
 
     def _granted(self, client: str, request: Json, response: Json) -> Iterator[str]:
         granted = {
@@ -209,6 +228,14 @@ class _Normaliser:
                 written = self._versions.get((path, version), [])
                 if not any(zxid is None or "zxid" not in recorded or zxid <= recorded["zxid"] for zxid in written):
                     yield f"{recorded['key']} to {recorded['to']} speaks of version {version} of {path} before it was written"
+
+
+def _refused_as_ineligible(requests: Iterable[Json]) -> Iterator[TopicPartition]:
+    for request in requests:
+        if request["key"] == "ALTER_PARTITION":
+            for topic in request["response"]["topics"]:
+                name = re.sub("^<id of (.*)>$", r"\1", topic["topicId"])
+                yield from ((name, p["partitionIndex"]) for p in topic["partitions"] if p["errorCode"] == INELIGIBLE_REPLICA)
 
 
 def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from foundation.cluster.errors import ApiError, Errors
 from foundation.eventlog.records import Envelope
 from tests.golden.recorder import Recorder
 from tests.golden.recording import Json
+from understudy.admin_client import AdminClient
 from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
 
 BROKERS = (0, 1, 2)
@@ -172,6 +174,13 @@ def perform(scenario: str, stage: Stage) -> Performance:
     play = Performance(scenario, stage)
     SCENARIOS[scenario](play)
     return play
+
+
+async def elect_preferred_leaders(admin: AdminClient) -> None:
+    """As `kafka-leader-election --election-type preferred --all-topic-partitions` asks; raises ApiError as it would fail."""
+    for partition, error in (await admin.elect_leaders()).items():
+        if error not in (Errors.NONE, Errors.ELECTION_NOT_NEEDED):
+            raise ApiError(error, str(partition))
 
 
 def states(tree: Tree) -> list[tuple[str, Json]]:

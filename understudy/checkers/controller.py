@@ -177,7 +177,7 @@ class ContextIsTrue(Check):
         assert isinstance(data, ContextAtIdle)
         if self.facts.is_empty or self._excused.get(life) == data.epoch:
             return
-        if data.live_brokers != (registered := self.facts.brokers_at(record.zxid)):
+        if tuple(sorted(data.live_brokers)) != (registered := self.facts.brokers_at(record.zxid)):
             self.violated(record, f"it believes in brokers {data.live_brokers}; registered at zxid {record.zxid}: {registered}")
         if data.leadership_digest != self._digest_at(record.zxid):
             self.violated(record, f"its leaderships differ from the znodes at zxid {record.zxid}")

@@ -99,6 +99,9 @@ class ClusterFacts:
         """The states the latest transaction wrote or deleted."""
         self.state_zxids: list[int] = []
         """Every transaction that touched a partition's state, in order."""
+        self.leaders: dict[tuple[Partition, int], set[int]] = {}
+        """Whom ZooKeeper has named as leader of a partition at a leader epoch."""
+        self._by_version: dict[tuple[Partition, int], list[StateWrite]] = {}
         self._assignments: dict[Partition, tuple[int, ...]] = {}
         self._leaving: dict[Partition, tuple[int, ...]] = {}
 
@@ -147,7 +150,7 @@ class ClusterFacts:
 
     def state(self, partition: Partition, version: int) -> list[StateWrite]:
         """Every write that left `partition` at `version`: more than one where the topic was deleted and created again."""
-        return [write for write in self.states.get(partition, ()) if write.version == version and write.leader is not None]
+        return self._by_version.get((partition, version), [])
 
     # -- folding
 
@@ -219,6 +222,8 @@ class ClusterFacts:
                 state.leader_recovery_state,
                 before,
             )
+            self._by_version.setdefault((partition, op.version), []).append(write)
+            self.leaders.setdefault((partition, state.leader_epoch), set()).add(state.leader)
         writes.append(write)
         self.written.append(write)
 

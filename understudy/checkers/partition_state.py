@@ -112,13 +112,13 @@ class OneLeaderPerEpoch(Check):
                 self.violated(record, f"{own} leads {_name(partition)}, which was given to {leadership.leader}")
             leaders = self._leader.setdefault((partition, epoch), set())
             leaders.add(own)
-            named = {write.leader for write in self.facts.states.get(partition, ()) if write.leader_epoch == epoch}
+            named = self.facts.leaders.get((partition, epoch), set())
             if not self.facts.is_empty and own not in named:
                 self.violated(
-                    record, f"{own} leads {_name(partition)} at leader epoch {epoch}; ZooKeeper names {_sorted(named)}"
+                    record, f"{own} leads {_name(partition)} at leader epoch {epoch}; ZooKeeper names {sorted(named)}"
                 )
             elif self.facts.is_empty and len(leaders) > 1:
-                self.violated(record, f"{_name(partition)} is led by {_sorted(leaders)} at leader epoch {epoch}")
+                self.violated(record, f"{_name(partition)} is led by {sorted(leaders)} at leader epoch {epoch}")
 
 
 class CleanElections(_StateCheck):
@@ -245,10 +245,6 @@ def _is(leadership: Leadership, write: StateWrite) -> bool:
 
 def _name(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
-
-
-def _sorted(leaders: set[int | None] | set[int]) -> list[int]:
-    return sorted(leader for leader in leaders if leader is not None)
 
 
 CHECKS: tuple[type[Check], ...] = (

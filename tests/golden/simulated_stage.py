@@ -1,0 +1,89 @@
+"""The stage made of nothing: the same brokers in virtual time, and the simulated ZooKeeper's own history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from foundation.cluster.errors import ApiError
+from foundation.eventlog.reader import decode_record
+from foundation.eventlog.records import Envelope
+from foundation.zk.client import Create
+from tests.golden.scenarios import BROKERS, Refused, Tree, elect_preferred_leaders, tree_of
+from understudy.checkers.history import ZnodeTransaction
+from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+
+SETTINGS = {"auto.leader.rebalance.enable": "false", "zookeeper.session.timeout.ms": "3000"}
+QUIET_MS = 2_000
+TIMEOUT_MS = 60_000
+
+
+class SimulatedStage:
+    def __init__(self, seed: int) -> None:
+        self._cluster = SimulatedCluster(seed, brokers=len(BROKERS), first_broker_id=BROKERS[0], settings=SETTINGS)
+
+    def __enter__(self) -> SimulatedStage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.close()
+
+    # -- what is done
+
+    def start(self, broker: int) -> None:
+        self._broker(broker).start()
+        events = self._broker(broker).node.events
+        assert events is not None
+        events.detail = True
+
+    def kill(self, broker: int) -> None:
+        self._broker(broker).crash()
+
+    def stop(self, broker: int) -> None:
+        self._broker(broker).stop()
+        self._until(lambda: not self._broker(broker).alive, f"broker {broker} has ended")
+
+    def create_topic(self, name: str, assignment: Mapping[int, Sequence[int]], configs: Mapping[str, str]) -> Refused | None:
+        return self._ask(self._cluster.admin.create_topic(name, assignment=assignment, configs=configs))
+
+    def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
+        return self._ask(self._cluster.admin.create_partitions(topic, count, assignment))
+
+    def elect_preferred_leaders(self) -> Refused | None:
+        return self._ask(elect_preferred_leaders(self._cluster.admin))
+
+    def create_znode(self, path: str, data: bytes) -> None:
+        self._cluster.zookeeper.operate([Create(path, data)])
+
+    # -- what is seen
+
+    def wait_until(self, condition: Callable[[Tree], bool], what: str) -> None:
+        self._until(lambda: condition(tree_of(self)), what)
+        self._cluster.run_for(QUIET_MS)
+
+    def transactions(self) -> Sequence[ZnodeTransaction]:
+        return self._cluster.zookeeper.transactions
+
+    def records(self) -> Mapping[str, Sequence[Envelope]]:
+        return {
+            node.name: [decode_record(line) for incarnation in sorted(node.lines) for line in node.lines[incarnation]]
+            for node in self._cluster.nodes
+        }
+
+    # -- how
+
+    def _broker(self, broker: int) -> SimulatedBroker:
+        return self._cluster.broker(broker)
+
+    def _until(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = self._cluster.now_ms + TIMEOUT_MS
+        while not condition():
+            assert self._cluster.now_ms < deadline, f"not within {TIMEOUT_MS} ms of virtual time: {what}"
+            self._cluster.run_for(100)
+
+    def _ask(self, question: Coroutine[Any, Any, None]) -> Refused | None:
+        try:
+            self._cluster.ask(question)
+        except ApiError as error:
+            return Refused(str(error))
+        return None
