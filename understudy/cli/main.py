@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from understudy.cli import demo, health, status, up, zookeeper
+from understudy.cli import demo, health, simulate, status, up, zookeeper
 from understudy.cli.arguments import Failed
 
-VERBS = (demo, up, status, health, zookeeper)
+VERBS = (demo, up, status, health, simulate, zookeeper)
 """In the order of `--help`: the modules with `register`."""
 
 EXIT_FAILED = 1

@@ -1,0 +1,45 @@
+"""`understudy simulate`: one seed replayed, many seeds run, and what a failing one says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog.reader import read
+from understudy.cli.main import main
+from understudy.simulator import seeds as simulator_seeds
+from understudy.simulator.cluster import SimulatedCluster
+
+
+def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seed", "3", "--seconds", "10", "--events", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert "ms  heal" in told
+    assert "seed 3: ok" in told
+    reading = read([tmp_path / "run"])
+    assert reading.findings == ()
+    assert {record.node for record in reading.records} >= {"broker-1", "broker-2", "broker-3", "simulator"}
+
+
+def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "3", "--seconds", "9"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("3 seeds of 9 simulated seconds: ")
+
+
+def test_a_failing_seed_prints_the_one_command_that_replays_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(SimulatedCluster, "complaints", lambda cluster: [] if cluster.now_ms < 3_000 else ["it is unwell"])
+    monkeypatch.setattr(simulator_seeds, "SETTLE_WITHIN_MS", 500)
+    assert main(["simulate", "--seeds", "1", "--seconds", "9"]) == 1
+    told = capsys.readouterr()
+    assert "it is unwell" in told.out
+    assert "replay it: understudy simulate --seed 1 --seconds 9" in told.out
+    assert "1 of 1 seeds failed" in told.err
+
+
+def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "--seeds", "2", "--events", str(tmp_path)])
+    assert "--events goes with --seed" in capsys.readouterr().err

@@ -1,0 +1,57 @@
+"""`understudy simulate`: whole clusters in virtual time, with faults drawn from a seed and every check on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from understudy.cli.arguments import Failed, Verbs, count
+
+SHOWN_FAILURES = 5
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("simulate", help="run seeds in the simulator, or replay one", description=__doc__)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--seed", type=count, metavar="N", help="replay this seed, with its plan of faults")
+    which.add_argument("--seeds", type=count, metavar="N", help="run the seeds from 1 to N")
+    parser.add_argument("--seconds", type=count, default=30, help="simulated seconds per seed, two thirds under faults (30)")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (1)")
+    parser.add_argument("--events", type=Path, metavar="DIR", help="leave the event logs of --seed here, as a real run does")
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.seed is not None:
+        return _replay(options.seed, options.seconds, options.events)
+    if options.events is not None:
+        options.usage_error("--events goes with --seed: one run, one folder")
+    return _run_many(options.seeds, options.seconds, options.workers)
+
+
+def _replay(seed: int, seconds: int, events: Path | None) -> int:
+    from understudy.simulator.seeds import run_seed
+
+    report = run_seed(seed, seconds, events=events)
+    print(report.schedule)
+    print(report)
+    if events is not None:
+        print(f"event logs: {events}")
+    return 1 if report.problems else 0
+
+
+def _run_many(seeds: int, seconds: int, workers: int) -> int:
+    from understudy.simulator.seeds import run_seeds
+
+    failed = elections = faults = 0
+    for report in run_seeds(range(1, seeds + 1), seconds, workers=workers):
+        elections += report.judgement.elections
+        faults += len(report.schedule.faults)
+        if report.problems:
+            failed += 1
+            if failed <= SHOWN_FAILURES:
+                print(report, flush=True)
+    print(f"{seeds} seeds of {seconds} simulated seconds: {faults} faults, {elections} controller elections, {failed} failed")
+    if failed:
+        raise Failed(f"{failed} of {seeds} seeds failed; each report above names the command that replays it")
+    return 0
