@@ -46,7 +46,8 @@ class FileStorage:
 
     def list(self, path: str) -> tuple[str, ...]:
         try:
-            return tuple(sorted(entry.name for entry in self._inside(path).iterdir() if not entry.name.endswith(TEMPORARY)))
+            folder = self._root if path in ("", ".") else self._inside(path)
+            return tuple(sorted(entry.name for entry in folder.iterdir() if not entry.name.endswith(TEMPORARY)))
         except FileNotFoundError:
             return ()
 
@@ -56,8 +57,8 @@ class FileStorage:
             raise ValueError(f"path {path!r} contains a NUL")
         target = self._root / path
         resolved = target.parent.resolve() / target.name
-        if target.name in ("", "..") or not resolved.is_relative_to(self._root):
-            raise ValueError(f"path {path!r} leads outside {self._root}")
+        if target.name == ".." or resolved == self._root or not resolved.is_relative_to(self._root):
+            raise ValueError(f"path {path!r} does not lead to a file inside {self._root}")
         if resolved.is_symlink():
             raise ValueError(f"path {path!r} is a symbolic link; expected a file or folder of this broker's own")
         return resolved

@@ -1,0 +1,138 @@
+"""LeaderAndIsr, StopReplica, UpdateMetadata: the two fences in front of them, their answers, their records."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from brokers.apis import leader_and_isr, stop_replica, update_metadata
+from foundation.cluster.errors import Errors
+from foundation.eventlog.fences import Fence, Fences
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from tests.brokers import stage as scene
+from tests.brokers.services import BROKER_EPOCH, Stage
+from tests.brokers.stage import ORDERS, ORDERS_0, state
+
+
+def played(act: Callable[[Stage], Awaitable[Any]]) -> tuple[Any, Stage]:
+    async def run() -> tuple[Any, Stage]:
+        stage = Stage()
+        return await act(stage), stage
+
+    return asyncio.run(run())
+
+
+def lisr(stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 7) -> Awaitable[Any]:
+    request = scene.leader_and_isr(state(0), state(1), broker_epoch=broker_epoch, controller_epoch=controller_epoch)
+    return leader_and_isr.handle(stage.services, request, stage.context(version))
+
+
+def sr(stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 4) -> Awaitable[Any]:
+    states = (StopReplicaTopicState(topic_name="orders", partition_states=(StopReplicaPartitionState(leader_epoch=9),)),)
+    request = StopReplicaRequest(broker_epoch=broker_epoch, controller_epoch=controller_epoch, topic_states=states)
+    return stop_replica.handle(stage.services, request, stage.context(version))
+
+
+def umr(stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 8) -> Awaitable[Any]:
+    request = UpdateMetadataRequest(controller_id=3, broker_epoch=broker_epoch, controller_epoch=controller_epoch)
+    return update_metadata.handle(stage.services, request, stage.context(version))
+
+
+@pytest.mark.spec("BK-1")
+@pytest.mark.parametrize("request_of", [lisr, sr, umr])
+@pytest.mark.parametrize(("offset", "refused"), [(-1, True), (0, False), (1, False)])
+def test_a_request_for_an_earlier_registration_is_refused_and_one_for_a_later_is_not(
+    request_of: Callable[..., Awaitable[Any]], offset: int, refused: bool
+) -> None:
+    response, stage = played(lambda stage: request_of(stage, broker_epoch=BROKER_EPOCH + offset))
+    assert response.error_code == (Errors.STALE_BROKER_EPOCH if refused else Errors.NONE)
+    hits = [(hit["fence"], hit["offered"], hit["known"]) for hit in stage.recorder.of("FenceHit")]
+    assert hits == ([("broker.broker-epoch", BROKER_EPOCH - 1, BROKER_EPOCH)] if refused else [])
+
+
+@pytest.mark.spec("BK-1")
+def test_no_broker_epoch_is_let_in() -> None:
+    response, _ = played(lambda stage: lisr(stage, broker_epoch=-1))
+    assert response.error_code == Errors.NONE
+
+
+@pytest.mark.spec("BK-2")
+@pytest.mark.parametrize("request_of", [lisr, sr, umr])
+@pytest.mark.parametrize("newer_of", [lisr, sr, umr])
+def test_the_newest_controller_epoch_is_shared_by_all_three(
+    newer_of: Callable[..., Awaitable[Any]], request_of: Callable[..., Awaitable[Any]]
+) -> None:
+    async def act(stage: Stage) -> list[int]:
+        await newer_of(stage, controller_epoch=5)
+        answers = [await request_of(stage, controller_epoch=epoch) for epoch in (4, 5, 6, 5)]
+        return [answer.error_code for answer in answers]
+
+    codes, stage = played(act)
+    stale = Errors.STALE_CONTROLLER_EPOCH
+    assert codes == [stale, Errors.NONE, Errors.NONE, stale]
+    assert {hit["fence"] for hit in stage.recorder.of("FenceHit")} == {"broker.controller-epoch"}
+    assert stage.recorder.log.controller_epoch == 6
+
+
+@pytest.mark.spec("BK-2")
+def test_a_refused_request_changes_nothing() -> None:
+    async def act(stage: Stage) -> list[int]:
+        await umr(stage, controller_epoch=5)
+        await lisr(stage, controller_epoch=4)
+        return sorted(stage.replicas.partitions)
+
+    partitions, stage = played(act)
+    assert partitions == []
+    assert stage.recorder.of("LeaderAndIsrApplied") == []
+
+
+@pytest.mark.spec("BK-1", "BK-2", "BK-12")
+@pytest.mark.parametrize(("version", "named"), [(4, "orders"), (5, ORDERS)])
+def test_leader_and_isr_answers_every_partition_also_when_refused(version: int, named: str) -> None:
+    response, _ = played(lambda stage: lisr(stage, broker_epoch=1, version=version))
+    assert isinstance(response, LeaderAndIsrResponse)
+    if version < 5:
+        found = [(error.topic_name, error.partition_index, error.error_code) for error in response.partition_errors]
+    else:
+        found = [
+            (topic.topic_id, error.partition_index, error.error_code)
+            for topic in response.topics
+            for error in topic.partition_errors
+        ]
+    assert found == [(named, 0, Errors.STALE_BROKER_EPOCH), (named, 1, Errors.STALE_BROKER_EPOCH)]
+
+
+@pytest.mark.spec("BK-2")
+def test_a_refused_stop_replica_names_no_partition() -> None:
+    response, _ = played(lambda stage: sr(stage, broker_epoch=1))
+    assert response.partition_errors == ()
+
+
+def test_a_fence_that_is_switched_off_lets_pass_and_says_so() -> None:
+    async def act(stage: Stage) -> Any:
+        stage.services = _with_fences(stage, Fence.BROKER_CONTROLLER_EPOCH)
+        await umr(stage, controller_epoch=5)
+        return await lisr(stage, controller_epoch=4)
+
+    response, stage = played(act)
+    assert response.error_code == Errors.NONE
+    assert ORDERS_0 in stage.replicas.partitions
+    assert [hit["switched_off"] for hit in stage.recorder.of("FenceHit")] == [True]
+    assert stage.replicas.controller_epoch == 5, "what it let pass has not become the newest"
+
+
+def _with_fences(stage: Stage, *switched_off: Fence) -> Any:
+    return dataclasses.replace(stage.services, fences=Fences(stage.recorder.log, switched_off=switched_off))
+
+
+def test_what_was_applied_is_on_record_with_what_the_controller_said() -> None:
+    _, stage = played(lambda stage: lisr(stage))
+    applied = stage.recorder.of("LeaderAndIsrApplied")[0]
+    assert applied["leaders"] == [["orders", 0, 1, 0, [1, 2], 0, 1, 0], ["orders", 1, 1, 0, [1, 2], 0, 1, 0]]
+    assert (applied["controller_id"], applied["request_broker_epoch"]) == (9, BROKER_EPOCH)

@@ -1,0 +1,329 @@
+"""CreateTopics and CreatePartitions: the checks as values, and the whole way through a simulated cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from brokers.apis.create_topics import prohibited_names, replicas_for, validated
+from brokers.config import KafkaConfig
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId
+from foundation.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from foundation.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from tests.brokers.services import Stage
+from understudy.simulator.cluster import SimulatedCluster
+
+
+def placed(*replicas: tuple[int, ...]) -> dict[int, tuple[BrokerId, ...]]:
+    return {index: tuple(map(BrokerId, brokers)) for index, brokers in enumerate(replicas)}
+
+
+def refusal(name: str = "orders", assignment: dict[int, tuple[BrokerId, ...]] | None = None, **config: str) -> tuple[str, str]:
+    configs = tuple(CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items())
+    topic = CreatableTopic(name=name, configs=configs)
+    with pytest.raises(ApiError) as raised:
+        validated(topic, assignment or placed((1, 2)), ("taken", "with.dot"))
+    return raised.value.error.name, raised.value.message
+
+
+@pytest.mark.spec("TC-5")
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("", "the empty string is not allowed"),
+        (".", "'.' is not allowed"),
+        ("..", "'..' is not allowed"),
+        ("a" * 250, "is longer than the max allowed length 249"),
+        ("a/b", "contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+        ("../../etc/passwd", "contains one or more characters"),
+        ("nul\x00", "contains one or more characters"),
+        ("über", "contains one or more characters"),
+        ("line\n", "contains one or more characters"),
+        ("with_dot", "collides with existing topics: with.dot"),
+    ],
+)
+def test_names_that_no_topic_may_have(name: str, part: str) -> None:
+    error, message = refusal(name)
+    assert error == "INVALID_TOPIC_EXCEPTION"
+    assert part in message
+
+
+@pytest.mark.spec("TC-5")
+def test_names_that_a_topic_may_have() -> None:
+    for name in ("a" * 249, "A.b_c-9", "__consumer_offsets"):
+        assert validated(CreatableTopic(name=name), placed((1,)), ("withXdot",)).topic == name
+
+
+@pytest.mark.spec("TC-4")
+@pytest.mark.parametrize(
+    ("assignment", "part"),
+    [
+        (placed((1, 2), (1,)), "All partitions should have the same number of replicas"),
+        (placed((1, 1)), "Duplicate replica assignment found: {0: [1, 1]}"),
+        (placed((), ()), "Duplicate replica assignment found"),
+        ({1: (BrokerId(1),)}, "partitions should be a consecutive 0-based integer sequence"),
+    ],
+)
+def test_assignments_that_cannot_be(assignment: dict[int, tuple[BrokerId, ...]], part: str) -> None:
+    error, message = refusal(assignment=assignment)
+    assert error == "INVALID_REPLICA_ASSIGNMENT"
+    assert part in message
+
+
+@pytest.mark.spec("TC-4")
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("colour", "red", "Unknown topic config name: colour"),
+        ("retention_ms", "soon", "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
+        ("min_insync_replicas", "0", "Invalid value 0 for configuration min.insync.replicas: Value must be at least 1"),
+        ("cleanup_policy", "shred", "Invalid value shred for configuration cleanup.policy: "
+         "String must be one of: compact, delete"),
+        ("min_cleanable_dirty_ratio", "1.5", "Invalid value 1.5 for configuration min.cleanable.dirty.ratio: "
+         "Value must be no more than 1"),
+        ("remote_storage_enable", "true", "Tiered Storage functionality is disabled in the broker. "
+         "Topic cannot be configured with remote log storage."),
+    ],
+)  # fmt: skip
+def test_configurations_that_are_refused(key: str, value: str, message: str) -> None:
+    assert refusal(**{key: value}) == ("INVALID_CONFIG", message)
+
+
+def test_configurations_that_contradict_each_other() -> None:
+    error, message = refusal(min_compaction_lag_ms="10", max_compaction_lag_ms="5")
+    assert error == "INVALID_CONFIG"
+    assert "min.compaction.lag.ms (10) > max.compaction.lag.ms (5)" in message
+
+
+@pytest.mark.spec("TC-4")
+@pytest.mark.parametrize(
+    ("topic", "error", "part"),
+    [
+        (CreatableTopic(num_partitions=0, replication_factor=1), Errors.INVALID_PARTITIONS, "larger than 0"),
+        (CreatableTopic(num_partitions=1, replication_factor=0), Errors.INVALID_REPLICATION_FACTOR, "larger than 0"),
+        (
+            CreatableTopic(num_partitions=1, replication_factor=4),
+            Errors.INVALID_REPLICATION_FACTOR,
+            "Replication factor: 4 larger than available brokers: 3.",
+        ),
+        (
+            CreatableTopic(num_partitions=1, replication_factor=-1, assignments=(CreatableReplicaAssignment(broker_ids=(1,)),)),
+            Errors.INVALID_REQUEST,
+            "Both cannot be used at the same time.",
+        ),
+        (
+            CreatableTopic(num_partitions=1, replication_factor=1, configs=(CreatableTopicConfig(name="a.b"),)),
+            Errors.INVALID_CONFIG,
+            "Null value not supported for topic configs: a.b",
+        ),
+    ],
+)
+def test_placements_that_cannot_be(topic: CreatableTopic, error: Errors, part: str) -> None:
+    async def scene() -> None:
+        stage = Stage()
+        with pytest.raises(ApiError) as raised:
+            replicas_for(stage.services, stage.metadata.snapshot, topic)
+        assert raised.value.error is error
+        assert part in raised.value.message
+
+    asyncio.run(scene())
+
+
+@pytest.mark.spec("TC-4")
+def test_defaults_come_from_the_brokers_configuration() -> None:
+    async def scene() -> dict[int, tuple[BrokerId, ...]]:
+        config = {"zookeeper.connect": "z", "num.partitions": "4", "default.replication.factor": "2"}
+        stage = Stage(KafkaConfig.from_properties(config))
+        return replicas_for(stage.services, stage.metadata.snapshot, CreatableTopic(num_partitions=-1, replication_factor=-1))
+
+    assignment = asyncio.run(scene())
+    assert sorted(assignment) == [0, 1, 2, 3]
+    assert {len(set(replicas)) for replicas in assignment.values()} == {2}
+
+
+@pytest.mark.spec("TC-3")
+def test_names_that_a_request_may_not_carry() -> None:
+    topics = [CreatableTopic(name=name) for name in ("a", "b", "a", "__cluster_metadata")]
+    prohibited = {name: (error.error.name, error.message) for name, error in prohibited_names(topics).items()}
+    assert prohibited == {
+        "a": ("INVALID_REQUEST", "Found multiple entries for this topic."),
+        "__cluster_metadata": ("INVALID_REQUEST", "Creation of internal topic __cluster_metadata is prohibited."),
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SimulatedCluster]:
+    with SimulatedCluster(seed=1, brokers=3) as cluster:
+        cluster.start()
+        yield cluster
+
+
+def create(
+    cluster: SimulatedCluster, request: CreateTopicsRequest, *, version: int = 7, broker: int | None = None
+) -> dict[str, tuple[str, str | None]]:
+    """Name → (error, message), asked of the controller or of `broker`."""
+    number = cluster.controller() if broker is None else broker
+    response = cluster.ask(cluster.admin.ask(f"broker-{number}", 9092, request, version=version))
+    assert isinstance(response, CreateTopicsResponse)
+    return {topic.name: (Errors(topic.error_code).name, topic.error_message) for topic in response.topics}
+
+
+def topic(name: str, partitions: int = 2, replication_factor: int = 2, *brokers: int) -> CreatableTopic:
+    if brokers:
+        assignment = CreatableReplicaAssignment(broker_ids=brokers)
+        return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=(assignment,))
+    return CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
+
+
+@pytest.mark.spec("TC-3", "TC-4", "TC-7", "TC-8")
+@pytest.mark.parametrize("version", range(8))
+def test_good_topics_are_made_and_bad_ones_do_not_harm_them(cluster: SimulatedCluster, version: int) -> None:
+    good, bad = f"good-{version}", topic("bad/name")
+    request = CreateTopicsRequest(topics=(topic(good), bad, topic(good + "-too", 3, 3)), timeout_ms=5_000)
+    answers = create(cluster, request, version=version)
+    assert {name: error for name, (error, _) in answers.items()} == {
+        good: "NONE",
+        "bad/name": "INVALID_TOPIC_EXCEPTION",
+        good + "-too": "NONE",
+    }
+    assert cluster.leader_of(good, 1) is not None
+
+
+@pytest.mark.spec("TC-1", "TC-3")
+def test_only_the_controllers_broker_creates(cluster: SimulatedCluster) -> None:
+    other = next(number for number in cluster.brokers if number != cluster.controller())
+    assert create(cluster, CreateTopicsRequest(topics=(topic("elsewhere"),)), broker=other) == {
+        "elsewhere": ("NOT_CONTROLLER", None)
+    }
+
+
+@pytest.mark.spec("TC-4")
+def test_a_topic_that_is_there_is_there(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("existing")
+    answers = create(cluster, CreateTopicsRequest(topics=(topic("existing"),)))
+    assert answers == {"existing": ("TOPIC_ALREADY_EXISTS", "Topic 'existing' already exists.")}
+
+
+@pytest.mark.spec("TC-7")
+def test_validate_only_writes_nothing(cluster: SimulatedCluster) -> None:
+    request = CreateTopicsRequest(topics=(topic("dry"), topic("wet.", 0)), validate_only=True)
+    answers = create(cluster, request)
+    assert {name: error for name, (error, _) in answers.items()} == {"dry": "NONE", "wet.": "INVALID_PARTITIONS"}
+    cluster.run_for(1_000)
+    assert cluster.leader_of("dry", 0) is None
+
+
+@pytest.mark.spec("TC-7")
+@pytest.mark.parametrize(("name", "timeout_ms", "brokers"), [("hasty", 0, (1,)), ("leaderless", 500, (77,))])
+def test_without_time_or_leader_the_answer_is_a_timeout_though_the_topic_is_made(
+    cluster: SimulatedCluster, name: str, timeout_ms: int, brokers: tuple[int, ...]
+) -> None:
+    request = CreateTopicsRequest(topics=(topic(name, 1, 1, *brokers),), timeout_ms=timeout_ms)
+    assert create(cluster, request) == {name: ("REQUEST_TIMED_OUT", None)}
+    again = create(cluster, CreateTopicsRequest(topics=(topic(name),), timeout_ms=timeout_ms))
+    assert again[name][0] == "TOPIC_ALREADY_EXISTS"
+
+
+@pytest.mark.spec("TC-8")
+def test_the_answer_tells_what_was_made(cluster: SimulatedCluster) -> None:
+    configured = CreatableTopic(
+        name="told", num_partitions=2, replication_factor=3, configs=(CreatableTopicConfig(name="retention.ms", value="7"),)
+    )
+    request = CreateTopicsRequest(topics=(configured,))
+    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request))
+    assert isinstance(response, CreateTopicsResponse)
+    [told] = response.topics
+    metadata = cluster.ask(cluster.admin.metadata(["told"]))
+    assert (told.num_partitions, told.replication_factor, told.topic_id) == (2, 3, metadata.topics[0].topic_id)
+    shown = {config.name: (config.value, config.config_source) for config in told.configs or ()}
+    assert shown["retention.ms"] == ("7", 1)
+    assert shown["segment.bytes"] == ("1073741824", 5)
+
+
+def grow(
+    cluster: SimulatedCluster, *topics: CreatePartitionsTopic, validate_only: bool = False
+) -> dict[str, tuple[str, str | None]]:
+    request = CreatePartitionsRequest(topics=topics, timeout_ms=5_000, validate_only=validate_only)
+    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request))
+    assert isinstance(response, CreatePartitionsResponse)
+    return {result.name: (Errors(result.error_code).name, result.error_message) for result in response.results}
+
+
+def manual(*lists: tuple[int, ...]) -> tuple[CreatePartitionsAssignment, ...]:
+    return tuple(CreatePartitionsAssignment(broker_ids=brokers) for brokers in lists)
+
+
+@pytest.mark.spec("TP-1", "TP-2")
+def test_a_topic_grows(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("grows", partitions=1, replication_factor=2)
+    assert grow(cluster, CreatePartitionsTopic(name="grows", count=3), validate_only=True)["grows"] == ("NONE", None)
+    assert cluster.leader_of("grows", 2) is None
+    assert grow(cluster, CreatePartitionsTopic(name="grows", count=3))["grows"] == ("NONE", None)
+    assert cluster.leader_of("grows", 2) is not None
+    assert grow(cluster, CreatePartitionsTopic(name="grows", count=4, assignments=manual((3, 1))))["grows"][0] == "NONE"
+    assert cluster.leader_of("grows", 3) == 3
+
+
+@pytest.mark.spec("TP-1")
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        (CreatePartitionsTopic(name="nope", count=3), "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'nope' does not exist."),
+        (CreatePartitionsTopic(name="two", count=2), "INVALID_PARTITIONS", "Topic already has 2 partitions."),
+        (
+            CreatePartitionsTopic(name="two", count=1),
+            "INVALID_PARTITIONS",
+            "Topic currently has 2 partitions, which is higher than the requested 1.",
+        ),
+        (
+            CreatePartitionsTopic(name="two", count=3, assignments=manual((1, 9))),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Unknown broker(s) in replica assignment: 9.",
+        ),
+        (
+            CreatePartitionsTopic(name="two", count=4, assignments=manual((1, 2))),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Increasing the number of partitions by 2 but 1 assignments provided.",
+        ),
+        (
+            CreatePartitionsTopic(name="two", count=3, assignments=manual(())),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Cannot have replication factor of 0 for partition id 2.",
+        ),
+        (
+            CreatePartitionsTopic(name="two", count=3, assignments=manual((1, 1))),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Duplicate brokers not allowed in replica assignment: 1, 1 for partition id 2.",
+        ),
+        (
+            CreatePartitionsTopic(name="two", count=3, assignments=manual((1,))),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Inconsistent replication factor between partitions, partition 0 has 2 while partitions [2] have replication "
+            "factors [1], respectively.",
+        ),
+    ],
+)
+def test_growth_that_is_refused(cluster: SimulatedCluster, asked: CreatePartitionsTopic, error: str, message: str) -> None:
+    if cluster.leader_of("two", 0) is None:
+        cluster.create_topic("two", partitions=2, replication_factor=2)
+    assert grow(cluster, asked) == {asked.name: (error, message)}
+
+
+@pytest.mark.spec("TP-1")
+def test_a_topic_named_twice(cluster: SimulatedCluster) -> None:
+    twice = CreatePartitionsTopic(name="two", count=9)
+    assert grow(cluster, twice, twice) == {"two": ("INVALID_REQUEST", "Duplicate topic in request.")}

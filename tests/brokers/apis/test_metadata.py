@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from brokers.apis import describe_cluster, metadata
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicId
+from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.brokers.services import Stage
+from tests.brokers.stage import ORDERS
+
+UNKNOWN_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
+
+
+def broker(number: int, *listeners: str) -> UpdateMetadataBroker:
+    return UpdateMetadataBroker(
+        id=number,
+        rack=f"r{number}",
+        endpoints=tuple(UpdateMetadataEndpoint(host=f"h{number}", port=9092, listener=name) for name in listeners),
+    )
+
+
+HEARD = UpdateMetadataRequest(
+    controller_id=2,
+    live_brokers=(broker(1, "PLAINTEXT"), broker(2, "PLAINTEXT", "OTHER"), broker(4, "OTHER")),
+    topic_states=(
+        UpdateMetadataTopicState(
+            topic_name="orders",
+            topic_id=ORDERS,
+            partition_states=tuple(
+                UpdateMetadataPartitionState(
+                    partition_index=index,
+                    leader=leader,
+                    leader_epoch=index + 5,
+                    isr=isr,
+                    replicas=(1, 2, 3),
+                    offline_replicas=(3,),
+                )
+                for index, leader, isr in ((1, 2, (2,)), (0, 1, (1, 2)), (2, 3, (3,)), (3, 4, (1,)), (4, -1, (1,)))
+            ),
+        ),
+    ),
+)
+
+
+def ask(request: MetadataRequest, version: int = 12, heard: UpdateMetadataRequest | None = HEARD) -> MetadataResponse:
+    async def scene() -> MetadataResponse:
+        stage = Stage()
+        if heard is None:
+            stage.metadata = type(stage.metadata)()
+            stage.services = stage._services()
+        else:
+            stage.metadata.update(heard)
+        return await metadata.handle(stage.services, request, stage.context(version))
+
+    return asyncio.run(scene())
+
+
+def named(*names: str) -> MetadataRequest:
+    return MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
+
+
+@pytest.mark.spec("MC-3")
+def test_brokers_are_the_live_ones_that_have_the_listener_of_the_request() -> None:
+    response = ask(MetadataRequest())
+    assert [(at.node_id, at.host, at.rack) for at in response.brokers] == [(1, "h1", "r1"), (2, "h2", "r2")]
+    assert (response.controller_id, response.cluster_id) == (2, "cluster")
+
+
+@pytest.mark.spec("MC-5")
+def test_a_broker_that_has_heard_nothing_knows_nothing_and_no_controller() -> None:
+    response = ask(MetadataRequest(), heard=None)
+    assert (response.brokers, response.controller_id, response.topics) == ((), -1, ())
+
+
+@pytest.mark.spec("MC-3")
+@pytest.mark.parametrize(
+    ("version", "listener_error"),
+    [(5, Errors.LEADER_NOT_AVAILABLE), (6, Errors.LISTENER_NOT_FOUND), (12, Errors.LISTENER_NOT_FOUND)],
+)
+def test_each_partition_with_its_leader_or_why_there_is_none(version: int, listener_error: Errors) -> None:
+    [topic] = ask(named("orders"), version).topics
+    assert topic.topic_id == ORDERS
+    assert [(each.partition_index, each.error_code, each.leader_id) for each in topic.partitions] == [
+        (0, Errors.NONE, 1),
+        (1, Errors.NONE, 2),
+        (2, Errors.LEADER_NOT_AVAILABLE, -1),
+        (3, listener_error, -1),
+        (4, Errors.LEADER_NOT_AVAILABLE, -1),
+    ]
+    assert [each.leader_epoch for each in topic.partitions] == [5, 6, 7, 8, 9]
+    assert topic.partitions[0].replica_nodes == (1, 2, 3)
+    assert topic.partitions[0].offline_replicas == (3,)
+
+
+@pytest.mark.spec("MC-3")
+def test_version_0_hides_replicas_that_cannot_be_reached() -> None:
+    [topic] = ask(MetadataRequest(topics=()), 0).topics
+    first = topic.partitions[0]
+    assert (first.error_code, first.replica_nodes, first.isr_nodes) == (Errors.REPLICA_NOT_AVAILABLE, (1, 2), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "topics"),
+    [
+        (MetadataRequest(topics=None), 12, ["orders"]),
+        (MetadataRequest(topics=()), 12, []),
+        (MetadataRequest(topics=()), 1, []),
+        (MetadataRequest(topics=()), 0, ["orders"]),
+    ],
+)
+def test_what_stands_for_all_topics(request_: MetadataRequest, version: int, topics: list[str]) -> None:
+    assert [topic.name for topic in ask(request_, version).topics] == topics
+
+
+def test_topics_that_are_not_there_and_are_not_made_by_asking() -> None:
+    topics = ask(named("nothing", "..", "bad/name", "__consumer_offsets")).topics
+    assert [(topic.name, topic.error_code, topic.is_internal) for topic in topics] == [
+        ("nothing", Errors.UNKNOWN_TOPIC_OR_PARTITION, False),
+        ("..", Errors.INVALID_TOPIC_EXCEPTION, False),
+        ("bad/name", Errors.INVALID_TOPIC_EXCEPTION, False),
+        ("__consumer_offsets", Errors.UNKNOWN_TOPIC_OR_PARTITION, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "expected"),
+    [
+        (MetadataRequestTopic(topic_id=ORDERS), 12, (Errors.NONE, "orders")),
+        (MetadataRequestTopic(topic_id=UNKNOWN_ID), 12, (Errors.UNKNOWN_TOPIC_ID, None)),
+        (MetadataRequestTopic(name=None), 12, (Errors.INVALID_REQUEST, None)),
+        (MetadataRequestTopic(topic_id=ORDERS), 11, (Errors.INVALID_REQUEST, "")),
+        (MetadataRequestTopic(name=None), 10, (Errors.INVALID_REQUEST, "")),
+    ],
+)
+def test_topics_by_id(asked: MetadataRequestTopic, version: int, expected: tuple[Errors, str | None]) -> None:
+    [topic] = ask(MetadataRequest(topics=(asked,)), version).topics
+    assert (topic.error_code, topic.name) == expected
+
+
+def test_without_an_authorizer_everybody_may_do_everything() -> None:
+    asked = MetadataRequest(include_cluster_authorized_operations=True, include_topic_authorized_operations=True)
+    response = ask(asked, 9)
+    assert (response.cluster_authorized_operations, response.topics[0].topic_authorized_operations) == (8096, 3576)
+    assert ask(MetadataRequest(), 9).cluster_authorized_operations == -(2**31)
+
+
+def test_describe_cluster_shows_brokers_and_refuses_to_show_controllers() -> None:
+    async def scene(endpoint_type: int) -> DescribeClusterResponse:
+        stage = Stage()
+        stage.metadata.update(HEARD)
+        request = DescribeClusterRequest(endpoint_type=endpoint_type)
+        return await describe_cluster.handle(stage.services, request, stage.context(1))
+
+    response = asyncio.run(scene(1))
+    assert [at.broker_id for at in response.brokers] == [1, 2]
+    assert (response.cluster_id, response.controller_id) == ("cluster", 2)
+    assert asyncio.run(scene(2)).error_code == Errors.INVALID_REQUEST

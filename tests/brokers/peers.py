@@ -1,0 +1,72 @@
+"""A network of one peer that a test scripts: each request it receives is answered by a function of the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from foundation.wire.framing import FrameReader
+from foundation.wire.headers import RequestHeader, decode_request, encode_response
+from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Server
+from foundation.wire.registry import api_by_key
+from foundation.wire.schema import Message
+
+Answer = Callable[[RequestHeader, Message], Message | None]
+"""The response; None breaks the connection."""
+
+
+class ScriptedPeer:
+    """Listens at `host:9092` while `reachable`; `heard` is every request with its address."""
+
+    def __init__(self, answer: Answer, *, delay_s: float = 0.0) -> None:
+        self.reachable = True
+        self.heard: list[tuple[str, RequestHeader, Message]] = []
+        self.connections = 0
+        self._answer = answer
+        self._delay_s = delay_s
+
+    async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
+        if not self.reachable:
+            raise ConnectionFailed(f"{host}:{port} refused")
+        self.connections += 1
+        return _Wire(f"{host}:{port}", self)
+
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
+        raise AssertionError("nobody listens here")
+
+    async def answer(self, address: str, frame: bytes) -> bytes:
+        header, message = decode_request(frame)
+        self.heard.append((address, header, message))
+        await asyncio.sleep(self._delay_s)
+        response = self._answer(header, message)
+        if response is None:
+            return b""
+        api = api_by_key(header.api_key)
+        assert api is not None
+        return encode_response(api, header.api_version, header.correlation_id, response)
+
+
+class _Wire:
+    def __init__(self, peer: str, other_end: ScriptedPeer) -> None:
+        self._peer = peer
+        self._other_end = other_end
+        self._frames = FrameReader()
+        self._waiting: list[bytes] = []
+        self._closed = False
+
+    @property
+    def peer(self) -> str:
+        return self._peer
+
+    async def send(self, data: bytes) -> None:
+        if self._closed:
+            raise ConnectionLost("closed")
+        self._waiting += self._frames.feed(data)
+
+    async def receive(self) -> bytes:
+        if self._closed:
+            raise ConnectionLost("closed")
+        return await self._other_end.answer(self._peer, self._waiting.pop(0))
+
+    def close(self) -> None:
+        self._closed = True
