@@ -1,0 +1,221 @@
+"""What only the real adapter can get wrong: threads, servers that die or fall silent, several hosts, clocks that run out.
+
+The rest of its behaviour is the contract's (`tests/contracts`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foundation.zk.client import (
+    Create,
+    Failure,
+    Node,
+    Notification,
+    SessionExpired,
+    SessionResumed,
+    SessionSuspended,
+    SetData,
+    Stat,
+    WatchKind,
+    ZooKeeperUnreachable,
+)
+from foundation.zk.kazoo_client import KazooZooKeeper
+from tests.contracts.real_subject import Proxy
+from tests.contracts.subject import PATIENCE_S, Session
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def own_zookeeper(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
+    """A server that a test may kill and pause."""
+    with EmbeddedZooKeeper(tmp_path) as server:
+        yield server
+
+
+async def opened(connect_string: str, *, session_timeout_ms: int = 6_000) -> Session:
+    session = Session()
+    session.zk = await KazooZooKeeper(connect_string, session_timeout_ms=session_timeout_ms).connect(session.listen)
+    return session
+
+
+def connection_threads() -> int:
+    return sum(thread.name == "zookeeper-connection" for thread in threading.enumerate())
+
+
+def test_a_session_outlives_its_server(own_zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        session = await opened(own_zookeeper.connect_string + "/app")
+        session_id = session.zk.session_id
+        await session.zk.write(Create("/mortal", b"", ephemeral=True))
+        await session.zk.get("/mortal", watch=True)
+        own_zookeeper.kill()
+        await session.hears(SessionSuspended)
+        assert await session.zk.get("/mortal") is Failure.UNKNOWN
+        await asyncio.to_thread(own_zookeeper.start)
+        await session.hears(SessionResumed)
+        assert session.zk.session_id == session_id
+        node = await session.zk.get("/mortal")
+        assert isinstance(node, Node)
+        assert node.stat.ephemeral_owner == session_id
+        await session.zk.write(SetData("/mortal", b"x"))
+        await session.hears_watch("/mortal", WatchKind.CHANGED)
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_a_server_that_falls_silent_suspends_the_session(own_zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        session = await opened(own_zookeeper.connect_string, session_timeout_ms=1_500)
+        own_zookeeper.pause()
+        write = asyncio.ensure_future(session.zk.write(Create("/a")))
+        await session.hears(SessionSuspended)
+        assert await write is Failure.UNKNOWN
+        own_zookeeper.resume()
+        await session.hears(SessionResumed)
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_a_session_runs_out_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        owner = await opened(f"127.0.0.1:{await proxy.start()}/clock", session_timeout_ms=1_000)
+        observer = await opened(f"{zookeeper.connect_string}/clock")
+        assert owner.zk.session_timeout_ms == 1_000
+        await owner.zk.write(Create("/mortal", ephemeral=True))
+        assert isinstance(await observer.zk.exists("/mortal", watch=True), Stat)
+        proxy.cut()
+        await observer.hears_watch("/mortal", WatchKind.DELETED)
+        proxy.heal()
+        await owner.hears(SessionExpired)
+        assert owner.heard == [SessionSuspended(), SessionExpired()]
+        await owner.zk.close()
+        await observer.zk.close()
+        await proxy.stop()
+
+    asyncio.run(play())
+
+
+def test_of_several_servers_one_that_answers_is_enough(zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        # Port 1 is the one nobody listens on.
+        session = await opened(f"127.0.0.1:1,{zookeeper.connect_string}/several")
+        assert isinstance(await session.zk.exists("/"), Stat)
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_no_thread_is_left_whatever_the_session_went_through(zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        closed = await opened(zookeeper.connect_string)
+        await closed.zk.close()
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        cut = await opened(f"127.0.0.1:{await proxy.start()}")
+        proxy.cut()
+        await cut.hears(SessionSuspended)
+        await cut.zk.close()
+        await proxy.stop()
+        with pytest.raises(ZooKeeperUnreachable):
+            await KazooZooKeeper("127.0.0.1:1", connection_timeout_ms=300).connect(lambda _: None)
+
+    before = connection_threads()
+    asyncio.run(play())
+    assert connection_threads() == before
+
+
+def test_a_connect_that_is_cancelled_leaves_nothing_behind(zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        connecting = asyncio.ensure_future(KazooZooKeeper("127.0.0.1:1").connect(lambda _: None))
+        await asyncio.sleep(0.1)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+
+    before = connection_threads()
+    asyncio.run(play())
+    assert connection_threads() == before
+
+
+def test_a_listener_that_raises_is_reported_and_harms_nobody(zookeeper: EmbeddedZooKeeper) -> None:
+    reported: list[dict[str, Any]] = []
+
+    def listener(_: Notification) -> None:
+        raise ValueError("a mistake of the listener's")
+
+    async def play() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        zk = await KazooZooKeeper(zookeeper.connect_string + "/raises").connect(listener)
+        await zk.write(Create("/a"))
+        await zk.get("/a", watch=True)
+        await zk.write(SetData("/a", b"x"))
+        assert isinstance(await zk.get("/a"), Node)
+        await zk.close()
+
+    asyncio.run(play())
+    assert [str(context["exception"]) for context in reported] == ["a mistake of the listener's"]
+
+
+def test_a_request_that_is_given_up_does_not_disturb_the_next(zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        session = await opened(zookeeper.connect_string + "/given-up")
+        for _ in range(50):
+            given_up = asyncio.ensure_future(session.zk.exists("/"))
+            await asyncio.sleep(0)
+            given_up.cancel()
+        assert isinstance(await session.zk.exists("/"), Stat)
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_under_load_and_cuts_every_request_is_answered(zookeeper: EmbeddedZooKeeper) -> None:
+    """Cuts at any moment of the traffic: no request hangs, and what was acknowledged is there."""
+
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        session = await opened(f"127.0.0.1:{await proxy.start()}/load")
+        await session.zk.write(Create("/a"))
+        acknowledged = unknown = 0
+
+        async def write(writer: int) -> None:
+            nonlocal acknowledged, unknown
+            for number in range(100):
+                answer = await session.zk.write(Create(f"/a/{writer}-{number}"))
+                if answer is Failure.UNKNOWN:
+                    unknown += 1
+                    assert await session.zk.connected()
+                else:
+                    acknowledged += not isinstance(answer, Failure)
+
+        async def cut() -> None:
+            for cuts in range(1, 6):
+                await asyncio.sleep(0.03)
+                proxy.cut()
+                await session.hears(SessionSuspended, times=cuts)
+                proxy.heal()
+                await session.hears(SessionResumed, times=cuts)
+
+        async with asyncio.timeout(PATIENCE_S * 2):
+            await asyncio.gather(cut(), *[write(writer) for writer in range(20)])
+        stat = await session.zk.exists("/a")
+        assert isinstance(stat, Stat)
+        assert acknowledged <= stat.num_children <= acknowledged + unknown
+        await session.zk.close()
+        await proxy.stop()
+
+    asyncio.run(play())
