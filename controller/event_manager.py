@@ -87,9 +87,12 @@ class ControllerEventManager:
             self._overflow()
 
     def clear_and_put(self, event: ControllerEvent) -> QueuedEvent:
-        """Preempt all that wait, then queue `event` (EQ-2)."""
+        """Preempt all that wait, then queue `event` (EQ-2). After `close` it is over at once."""
         self._preempt(lambda waiting: True)
-        return self._append(event)
+        queued = self._append(event)
+        if self._closing:
+            self._preempt(lambda waiting: True)
+        return queued
 
     async def close(self, *, timeout_ms: int) -> None:
         """Preempt all that wait and end after the event in progress, which is cut short after `timeout_ms`."""

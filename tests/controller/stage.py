@@ -34,7 +34,7 @@ from foundation.wire.messages.update_metadata import UpdateMetadataRequest, Upda
 from foundation.wire.network import Connection, ConnectionLost
 from foundation.wire.registry import api_of
 from foundation.wire.schema import Message
-from foundation.zk.client import Create, Notification, SessionExpired, WatchFired
+from foundation.zk.client import Create, Notification, SessionExpired, SetData, WatchFired
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.checkers.history import tree_after
 from understudy.simulator.loop import new_loop
@@ -121,6 +121,16 @@ class Stage:
         full = {TopicPartition(topic, p): ReplicaAssignment(tuple(BrokerId(n) for n in ids)) for p, ids in assignment.items()}
         self.operator.run(zk.add_partitions(topic, topic_id, full))
         self.settle()
+
+    def rewrite_state(self, topic: str, partition: int) -> None:
+        """Write a state's bytes again: nothing changes but its version."""
+        path = f"/brokers/topics/{topic}/partitions/{partition}/state"
+        self.operator.run(self.operator.client.write(SetData(path, self.znodes()[path] or b"")))
+        self.settle()
+
+    def depose(self) -> None:
+        """Raise the controller epoch behind everybody's back, as a successor's election does."""
+        self.operator.run(self.operator.client.write(SetData("/controller_epoch", b"77")))
 
     def write_znode(self, path: str, data: bytes) -> None:
         self.operator.run(self.operator.client.write(Create(path, data)))

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import pytest
+
+from controller.alter_partition import Accept, AlreadySo, Verdict, verdict
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId, TopicId
+from foundation.cluster.leadership import LeaderAndIsr
+from foundation.eventlog.records import FenceHit, LeadershipWritten
+from foundation.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    AlterPartitionResponse,
+    BrokerState,
+)
+from tests.controller.stage import Stage
+from tests.controller.values import ids, state
+
+LIVE = ids(1, 2, 3)
+CURRENT = state(1, (1, 2), epoch=5, version=9)
+
+
+@pytest.mark.spec("IS-10")
+@pytest.mark.parametrize(
+    ("proposed", "expected"),
+    [
+        (state(1, (1, 2, 3), epoch=5, version=9), Accept()),
+        (state(1, (1,), epoch=5, version=9), Accept()),
+        # somebody knows more than the controller: it is not the controller
+        (state(1, (1, 2, 3), epoch=5, version=10), Errors.NOT_CONTROLLER),
+        (state(1, (1, 2, 3), epoch=6, version=9), Errors.NOT_CONTROLLER),
+        (state(1, (1, 2, 3), epoch=4, version=10), Errors.NOT_CONTROLLER),
+        (state(1, (1, 2, 3), epoch=4, version=9), Errors.FENCED_LEADER_EPOCH),
+        (state(1, (1, 2, 3), epoch=4, version=8), Errors.FENCED_LEADER_EPOCH),
+        # it is so already, whatever version the leader had in mind
+        (state(1, (1, 2), epoch=5, version=9), AlreadySo()),
+        (state(1, (1, 2), epoch=5, version=3), AlreadySo()),
+        (state(1, (1, 2, 3), epoch=5, version=8), Errors.INVALID_UPDATE_VERSION),
+        (state(1, (2, 1), epoch=5, version=8), Errors.INVALID_UPDATE_VERSION),
+        # recovery
+        (state(1, (1, 2), epoch=5, version=9, recovering=True), Errors.INVALID_REQUEST),
+        (state(1, (1,), epoch=5, version=9, recovering=True), Errors.INVALID_REQUEST),
+        # who may not join
+        (state(1, (1, 2, 4), epoch=5, version=9), Errors.INELIGIBLE_REPLICA),
+        # beyond Kafka: who asks must lead, and be in sync with itself
+        (state(2, (1, 2, 3), epoch=5, version=9), Errors.INVALID_REQUEST),
+        (state(1, (2, 3), epoch=5, version=9), Errors.INVALID_REQUEST),
+        (state(1, (), epoch=5, version=9), Errors.INVALID_REQUEST),
+    ],
+)
+def test_the_verdict(proposed: LeaderAndIsr, expected: Verdict) -> None:
+    assert verdict(CURRENT, proposed, LIVE, 3) == expected
+
+
+@pytest.mark.spec("IS-10")
+def test_the_verdict_without_leadership_and_for_old_versions() -> None:
+    proposed = state(1, (1, 2, 4), epoch=5, version=9)
+    assert verdict(None, proposed, LIVE, 3) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert verdict(CURRENT, proposed, LIVE, 1) is Errors.OPERATION_NOT_ATTEMPTED
+
+
+@pytest.mark.spec("IS-10", "IS-19")
+def test_a_recovering_leader_may_stay_alone_or_recover() -> None:
+    recovering = state(1, (1,), epoch=5, version=9, recovering=True)
+    assert verdict(recovering, state(1, (1,), epoch=5, version=9), LIVE, 3) == Accept()
+    assert verdict(recovering, state(1, (1, 2), epoch=5, version=9, recovering=True), LIVE, 3) is Errors.INVALID_REQUEST
+    assert verdict(recovering, recovering, LIVE, 3) == AlreadySo()
+
+
+# ------------------------------------------------------------------ on the stage
+
+
+class Scene(Stage):
+    """Topic orders: 0 led by 1 with [1, 2], 1 led by 2 with [2, 0]; broker 0 is controller."""
+
+    def __enter__(self) -> Scene:
+        super().__enter__()
+        self.start()
+        self.create_topic("orders", {0: [1, 2], 1: [2, 0]})
+        assigned = self.operator.run(self.operator.zk.topic_assignments(["orders"]))["orders"]
+        assert assigned.topic_id is not None
+        self.topic_id = assigned.topic_id
+        self.forget()
+        return self
+
+    def ask(
+        self,
+        broker: int,
+        *proposals: AlterPartitionRequestPartitionData,
+        version: int = 3,
+        epoch: int | None = None,
+        topic_id: TopicId | None = None,
+        at: int = 0,
+    ) -> AlterPartitionResponse:
+        topic = AlterPartitionRequestTopicData(topic_id=topic_id or self.topic_id, topic_name="orders", partitions=proposals)
+        request = AlterPartitionRequest(
+            broker_id=broker,
+            broker_epoch=self.members[broker].epoch if epoch is None else epoch,
+            topics=(topic,),
+        )
+        member = self.member(at)
+        response = member.run(member.controller.alter_partition(request, version))
+        self.settle()
+        return response
+
+
+def proposal(partition: int, isr: tuple[int, ...], *, epoch: int = 0, version: int = 0) -> AlterPartitionRequestPartitionData:
+    return AlterPartitionRequestPartitionData(
+        partition_index=partition,
+        leader_epoch=epoch,
+        partition_epoch=version,
+        new_isr=isr,
+        new_isr_with_epochs=tuple(BrokerState(broker_id=id_) for id_ in isr),
+    )
+
+
+def errors(response: AlterPartitionResponse) -> list[tuple[int, Errors]]:
+    return [(p.partition_index, Errors(p.error_code)) for topic in response.topics for p in topic.partitions]
+
+
+@pytest.mark.spec("IS-12", "IS-13", "IS-15")
+def test_what_is_accepted_is_written_told_to_all_and_answered() -> None:
+    with Scene() as scene:
+        response = scene.ask(1, proposal(0, (1,)))
+        (topic,) = response.topics
+        (partition,) = topic.partitions
+        assert topic.topic_id == scene.topic_id
+        assert (partition.leader_id, partition.leader_epoch, partition.isr, partition.partition_epoch) == (1, 0, (1,), 1)
+        known = scene.state("orders", 0)
+        assert known == (state(1, (1,), version=1), 1), "the leader epoch stays, the version grows"
+        for broker in (0, 1, 2):
+            assert scene.member(broker).told() == ["UMR E1 orders-0 1@0.1/1 [1] offline [] live [0, 1, 2]"]
+        assert [record.why for record in scene.member(0).records(LeadershipWritten)] == ["alter-partition"]
+
+
+@pytest.mark.spec("IS-10", "IS-13", "BUG-21")
+def test_a_rejected_leader_is_told_what_is() -> None:
+    with Scene() as scene:
+        response = scene.ask(1, proposal(0, (1,), version=7))
+        assert errors(response) == [(0, Errors.NOT_CONTROLLER)]
+        assert scene.member(1).told() == ["UMR E1 orders-0 1@0.0/1 [1, 2] offline [] live [0, 1, 2]"]
+        (hit,) = scene.member(0).records(FenceHit)
+        assert (hit.fence, hit.what, hit.offered, hit.known) == ("controller.partition-epochs", "orders-0", 7, 0)
+        assert scene.member(0).controller.is_active, "a leader's word does not cost the role"
+
+
+@pytest.mark.spec("IS-8")
+@pytest.mark.parametrize("epoch", [1, 999_999])
+def test_an_earlier_or_later_registration_is_refused(epoch: int) -> None:
+    with Scene() as scene:
+        response = scene.ask(1, proposal(0, (1,)), epoch=epoch)
+        assert (response.error_code, response.topics) == (Errors.STALE_BROKER_EPOCH, ())
+        assert scene.ask(7, proposal(0, (1,)), epoch=5).error_code == Errors.STALE_BROKER_EPOCH
+        assert [hit.fence for hit in scene.member(0).records(FenceHit)] == ["controller.broker-epoch"]
+
+
+@pytest.mark.spec("IS-9")
+def test_an_unknown_topic_id_is_echoed() -> None:
+    unknown = TopicId("x" * 22)
+    with Scene() as scene:
+        response = scene.ask(1, proposal(0, (1,)), proposal(1, (1,)), topic_id=unknown)
+        assert [topic.topic_id for topic in response.topics] == [unknown]
+        assert errors(response) == [(0, Errors.UNKNOWN_TOPIC_ID), (1, Errors.UNKNOWN_TOPIC_ID)]
+
+
+@pytest.mark.spec("IS-9")
+def test_old_versions_name_the_topic_and_list_plain_ids() -> None:
+    with Scene() as scene:
+        response = scene.ask(1, proposal(0, (1,)), version=1)
+        assert [topic.topic_name for topic in response.topics] == ["orders"]
+        assert errors(response) == [(0, Errors.NONE)]
+
+
+@pytest.mark.spec("IS-10")
+def test_each_partition_is_judged_by_itself() -> None:
+    with Scene() as scene:
+        response = scene.ask(1, proposal(0, (1,)), proposal(1, (2,)), proposal(9, (1,)))
+        assert sorted(errors(response)) == [
+            (0, Errors.NONE),
+            (1, Errors.INVALID_REQUEST),
+            (9, Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ]
+
+
+@pytest.mark.spec("IS-10", "CS-12")
+def test_a_broker_that_is_leaving_may_not_join() -> None:
+    with Scene() as scene:
+        assert errors(scene.ask(1, proposal(0, (1,)))) == [(0, Errors.NONE)]
+        controller = scene.member(0)
+        controller.run(controller.controller.controlled_shutdown(BrokerId(2), scene.member(2).epoch))
+        assert errors(scene.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.INELIGIBLE_REPLICA)]
+
+
+@pytest.mark.spec("IS-12")
+def test_a_state_changed_by_hand_is_the_leaders_to_resolve() -> None:
+    with Scene() as scene:
+        scene.rewrite_state("orders", 0)
+        assert errors(scene.ask(1, proposal(0, (1,)))) == [(0, Errors.INVALID_UPDATE_VERSION)]
+
+
+def test_a_recovery_state_that_does_not_exist_harms_nobody() -> None:
+    with Scene() as scene:
+        odd = AlterPartitionRequestPartitionData(partition_index=0, leader_recovery_state=7)
+        assert scene.ask(1, odd).error_code == Errors.UNKNOWN_SERVER_ERROR
+        assert scene.member(0).controller.is_active
+        assert errors(scene.ask(1, proposal(0, (1,)))) == [(0, Errors.NONE)]
+
+
+@pytest.mark.spec("IS-7")
+def test_who_is_not_controller_says_so() -> None:
+    with Scene(standing=(0, 1), brokers=(2,)) as scene:
+        assert scene.ask(1, proposal(0, (1,)), at=1).error_code == Errors.NOT_CONTROLLER

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import pytest
+
+from controller import partition_state_machine as psm
+from controller.partition_state_machine import StateChangeFailed, Strategy
+from controller.settings import ControllerSettings
+from controller.transitions import PartitionState
+from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.leadership import LeaderRecoveryState
+from foundation.eventlog.records import (
+    FenceHit,
+    InvalidTransition,
+    LeaderElectionFailed,
+    LeadershipWritten,
+    PartitionsMoved,
+    ZkWrite,
+)
+from foundation.zk.client import Delete, Failure
+from foundation.zk.kafka_zk_client import ControllerMoved
+from tests.controller.office import Office
+from tests.controller.values import ids, led, state, tp
+
+NEW, ONLINE, OFFLINE, NON_EXISTENT = (
+    PartitionState.NEW,
+    PartitionState.ONLINE,
+    PartitionState.OFFLINE,
+    PartitionState.NON_EXISTENT,
+)
+STATE_PATH = "/brokers/topics/orders/partitions/0/state"
+
+
+class Orders(Office):
+    """Partition orders-0 of brokers 1, 2, 0; online under broker 1 unless told otherwise."""
+
+    def __init__(self, *, online: bool = True, settings: ControllerSettings | None = None) -> None:
+        super().__init__({"orders": {0: [1, 2, 0]}}, settings=settings)
+        self.online = online
+
+    def __enter__(self) -> Orders:
+        super().__enter__()
+        self.move(NEW)
+        if self.online:
+            self.move(ONLINE)
+            self.settle()
+            self.forget()
+        return self
+
+    def move(self, target: PartitionState, strategy: Strategy = Strategy.OFFLINE) -> psm.ElectionResults:
+        return self.run(psm.handle_state_changes(self.term, [tp("orders-0")], target, strategy))
+
+    def lose(self, *brokers: int) -> None:
+        """The controller has noticed that these are dead, and that their partition is offline."""
+        self.term.context.remove_live_brokers(ids(*brokers))
+        self.move(OFFLINE)
+        self.forget()
+
+
+@pytest.mark.spec("PSM-3", "PSM-4")
+def test_states_alone_write_and_send_nothing() -> None:
+    with Orders() as office:
+        before = office.zookeeper.zxid
+        office.move(OFFLINE)
+        office.move(NON_EXISTENT)
+        office.settle()
+        assert office.partition_states("orders-0") == [NON_EXISTENT]
+        assert office.zookeeper.zxid == before
+        assert [member.told() for member in office.members.values()] == [[], [], []]
+        moved = [(record.target, *record.partitions) for record in office.controller.records(PartitionsMoved)]
+        assert moved == [
+            ("OfflinePartition", ("orders", 0, -1, "OnlinePartition")),
+            ("NonExistentPartition", ("orders", 0, -1, "OfflinePartition")),
+        ]
+
+
+@pytest.mark.spec("PSM-2", "C9")
+def test_who_may_not_go_there_is_recorded_and_skipped() -> None:
+    with Orders() as office:
+        both = [tp("orders-0"), tp("orders-7")]
+        office.run(psm.handle_state_changes(office.term, both, OFFLINE))
+        assert office.partition_states("orders-0", "orders-7") == [OFFLINE, NON_EXISTENT]
+        (refused,) = office.controller.records(InvalidTransition)
+        assert (refused.topic, refused.partition, refused.source, refused.target, refused.replica) == (
+            "orders",
+            7,
+            "NonExistentPartition",
+            "OfflinePartition",
+            -1,
+        )
+
+
+@pytest.mark.spec("PSM-1")
+def test_nothing_to_do_does_nothing() -> None:
+    with Orders() as office:
+        assert office.run(psm.handle_state_changes(office.term, [], ONLINE)) == {}
+        assert office.controller.all_records() == []
+
+
+@pytest.mark.spec("PSM-5", "PSM-7")
+def test_the_first_leader_is_the_first_live_replica() -> None:
+    with Orders(online=False) as office:
+        office.term.context.remove_live_brokers(ids(1))
+        assert office.move(ONLINE) == {}, "a first leader is no election result"
+        office.settle()
+        assert office.known("orders-0") == led(2, (2, 0), by=1) == office.state("orders", 0)
+        assert office.partition_states("orders-0") == [ONLINE]
+        assert office.member(2).told()[0] == "LISR E1 orders-0* 2@0.0/1 [2, 0] leaders [2]"
+        assert office.member(1).told() == [], "not in the ISR, and not alive"
+        (written,) = office.controller.records(LeadershipWritten)
+        assert (written.why, len(written.partitions)) == ("initialise", 1)
+
+
+@pytest.mark.spec("PSM-5")
+def test_without_a_live_replica_a_partition_stays_new() -> None:
+    with Orders(online=False) as office:
+        office.term.context.remove_live_brokers(ids(0, 1, 2))
+        office.forget()
+        office.move(ONLINE)
+        assert office.partition_states("orders-0") == [NEW]
+        assert office.state("orders", 0) is Failure.NO_NODE
+        (failed,) = office.controller.records(LeaderElectionFailed)
+        assert (failed.why, *failed.partitions) == ("initialise", ("orders", 0, "StateChangeFailed"))
+
+
+@pytest.mark.spec("BUG-10")
+def test_a_partition_that_has_a_leader_in_zookeeper_is_adopted() -> None:
+    with Orders() as office:
+        # As if this controller had never heard of what another one wrote.
+        del office.term.context.leadership[tp("orders-0")]
+        office.term.context.partition_states[tp("orders-0")] = NEW
+        results = office.move(ONLINE)
+        assert results == {tp("orders-0"): state(1, (1, 2, 0), epoch=1, version=1)}
+        assert office.partition_states("orders-0") == [ONLINE]
+
+
+@pytest.mark.spec("PSM-6", "PSM-9", "PSM-12", "PSM-16")
+def test_an_election_writes_from_memory_and_reads_nothing() -> None:
+    with Orders() as office:
+        office.lose(1)
+        requests = office.zookeeper.link("broker-0").requests
+        results = office.move(ONLINE)
+        assert office.zookeeper.link("broker-0").requests == requests + 1
+        office.settle()
+        assert results == {tp("orders-0"): state(2, (2, 0), epoch=1, version=1)}
+        assert office.known("orders-0") == led(2, (2, 0), epoch=1, version=1, by=1) == office.state("orders", 0)
+        assert office.partition_states("orders-0") == [ONLINE]
+        assert office.member(0).told() == [
+            "LISR E1 orders-0 2@1.1/1 [2, 0] leaders [2]",
+            "UMR E1 orders-0 2@1.1/1 [2, 0] offline [1] live [0, 2]",
+        ]
+
+
+@pytest.mark.spec("PSM-10", "P6")
+def test_what_changed_underneath_is_read_and_decided_again() -> None:
+    with Orders() as office:
+        office.rewrite_state("orders", 0)
+        office.lose(1)
+        results = office.move(ONLINE)
+        assert results == {tp("orders-0"): state(2, (2, 0), epoch=1, version=2)}
+        assert office.known("orders-0") == office.state("orders", 0)
+        assert [write.purpose for write in office.controller.records(ZkWrite)].count("leader-and-isr") >= 2
+
+
+@pytest.mark.spec("PSM-10", "PSM-11", "D14")
+def test_a_partition_that_keeps_changing_fails_alone() -> None:
+    with Orders(settings=ControllerSettings(conflict_rounds=1)) as office:
+        office.rewrite_state("orders", 0)
+        office.lose(1)
+        results = office.move(ONLINE)
+        failed = results[tp("orders-0")]
+        assert isinstance(failed, StateChangeFailed)
+        assert failed.failure is Failure.BAD_VERSION
+        assert office.partition_states("orders-0") == [OFFLINE]
+        (record,) = office.controller.records(LeaderElectionFailed)
+        assert (record.why, *record.partitions) == ("offline", ("orders", 0, "BadVersion"))
+
+
+@pytest.mark.spec("PSM-9", "PSM-11")
+def test_a_state_that_is_gone_gets_no_leader() -> None:
+    with Orders() as office:
+        office.operator.run(office.operator.client.write(Delete(STATE_PATH)))
+        office.lose(1)
+        failed = office.move(ONLINE)[tp("orders-0")]
+        assert isinstance(failed, StateChangeFailed)
+        assert failed.failure is Failure.NO_NODE
+        assert office.partition_states("orders-0") == [OFFLINE]
+
+
+@pytest.mark.spec("PSM-11")
+def test_a_failed_election_leaves_the_state_and_sends_nothing() -> None:
+    with Orders() as office:
+        office.lose(0, 1, 2)
+        failed = office.move(ONLINE)[tp("orders-0")]
+        assert isinstance(failed, StateChangeFailed)
+        assert failed.label == "StateChangeFailed"
+        assert office.partition_states("orders-0") == [OFFLINE]
+        assert office.state("orders", 0) == led(1, (1, 2, 0), by=1)
+
+
+@pytest.mark.spec("EL-15")
+def test_a_state_of_a_newer_controller_is_not_touched() -> None:
+    with Orders() as office:
+        office.term.context.put_leadership({tp("orders-0"): led(1, (1, 2, 0), by=9)})
+        office.lose(1)
+        failed = office.move(ONLINE)[tp("orders-0")]
+        assert isinstance(failed, StateChangeFailed)
+        assert "controller epoch 9" in failed.why
+        (hit,) = office.controller.records(FenceHit)
+        assert (hit.fence, hit.what, hit.offered, hit.known) == ("controller.state-controller-epoch", "orders-0", 1, 9)
+        assert office.state("orders", 0) == led(1, (1, 2, 0), by=1)
+
+
+@pytest.mark.spec("EL-14", "PSM-1", "C3")
+def test_a_controller_that_has_been_replaced_cannot_write() -> None:
+    with Orders() as office:
+        office.depose()
+        office.lose(1)
+        with pytest.raises(ControllerMoved):
+            office.move(ONLINE)
+        assert office.state("orders", 0) == led(1, (1, 2, 0), by=1)
+        assert office.known("orders-0") == led(1, (1, 2, 0), by=1), "memory knows only what was accepted"
+        office.settle()
+        assert office.member(2).told() == []
+
+
+class OnlyReplicaOne(Orders):
+    """orders-0 whose ISR is [1], and 1 is dead."""
+
+    def __enter__(self) -> OnlyReplicaOne:
+        super().__enter__()
+        alone = state(1, (1,), version=0)
+        self.run(self.term.zk.update_leader_and_isr({tp("orders-0"): alone}, 1, self.term.context.epoch_zk_version))
+        self.term.accept({tp("orders-0"): alone._replace(partition_epoch=1)}, "alter-partition")
+        self.lose(1)
+        return self
+
+
+@pytest.mark.spec("PSM-17", "P5")
+def test_nobody_leads_who_may_lose_data_unless_allowed() -> None:
+    with OnlyReplicaOne() as office:
+        assert isinstance(office.move(ONLINE)[tp("orders-0")], StateChangeFailed)
+        assert office.partition_states("orders-0") == [OFFLINE]
+
+
+@pytest.mark.spec("PSM-17", "PSM-18")
+@pytest.mark.parametrize("by", ["topic config", "broker config", "administrator"])
+def test_the_three_ways_to_allow_it(by: str) -> None:
+    with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enable=by == "broker config")) as office:
+        if by == "topic config":
+            config = {"unclean.leader.election.enable": "true"}
+            office.operator.run(office.operator.zk.set_entity_config("topics", "orders", config))
+        strategy = Strategy.UNCLEAN if by == "administrator" else Strategy.OFFLINE
+        elected = office.move(ONLINE, strategy)[tp("orders-0")]
+        assert elected == state(2, (2,), epoch=1, version=2, recovering=True)
+        (written,) = office.controller.records(LeadershipWritten)
+        assert written.why == "unclean"
+        assert written.partitions[0].leader_recovery_state == LeaderRecoveryState.RECOVERING
+
+
+@pytest.mark.spec("PSM-17")
+def test_the_topic_overrides_the_broker() -> None:
+    with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enable=True)) as office:
+        config = {"unclean.leader.election.enable": "false"}
+        office.operator.run(office.operator.zk.set_entity_config("topics", "orders", config))
+        assert isinstance(office.move(ONLINE)[tp("orders-0")], StateChangeFailed)
+
+
+@pytest.mark.spec("PSM-13", "PSM-14", "PSM-15")
+def test_the_other_strategies_reach_their_choices() -> None:
+    with Orders() as office:
+        context = office.term.context
+        assert office.move(ONLINE, Strategy.PREFERRED) == {tp("orders-0"): state(1, (1, 2, 0), epoch=1, version=1)}
+        context.shutting_down_broker_ids.add(BrokerId(1))
+        assert office.move(ONLINE, Strategy.CONTROLLED_SHUTDOWN) == {tp("orders-0"): state(2, (2, 0), epoch=2, version=2)}
+        moving = context.partition_assignment(tp("orders-0"))._replace(removing_replicas=ids(1, 2))
+        context.update_partition_assignment(tp("orders-0"), moving)
+        assert office.move(ONLINE, Strategy.REASSIGNMENT) == {tp("orders-0"): state(0, (2, 0), epoch=3, version=3)}
+        whys = [record.why for record in office.controller.records(LeadershipWritten)]
+        assert whys == ["preferred", "controlled-shutdown", "reassignment"]
+
+
+@pytest.mark.spec("PSM-8")
+def test_topics_queued_for_deletion_get_no_leaders() -> None:
+    with Orders() as office:
+        office.lose(1)
+        office.term.context.topics_to_be_deleted.add("orders")
+        assert office.run(psm.trigger_online_state_change(office.term)) == {}
+        office.term.context.topics_to_be_deleted.clear()
+        assert list(office.run(psm.trigger_online_state_change(office.term))) == [tp("orders-0")]
+
+
+@pytest.mark.spec("FO-10")
+def test_startup_takes_states_from_leaders() -> None:
+    with Office({"a": {0: [1, 2], 1: [2, 1], 2: [1, 2]}}) as office:
+        context = office.term.context
+        known = {tp("a-0"): state(1, (1, 2)), tp("a-1"): state(2, (2, 1))}
+        office.run(office.term.zk.create_partition_states(known, 1, context.epoch_zk_version))
+        office.term.accept(known, "initialise")
+        context.remove_live_brokers(ids(2))
+        office.run(psm.startup(office.term))
+        assert office.partition_states("a-0", "a-1", "a-2") == [ONLINE, ONLINE, ONLINE]
+        assert office.known("a-0") == led(1, (1, 2), by=1), "it was online: nothing to do"
+        assert office.known("a-1") == led(1, (1,), epoch=1, version=1, by=1), "its leader was dead"
+        assert office.known("a-2") == led(1, (1,), by=1), "it was new"
