@@ -424,4 +424,4 @@ def _close_coroutine(coroutine: Any) -> None:
 
 def new_loop(*, reordering: random.Random | None = None, trace: bool = False) -> SimulatedLoop:
     """A loop, for callers whose types are checked: what of asyncio is missing touches sockets, threads and processes."""
-    return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]
+    return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]  # the rest has no place in a simulation
