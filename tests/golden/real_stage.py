@@ -16,7 +16,7 @@ from brokers.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
-from tests.golden.scenarios import BROKERS, Refused, Tree, elect_preferred_leaders, tree_of
+from tests.golden.scenarios import BROKERS, Election, Refused, Tree, tree_of
 from understudy.admin_client import AdminClient
 from understudy.checkers.history import ZnodeTransaction
 from understudy.testbed.broker_process import BrokerProcess
@@ -76,8 +76,8 @@ class RealStage:
     def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
         return self._ask(lambda admin: admin.create_partitions(topic, count, assignment))
 
-    def elect_preferred_leaders(self) -> Refused | None:
-        return self._ask(elect_preferred_leaders)
+    def elect_leaders(self, election: Election) -> Refused | None:
+        return self._ask(election.hold)
 
     def create_znode(self, path: str, data: bytes) -> None:
         client = KazooClient(self._zookeeper.connect_string)

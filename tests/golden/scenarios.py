@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.records import Envelope
 from tests.golden.recorder import Recorder
 from tests.golden.recording import Json
-from understudy.admin_client import AdminClient
+from understudy.admin_client import PREFERRED, UNCLEAN, AdminClient
 from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
 
 BROKERS = (0, 1, 2)
@@ -23,6 +24,20 @@ class Refused(NamedTuple):
     """A tool's request was refused."""
 
     reason: str
+
+
+class Election(NamedTuple):
+    """What `kafka-leader-election` asks for."""
+
+    election_type: int
+    partitions: tuple[TopicPartition, ...] | None
+    """None: all."""
+
+    async def hold(self, admin: AdminClient) -> None:
+        """Raises ApiError where the tool would fail."""
+        for partition, error in (await admin.elect_leaders(self.partitions, election_type=self.election_type)).items():
+            if error not in (Errors.NONE, Errors.ELECTION_NOT_NEEDED):
+                raise ApiError(error, str(partition))
 
 
 class Stage(Protocol):
@@ -41,7 +56,7 @@ class Stage(Protocol):
 
     def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None: ...
 
-    def elect_preferred_leaders(self) -> Refused | None: ...
+    def elect_leaders(self, election: Election) -> Refused | None: ...
 
     def create_znode(self, path: str, data: bytes) -> None:
         """As an operator would: in a session that belongs to no broker."""
@@ -141,10 +156,8 @@ def controller_killed(play: Performance) -> None:
     play.end_step("kill -9 broker 0, the controller")
     play.start(0)
     play.end_step("broker 0 returns")
-    outcome = play.stage.elect_preferred_leaders()
-    play.stage.wait_until(
-        lambda tree: [state["leader"] for _, state in states(tree)] == [0, 1, 2, 0, 1, 2], "preferred leaders lead"
-    )
+    outcome = play.stage.elect_leaders(Election(PREFERRED, None))
+    play.stage.wait_until(lambda tree: leaders(tree) == [0, 1, 2, 0, 1, 2], "preferred leaders lead")
     play.end_step("preferred election of all", outcome, by_tool=True)
 
 
@@ -161,12 +174,32 @@ def controlled_shutdown(play: Performance) -> None:
     play.end_step("SIGTERM broker 0, the controller")
 
 
+def offline_and_unclean(play: Performance) -> None:
+    play.begin()
+    outcome = play.stage.create_topic("orders", {0: (1, 2), 1: (2, 1)}, {})
+    play.stage.wait_until(lambda tree: len(states(tree)) == 2, "two partitions have a state")
+    play.end_step("create orders on 1,2", outcome, by_tool=True)
+    play.stage.kill(1)
+    play.wait_for_loss_of(1)
+    play.end_step("kill -9 broker 1")
+    play.stage.kill(2)
+    play.stage.wait_until(lambda tree: leaders(tree) == [-1, -1], "nobody leads")
+    play.end_step("kill -9 broker 2: no leader left")
+    play.stage.start(1)
+    play.stage.wait_until(lambda tree: "/brokers/ids/1" in tree, "broker 1 is registered")
+    play.end_step("broker 1 returns: not in ISR, stays offline")
+    outcome = play.stage.elect_leaders(Election(UNCLEAN, (TopicPartition("orders", 0),)))
+    play.stage.wait_until(lambda tree: leaders(tree) == [1, -1], "one partition has a leader")
+    play.end_step("unclean election by tool", outcome, by_tool=True)
+
+
 SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
     "startup": startup,
     "create-topic": create_topic,
     "broker-killed": broker_killed,
     "controller-killed": controller_killed,
     "controlled-shutdown": controlled_shutdown,
+    "offline-and-unclean": offline_and_unclean,
 }
 
 
@@ -176,16 +209,13 @@ def perform(scenario: str, stage: Stage) -> Performance:
     return play
 
 
-async def elect_preferred_leaders(admin: AdminClient) -> None:
-    """As `kafka-leader-election --election-type preferred --all-topic-partitions` asks; raises ApiError as it would fail."""
-    for partition, error in (await admin.elect_leaders()).items():
-        if error not in (Errors.NONE, Errors.ELECTION_NOT_NEEDED):
-            raise ApiError(error, str(partition))
-
-
 def states(tree: Tree) -> list[tuple[str, Json]]:
     """(path, state) of every partition, sorted."""
     return [(path, json.loads(tree[path].data or b"")) for path in sorted(tree) if path.endswith("/state")]
+
+
+def leaders(tree: Tree) -> list[int]:
+    return [state["leader"] for _, state in states(tree)]
 
 
 def all_in_sync(tree: Tree, broker: int) -> bool:

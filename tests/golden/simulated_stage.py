@@ -9,7 +9,7 @@ from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import Envelope
 from foundation.zk.client import Create
-from tests.golden.scenarios import BROKERS, Refused, Tree, elect_preferred_leaders, tree_of
+from tests.golden.scenarios import BROKERS, Election, Refused, Tree, tree_of
 from understudy.checkers.history import ZnodeTransaction
 from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
 
@@ -49,8 +49,8 @@ class SimulatedStage:
     def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
         return self._ask(self._cluster.admin.create_partitions(topic, count, assignment))
 
-    def elect_preferred_leaders(self) -> Refused | None:
-        return self._ask(elect_preferred_leaders(self._cluster.admin))
+    def elect_leaders(self, election: Election) -> Refused | None:
+        return self._ask(election.hold(self._cluster.admin))
 
     def create_znode(self, path: str, data: bytes) -> None:
         self._cluster.zookeeper.operate([Create(path, data)])

@@ -31,7 +31,7 @@ from foundation.eventlog.records import (
     leadership_digest,
 )
 from understudy.checkers.check import Check, Life, life_of
-from understudy.checkers.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, StateWrite
+from understudy.checkers.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, StateWrite, controller_epoch
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 
@@ -69,7 +69,7 @@ class ElectionIsOneTransaction(Check):
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         writes = [op for op in transaction.ops if op.path == CONTROLLER_EPOCH and op.kind in (OpKind.CREATE, OpKind.SET)]
         for op in writes:
-            before, self._epoch = self._epoch, int(op.data or b"0")
+            before, self._epoch = self._epoch, controller_epoch(op) or 0
             if op.kind is OpKind.CREATE or transaction.session_id not in self.facts.broker_of_session:
                 continue
             if self._epoch != before + 1:

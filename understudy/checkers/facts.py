@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from understudy.checkers.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
@@ -85,10 +85,8 @@ class ClusterFacts:
     """The history so far. Questions about the past take a zxid and see what was true after that transaction."""
 
     def __init__(self) -> None:
-        self.tree: dict[str, Znode] = {}
         self.last_zxid = 0
         self.epoch_version = -1
-        self.controller_epoch = 0
         self.elections: list[Election] = []
         self.controllers: list[Registration] = []
         self.registrations: dict[int, list[Registration]] = {}
@@ -117,7 +115,6 @@ class ClusterFacts:
             self.state_zxids.append(transaction.zxid)
         if transaction.closed_session:
             self.session_ends[transaction.session_id] = transaction.zxid
-        apply(self.tree, transaction)
         self.last_zxid = transaction.zxid
 
     # -- questions
@@ -164,15 +161,14 @@ class ClusterFacts:
                 self._take_topic(topic, op)
             elif rest.endswith("/state") and (number := rest.split("/")[1]).isdigit():
                 self._take_state((topic, int(number)), transaction, op)
-        elif path.startswith(BROKERS):
-            self._take_life(self.registrations.setdefault(int(path.removeprefix(BROKERS)), []), transaction, op)
+        elif path.startswith(BROKERS) and (broker := path.removeprefix(BROKERS)).isdigit():
+            self._take_life(self.registrations.setdefault(int(broker), []), transaction, op)
         elif path == CONTROLLER:
             self._take_life(self.controllers, transaction, op)
         elif path == CONTROLLER_EPOCH and op.kind is not OpKind.DELETE:
             self.epoch_version = op.version
-            self.controller_epoch = int(op.data or b"0")
-            if op.kind is OpKind.SET:
-                self.elections.append(Election(transaction.zxid, self.controller_epoch, op.version, transaction.session_id))
+            if op.kind is OpKind.SET and (epoch := controller_epoch(op)) is not None:
+                self.elections.append(Election(transaction.zxid, epoch, op.version, transaction.session_id))
 
     def _take_life(self, lives: list[Registration], transaction: ZnodeTransaction, op: ZnodeOp) -> None:
         if op.kind is OpKind.CREATE:
@@ -226,6 +222,12 @@ class ClusterFacts:
             self.leaders.setdefault((partition, state.leader_epoch), set()).add(state.leader)
         writes.append(write)
         self.written.append(write)
+
+
+def controller_epoch(op: ZnodeOp) -> int | None:
+    """What a write of `/controller_epoch` wrote; None where it is no number."""
+    data = op.data or b""
+    return int(data) if data.isdigit() else None
 
 
 def _broker_of(op: ZnodeOp) -> int:

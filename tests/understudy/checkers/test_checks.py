@@ -74,5 +74,16 @@ def test_a_judge_hears_a_run_as_it_happens() -> None:
     assert [violation.check for violation in judge.violations()] == ["C4a"]
 
 
+def test_what_no_kafka_would_write_is_survived() -> None:
+    history = cluster()
+    for path in ("/brokers/ids/x", "/brokers/topics/t/partitions/x/state", "/brokers/topics/t/state", "/brokers/topics//x"):
+        history.commit(0xFF, history.create(path, "garbage"))
+    for path in ("/brokers/topics/t", "/brokers/topics/t/partitions/0/state", "/controller_epoch"):
+        history.commit(0xFF, history.set(path, "garbage"))
+    history.commit(0xFF, history.delete("/controller"))
+    history.commit(0xFF, history.create("/controller", [1], owner=0xFF))
+    assert history.violated() == []
+
+
 def test_an_empty_run_violates_nothing() -> None:
     assert History().violated() == []

@@ -1,0 +1,64 @@
+"""Every znode of Kafka's recorded trees, decoded and encoded again: the same bytes come out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode, FeatureZNode
+from foundation.zk.znodes import BrokerIdZNode, ControllerEpochZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
+
+RECORDINGS = sorted(path for path in Path(__file__).parent.glob("*.json") if path.name != "frames.json")
+MASKS = ((r"<ms>", "1729700000000"), (r"<port (\d)>", r"909\1"), (r"<id of [^>]*>", "GKx8qQpIQTi1jsQC9Pe1UQ"))
+
+
+def written_again(path: str, data: bytes) -> bytes | None:
+    """What we would write where this was read; None where nothing is to be compared."""
+    match path.split("/")[1:]:
+        case ["controller"]:
+            return ControllerZNode.encode(ControllerZNode.decode(data).broker_id, 1729700000000)
+        case ["controller_epoch"]:
+            return ControllerEpochZNode.encode(ControllerEpochZNode.decode(data))
+        case ["brokers", "ids", number]:
+            return BrokerIdZNode.encode(BrokerIdZNode.decode(BrokerId(int(number)), data), timestamp_ms=1729700000000)
+        case ["brokers", "topics", topic]:
+            topic_id, partitions = TopicZNode.decode(topic, data)
+            return TopicZNode.encode(topic_id, {partition.partition: replicas for partition, replicas in partitions.items()})
+        case ["brokers", "topics", topic, "partitions", number, "state"]:
+            state, controller_epoch = TopicPartitionStateZNode.decode(TopicPartition(topic, int(number)), data, 0)
+            return TopicPartitionStateZNode.encode(state, controller_epoch)
+        case ["config", "changes", _]:
+            return ConfigEntityChangeNotificationZNode.encode(json.loads(data)["entity_path"])
+        case ["config", _, _]:
+            return ConfigEntityZNode.encode(ConfigEntityZNode.decode(path, data))
+        case ["feature"]:
+            return FeatureZNode.encode(FeatureZNode.decode(data))
+    return None
+
+
+def znodes(recording: Path) -> dict[tuple[str, bytes], None]:
+    """Every (path, data) that ever stood in the tree, masks replaced by what they stand for."""
+    found = {}
+    for step in json.loads(recording.read_text())["steps"]:
+        for path, shown in step["tree"].items():
+            text = re.sub(r"  (\[ephemeral\]  )?v\d+$", "", shown)
+            for mask, value in MASKS:
+                text = re.sub(mask, value, text)
+            found[path, text.encode()] = None
+    return found
+
+
+@pytest.mark.spec("ZN-2", "ZN-3", "ZN-4", "ZN-5", "ZN-6", "ZN-7", "D16")
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
+def test_what_kafka_wrote_we_write_too(recording: Path) -> None:
+    compared = 0
+    for path, data in znodes(recording):
+        again = written_again(path, data) if data else None
+        if again is not None:
+            assert again == data, path
+            compared += 1
+    assert compared >= 5
