@@ -61,10 +61,15 @@ class KazooZooKeeper:
         connect_string: `host:port,host:port/chroot`, as in `zookeeper.connect`. A missing chroot is created.
         session_timeout_ms: `zookeeper.session.timeout.ms`; the server may grant another.
         connection_timeout_ms: `zookeeper.connection.timeout.ms`.
+
+    Raises:
+        ValueError: `connect_string` names no servers.
     """
 
     def __init__(self, connect_string: str, *, session_timeout_ms: int = 18_000, connection_timeout_ms: int = 18_000) -> None:
         hosts, slash, chroot = connect_string.partition("/")
+        if not all(_is_address(host.strip()) for host in hosts.split(",")):
+            raise ValueError(f"zookeeper.connect={connect_string!r}: expected host:port,host:port/chroot")
         self._connect_string = connect_string
         self._hosts = hosts
         self._chroot = (slash + chroot).rstrip("/")
@@ -72,7 +77,7 @@ class KazooZooKeeper:
         self._connection_timeout_ms = connection_timeout_ms
 
     async def connect(self, listener: Listener) -> KazooSession:
-        """Open a session.
+        """Open a session. The listener hears nothing before this returns.
 
         Raises:
             ZooKeeperUnreachable: no server answered within the connection timeout.
@@ -105,6 +110,7 @@ class KazooSession:
         self._opened = asyncio.Event()
         self._connected = asyncio.Event()
         self._thread_ended = asyncio.Event()
+        self._is_handed_over = False
         self._over = False
         self._last_zxid = 0
         self._link = Link(hosts, timeout_ms, self, Crossing(loop))
@@ -112,7 +118,11 @@ class KazooSession:
     # ------------------------------------------------------------------ the session
 
     async def open(self) -> None:
-        """Wait for the session, and make its chroot where it is missing."""
+        """Wait for the session, and make its chroot where it is missing.
+
+        Raises:
+            ZooKeeperUnreachable: it has expired before it could be handed over.
+        """
         self._link.start()
         await self._opened.wait()
         names = self._chroot.split("/")[1:]
@@ -120,6 +130,9 @@ class KazooSession:
             create = Create("/" + "/".join(names[:depth]))
             while await self._write(create, create.path) is Failure.UNKNOWN:
                 await self.connected()
+        if self._over:
+            raise ZooKeeperUnreachable(f"session 0x{self.session_id:x} expired while it was being opened")
+        self._is_handed_over = True
 
     @property
     def session_id(self) -> int:
@@ -238,7 +251,8 @@ class KazooSession:
                 self._connected.set()
             case SessionExpired():
                 self._end()
-        self._listener(notification)
+        if self._is_handed_over:
+            self._listener(notification)
 
     def watch_fired(self, path: str, kind: WatchKind) -> None:
         self.notified(WatchFired(path[len(self._chroot) :] or "/", kind))
@@ -266,6 +280,14 @@ class KazooSession:
 
     def _without_chroot(self, result: OpResult) -> OpResult:
         return Created(result.path[len(self._chroot) :]) if self._chroot and isinstance(result, Created) else result
+
+
+def _is_address(host: str) -> bool:
+    """`host:port`, or a host alone, which means port 2181."""
+    name, colon, port = host.rpartition(":")
+    if host.endswith("]") or not colon:
+        return bool(host)
+    return bool(name) and port.isdecimal()
 
 
 def _read_transaction(data: bytes, offset: int) -> list[tuple[OpResult, ...] | MultiFailed]:

@@ -136,9 +136,10 @@ class _Answer:
             found = zip(self._watched, cast(list[object], value), strict=True)
             paths = [path for path, node in found if isinstance(node, Node)]
             self._watched = ()
-            self._link.arm(paths, _Armed(self, value))
-        else:
-            self._link.answered(self._future, result)
+            if paths:
+                self._link.arm(paths, _Armed(self, value))
+                return
+        self._link.answered(self._future, result)
 
     def set_exception(self, error: Exception) -> None:
         failure = _failure(error)

@@ -226,7 +226,11 @@ class Transactions:
                 await self._connected()
                 continue
             if isinstance(answer, Failure):
-                results.update((index, answer) for index in pending)
+                # TOO_LARGE: the server's paths are longer than ours by the chroot, which `_batches` cannot know.
+                if len(pending) == 1:
+                    results[pending[0]] = answer
+                else:
+                    await self._commit_singly(ops, pending, results, purpose, fence)
                 break
             found = _with_culprit(batch, await self._look(batch, unsure), answer)
             results.update((index, result) for index, result in zip(pending, found, strict=True) if result is not None)
@@ -234,10 +238,15 @@ class Transactions:
             unsure = False
             conflict_rounds += 1
             if conflict_rounds == MAX_CONFLICT_ROUNDS and len(pending) > 1:
-                for index in pending:
-                    results[index] = (await self._commit([ops[index]], purpose, fence))[0]
+                await self._commit_singly(ops, pending, results, purpose, fence)
                 break
         return [results[index] for index in range(len(ops))]
+
+    async def _commit_singly(
+        self, ops: Sequence[Write], pending: Sequence[int], results: dict[int, OpResult | Failure], purpose: str, fence: Fenced
+    ) -> None:
+        for index in pending:
+            results[index] = (await self._commit([ops[index]], purpose, fence))[0]
 
     async def _send(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> MultiOk | MultiFailed | Failure:
         """One transaction behind the fence; positions and results are those of `ops`."""

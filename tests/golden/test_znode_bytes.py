@@ -42,7 +42,7 @@ def written_again(path: str, data: bytes) -> bytes | None:
 
 def znodes(recording: Path) -> dict[tuple[str, bytes], None]:
     """Every (path, data) that ever stood in the tree, masks replaced by what they stand for."""
-    found = {}
+    found: dict[tuple[str, bytes], None] = {}
     for step in json.loads(recording.read_text())["steps"]:
         for path, shown in step["tree"].items():
             text = re.sub(r"  (\[ephemeral\]  )?v\d+$", "", shown)

@@ -158,6 +158,17 @@ def test_a_connect_that_is_cancelled_leaves_nothing_behind(zookeeper: EmbeddedZo
     assert left_over(before) == []
 
 
+@pytest.mark.parametrize("connect_string", ["", "/chroot", "host:port", "one:2181,,two:2181", ":2181"])
+def test_a_connect_string_without_servers_is_refused_at_once(connect_string: str) -> None:
+    with pytest.raises(ValueError, match="expected host:port"):
+        KazooZooKeeper(connect_string)
+
+
+@pytest.mark.parametrize("connect_string", ["host", "host:2181", "a:1, b:2/chroot/", "[::1]:2181", "[::1]"])
+def test_hosts_with_and_without_port_are_servers(connect_string: str) -> None:
+    KazooZooKeeper(connect_string)
+
+
 def test_a_listener_that_raises_is_reported_and_harms_nobody(zookeeper: EmbeddedZooKeeper) -> None:
     reported: list[dict[str, Any]] = []
 

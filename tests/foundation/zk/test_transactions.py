@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from foundation.cluster.identifiers import TopicId, TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.eventlog.fences import Fence
 from foundation.zk.client import (
     MAX_REQUEST_BYTES,
@@ -24,7 +24,7 @@ from foundation.zk.client import (
 from foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, ZooKeeperFailure
 from foundation.zk.transactions import MAX_LOST_ANSWERS, Fenced
 from tests.contracts.subject import Ground, Subject, contract
-from tests.foundation.zk.store import controller, led_by, must, partitions, store
+from tests.foundation.zk.store import Store, controller, led_by, must, partitions, store
 
 STATE = {TopicPartition("t", 0): led_by(2, leader_epoch=1)}
 TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
@@ -266,6 +266,16 @@ async def test_transactions_are_split_by_size_and_what_is_too_large_fails_alone(
     results = await opened.transactions.fenced(ops, "test", Fenced(version))
     assert results == [Created("/0"), Created("/1"), Failure.TOO_LARGE, Created("/2"), Created("/3"), Created("/4")]
     assert all(sum(map(request_bytes, sent)) < MAX_REQUEST_BYTES for sent in opened.below.sent if len(sent) > 2)
+
+
+@contract
+async def test_a_transaction_that_only_the_chroot_makes_too_large_goes_out_in_pieces(ground: Ground) -> None:
+    opened = Store(await ground.open(chroot="/" + "chroot" * 400))
+    await opened.zk.create_top_level_paths()
+    elected = await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=0)
+    ops = [Create(f"/{number}", b"x" * 1_000) for number in range(500)]
+    results = await opened.transactions.fenced(ops, "test", Fenced(elected.epoch_zk_version))
+    assert results == [Created(op.path) for op in ops]
 
 
 @contract
