@@ -76,8 +76,9 @@ def _step_differences(kafka: Step, ours: Step) -> _Found:
     for broker in sorted({*kafka.requests, *ours.requests}):
         theirs, mine = kafka.requests.get(broker, []), ours.requests.get(broker, [])
         if broker in kafka.leaving and broker in ours.leaving:
-            # What still reaches a broker on its way out, and whether its answer is seen, is a matter of microseconds.
-            shared = min(len(theirs), len(mine))
+            # How much still reaches a broker on its way out, and is answered, is a matter of microseconds; that it hears
+            # anything is not, where the step begins with its asking to leave.
+            shared = max(min(len(theirs), len(mine)), min(len(theirs), 1))
             theirs, mine = theirs[:shared], mine[:shared]
         yield from _requests(broker, theirs, mine)
     for proposal in sorted(kafka.proposals ^ ours.proposals):

@@ -108,6 +108,14 @@ def test_what_reaches_a_leaving_broker_last_is_a_matter_of_time() -> None:
     assert found(kafka, ours) == []
 
 
+def test_a_leaving_broker_hears_at_least_that_it_is_deposed() -> None:
+    kafka = load("controlled-shutdown")
+    ours = copy.deepcopy(kafka)
+    sent = step(ours, "SIGTERM broker 1")["requests"]
+    sent[:] = [request for request in sent if request["to"] != 1]
+    assert found(kafka, ours) == [("SIGTERM broker 1", "to broker 1: LEADER_AND_ISR missing")]
+
+
 def test_a_leaving_broker_may_be_proposed_and_refused() -> None:
     kafka = load("controlled-shutdown")
     ours = copy.deepcopy(kafka)
