@@ -47,7 +47,8 @@ def decode(message_type: type[M], version: int, data: bytes) -> M:
 
     Raises:
         UnsupportedVersion: the API has no such version.
-        MalformedMessage: `data` is cut short, goes on after the message's end, or holds what cannot be.
+        MalformedMessage: `data` is cut short, holds what cannot be, or goes on after the end of a response. Bytes after the
+            end of a request are left alone, as Kafka's brokers do: librdkafka asks for all topics with three too many.
     """
     codec = _codecs.get((message_type, version)) or codec_of(message_type, version)
     try:
@@ -71,15 +72,17 @@ def codec_of(message_type: type[Message], version: int) -> Codec:
         raise UnsupportedVersion(
             f"{message_type.__name__}: version {version} is unknown; expected {api.min_version} to {api.max_version}"
         )
-    codec = compile_codec(message_type, version, flexible=api.is_flexible(version))
+    is_request = message_type is api.request
+    codec = compile_codec(message_type, version, flexible=api.is_flexible(version), to_the_end=not is_request)
     _codecs[message_type, version] = codec
     return codec
 
 
-def compile_codec(message_type: type[Message], version: int, *, flexible: bool) -> Codec:
-    """A codec for any message class, registered or not."""
+def compile_codec(message_type: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> Codec:
+    """A codec for any message class, registered or not; its reader refuses bytes after the end where `to_the_end`."""
+    source = reader_source(message_type, version, flexible=flexible, to_the_end=to_the_end)
     return Codec(
-        read=_function(reader_source(message_type, version, flexible=flexible), "read", message_type, version),
+        read=_function(source, "read", message_type, version),
         write=_function(writer_source(message_type, version, flexible=flexible), "write", message_type, version),
         flexible=flexible,
     )

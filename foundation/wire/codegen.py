@@ -73,9 +73,9 @@ def minimum_size(wire_type: WireType, version: int, flexible: bool) -> int:
 # ------------------------------------------------------------------ reading
 
 
-def reader_source(message: type[Message], version: int, *, flexible: bool) -> Source:
-    """`read(data: bytes) -> message`, which must consume `data` to its last byte."""
-    return _Reader(version, flexible).function(message)
+def reader_source(message: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> Source:
+    """`read(data: bytes) -> message`, which must consume `data` to its last byte unless told otherwise."""
+    return _Reader(version, flexible).function(message, to_the_end=to_the_end)
 
 
 class _Reader:
@@ -88,13 +88,13 @@ class _Reader:
         self.run: list[tuple[str, str]] = []  # struct letter, target
         self.after_run: list[str] = []
 
-    def function(self, message: type[Message]) -> Source:
+    def function(self, message: type[Message], *, to_the_end: bool) -> Source:
         source = self.source
         with source.block("def read(data):"):
             source.line("pos = 0")
             source.line("size = len(data)")
             result = self.struct(message, 0)
-            with source.block("if pos != size:"):
+            with source.block("if pos != size:" if to_the_end else "if pos > size:"):
                 source.line("raise ValueError")
             source.line(f"return {result}")
         return source

@@ -211,3 +211,9 @@ def test_a_struct_is_no_message() -> None:
 
 def test_the_update_of_a_whole_cluster_is_one_value() -> None:
     assert decode(UpdateMetadataRequest, 8, encode(UpdateMetadataRequest(type=2), 8)).type == 2
+
+
+def test_bytes_after_the_end_of_a_request_are_left_alone_as_kafkas_brokers_do() -> None:
+    """librdkafka asks for all topics (Metadata from version 9 on) with three bytes too many."""
+    all_topics = MetadataRequest(topics=None)
+    assert decode(MetadataRequest, 12, encode(all_topics, 12) + b"\0\0\0") == all_topics
