@@ -337,7 +337,7 @@ class Link:
                 socket.send(b"\0")
 
 
-class _Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
+class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's connection, telling the granted timeout and handing over watch events as they are."""
 
     def __init__(self, client: Any, granted: Callable[[int], None], watch_event: Callable[[str, int], None]) -> None:
@@ -356,7 +356,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
         self._watch_event(event.path, event.type)
 
 
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's handler without its worker threads; it tells when the connection thread has ended."""
 
     def __init__(self, thread_ended: Callable[[], None]) -> None:

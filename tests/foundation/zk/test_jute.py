@@ -61,8 +61,8 @@ def test_a_transaction_is_written_as_kazoo_writes_it() -> None:
 
 
 def test_the_path_of_an_operation_is_the_servers() -> None:
-    written = jute.multi_request([Delete("/a")], lambda path: "/root" + path)
-    assert written == kazoo.Transaction([kazoo.Delete("/root/a", -1)]).serialize()
+    written = jute.multi_request([Delete("/a")], lambda path: "/app" + path)
+    assert written == kazoo.Transaction([kazoo.Delete("/app/a", -1)]).serialize()
 
 
 @pytest.mark.parametrize("watch", [True, False])
