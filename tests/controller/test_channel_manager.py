@@ -317,3 +317,31 @@ def test_a_new_registration_gets_a_new_channel() -> None:
         office.stage.settle()
         assert [heard.correlation_id for heard in office.member(1).heard] == [0, 0]
         assert [record.broker_epoch for record in office.member(0).records(ChannelOpened)] == [101, 333]
+
+
+def test_draining_sees_every_order_answered() -> None:
+    with Office() as office:
+        office.open(1, 2)
+        office.send(*(metadata(broker, number) for broker in (1, 2) for number in range(3)))
+        office.member(0).run(office.manager.drain(timeout_ms=1_000))
+        assert numbers(office.member(1)) == numbers(office.member(2)) == [0, 1, 2]
+        assert len(office.member(0).records(ResponseReceived)) == 6
+
+
+def test_draining_waits_no_longer_than_it_may_for_a_broker_that_does_not_answer() -> None:
+    with Office() as office:
+        office.member(1).answer = lambda message: None
+        office.open(1, 2)
+        office.send(metadata(1, 1), metadata(2, 2))
+        began_ms = office.member(0).world.clock.monotonic_ms()
+        office.member(0).run(office.manager.drain(timeout_ms=1_000))
+        assert office.member(0).world.clock.monotonic_ms() - began_ms == pytest.approx(1_000, abs=50)
+        assert numbers(office.member(2)) == [2]
+
+
+def test_draining_idle_channels_takes_no_time() -> None:
+    with Office() as office:
+        office.open(1, 2)
+        began_ms = office.member(0).world.clock.monotonic_ms()
+        office.member(0).run(office.manager.drain(timeout_ms=1_000))
+        assert office.member(0).world.clock.monotonic_ms() - began_ms < 50
