@@ -1,0 +1,134 @@
+"""Stock clients behind one small face, so that kafka-python and confluent-kafka (librdkafka) go through the same cases."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple, Protocol
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+with warnings.catch_warnings():
+    # kafka-python reads its message definitions by a function of importlib that Python 3.11 calls deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.admin import KafkaAdminClient
+    from kafka.admin import NewTopic as KafkaPythonNewTopic
+    from kafka.errors import KafkaError
+
+TIMEOUT_S = 20.0
+
+
+class Described(NamedTuple):
+    """A topic as a client sees it: leader, replicas and ISR of each partition in order; nothing for one nobody knows."""
+
+    leaders: tuple[int, ...]
+    replicas: tuple[tuple[int, ...], ...]
+    isr: tuple[tuple[int, ...], ...]
+
+
+class Refused(Exception):
+    """The cluster refused; the name of the error in capitals, as Kafka has it."""
+
+
+class StockClient(Protocol):
+    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None) -> None:
+        """Raises Refused."""
+
+    def create_partitions(self, name: str, count: int) -> None:
+        """Raises Refused."""
+
+    def topics(self) -> set[str]: ...
+
+    def describe(self, name: str) -> Described: ...
+
+    def brokers(self) -> tuple[set[int], int]:
+        """The ids of the brokers, and the controller's."""
+
+    def close(self) -> None: ...
+
+
+class KafkaPython:
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="kafka-python", request_timeout_ms=20_000)
+
+    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None) -> None:
+        topic = KafkaPythonNewTopic(name, partitions, replication_factor, topic_configs=configs or {})
+        try:
+            self._admin.create_topics([topic], timeout_ms=int(TIMEOUT_S * 1000))
+        except KafkaError as error:
+            raise Refused(_capitals(type(error).__name__.removesuffix("Error"))) from error
+
+    def create_partitions(self, name: str, count: int) -> None:
+        try:
+            self._admin.create_partitions({name: count}, timeout_ms=int(TIMEOUT_S * 1000))
+        except KafkaError as error:
+            raise Refused(_capitals(type(error).__name__.removesuffix("Error"))) from error
+
+    def topics(self) -> set[str]:
+        return set(self._admin.list_topics())
+
+    def describe(self, name: str) -> Described:
+        [topic] = self._admin.describe_topics([name])
+        partitions = sorted(topic["partitions"], key=lambda each: each["partition_index"])
+        return Described(
+            tuple(each["leader_id"] for each in partitions),
+            tuple(tuple(each["replica_nodes"]) for each in partitions),
+            tuple(tuple(each["isr_nodes"]) for each in partitions),
+        )
+
+    def brokers(self) -> tuple[set[int], int]:
+        cluster = self._admin.describe_cluster()
+        return {broker["broker_id"] for broker in cluster["brokers"]}, cluster["controller_id"]
+
+    def close(self) -> None:
+        self._admin.close()
+
+
+class Confluent:
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "confluent", "log_level": 0})
+
+    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None) -> None:
+        topic = NewTopic(name, partitions, replication_factor, config=configs or {})
+        _result(self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name])
+
+    def create_partitions(self, name: str, count: int) -> None:
+        asked = [NewPartitions(name, count)]
+        _result(self._admin.create_partitions(asked, operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name])
+
+    def topics(self) -> set[str]:
+        return set(self._admin.list_topics(timeout=TIMEOUT_S).topics)
+
+    def describe(self, name: str) -> Described:
+        wanted = confluent_kafka.TopicCollection([name])
+        try:
+            topic = self._admin.describe_topics(wanted, request_timeout=TIMEOUT_S)[name].result(TIMEOUT_S)
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() != confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return Described((), (), ())
+        partitions = sorted(topic.partitions, key=lambda each: each.id)
+        return Described(
+            tuple(-1 if each.leader is None else each.leader.id for each in partitions),
+            tuple(tuple(node.id for node in each.replicas) for each in partitions),
+            tuple(tuple(node.id for node in each.isr) for each in partitions),
+        )
+
+    def brokers(self) -> tuple[set[int], int]:
+        cluster = self._admin.describe_cluster(request_timeout=TIMEOUT_S).result(TIMEOUT_S)
+        return {node.id for node in cluster.nodes}, cluster.controller.id
+
+    def close(self) -> None:
+        self._admin = None
+
+
+def _result(future: object) -> None:
+    try:
+        future.result(TIMEOUT_S)  # type: ignore[attr-defined]  # confluent-kafka carries no types
+    except confluent_kafka.KafkaException as error:
+        raise Refused(error.args[0].name().removeprefix("_")) from error
+
+
+def _capitals(name: str) -> str:
+    """`TopicAlreadyExists` as `TOPIC_ALREADY_EXISTS`."""
+    return "".join(f"_{letter}" if letter.isupper() and index else letter for index, letter in enumerate(name)).upper()

@@ -1,0 +1,142 @@
+"""Clients as people install them, against real broker processes over real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.clients.clients import Confluent, Described, KafkaPython, Refused, StockClient
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.local_cluster import LocalCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")]
+
+Connect = Callable[[str], StockClient]
+CLIENTS = pytest.mark.parametrize(
+    "connect", [pytest.param(KafkaPython, id="kafka-python"), pytest.param(Confluent, id="confluent-kafka")]
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(zookeeper: EmbeddedZooKeeper) -> Iterator[LocalCluster]:
+    with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=4_000) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster: LocalCluster, connect: Connect) -> Iterator[StockClient]:
+    client = connect(cluster.bootstrap)
+    yield client
+    client.close()
+
+
+def name(kind: str, connect: Connect) -> str:
+    return f"{kind}-{getattr(connect, '__name__', 'client').lower()}"
+
+
+@CLIENTS
+@pytest.mark.spec("IO-16")
+def test_a_topic_is_created_listed_and_described(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+    orders = name("orders", connect)
+    client.create_topic(orders, 6, 3, {"retention.ms": "60000"})
+    described = described_with(cluster, client, orders, partitions=6)
+    cluster.wait_until(lambda: orders in client.topics(), "the topic is listed")
+    assert set(described.leaders) == {1, 2, 3}, "six partitions over three brokers: everybody leads"
+    assert all(set(replicas) == {1, 2, 3} for replicas in described.replicas)
+    assert all(set(isr) == {1, 2, 3} for isr in described.isr)
+    assert tuple(replicas[0] for replicas in described.replicas) == described.leaders
+
+
+@CLIENTS
+@pytest.mark.spec("TP-1", "TP-2")
+def test_a_topic_grows(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+    growing = name("growing", connect)
+    client.create_topic(growing, 1, 2)
+    client.create_partitions(growing, 4)
+    assert set(described_with(cluster, client, growing, partitions=4).leaders) <= {1, 2, 3}
+
+
+@CLIENTS
+def test_the_cluster_is_described_with_the_controller_zookeeper_knows(client: StockClient, cluster: LocalCluster) -> None:
+    assert client.brokers() == ({1, 2, 3}, cluster.controller_id())
+
+
+@CLIENTS
+@pytest.mark.spec("TC-4", "TC-5")
+@pytest.mark.parametrize(
+    ("topic", "replication_factor", "configs", "error"),
+    [
+        ("not/a/name", 1, {}, ("TOPIC_EXCEPTION", "INVALID_TOPIC")),
+        ("too-many", 4, {}, ("INVALID_REPLICATION_FACTOR",)),
+        ("coloured", 1, {"colour": "red"}, ("INVALID_CONFIG", "INVALID_CONFIGURATION")),
+    ],
+)
+def test_a_refusal_reaches_the_client_as_its_own_error(
+    client: StockClient, topic: str, replication_factor: int, configs: dict[str, str], error: tuple[str, ...]
+) -> None:
+    with pytest.raises(Refused) as raised:
+        client.create_topic(topic, 1, replication_factor, configs)
+    assert any(part in str(raised.value) for part in error), str(raised.value)
+    assert topic not in client.topics()
+
+
+@CLIENTS
+@pytest.mark.spec("TC-1")
+def test_a_topic_is_created_once(client: StockClient, connect: Connect) -> None:
+    once = name("once", connect)
+    client.create_topic(once, 1, 1)
+    with pytest.raises(Refused, match="TOPIC_ALREADY_EXISTS"):
+        client.create_topic(once, 1, 1)
+
+
+@CLIENTS
+@pytest.mark.spec("EL-4", "IO-16", "TC-1")
+def test_after_the_controller_has_died_a_new_client_works_at_once(connect: Connect, cluster: LocalCluster) -> None:
+    before, after = name("before-failover", connect), name("after-failover", connect)
+    first = connect(cluster.bootstrap)
+    first.create_topic(before, 3, 3)
+    first.close()
+
+    dead = cluster.controller()
+    dead.kill()
+    cluster.wait_until(lambda: cluster.controller_id() not in (None, dead.id), "another broker is controller")
+    survivors = ",".join(broker.address for broker in cluster.brokers if broker.is_running)
+    cluster.wait_until(lambda: _knows_its_controller(connect, survivors, cluster), "the survivors know their controller")
+
+    second = connect(survivors)
+    second.create_topic(after, 2, 2)
+    cluster.wait_until(lambda: {before, after} <= second.topics(), "both topics are listed")
+    alive = {1, 2, 3} - {dead.id}
+    survived = described_with(cluster, second, before, partitions=3)
+    assert set(survived.leaders) <= alive
+    assert all(set(isr) == alive for isr in survived.isr), "the dead broker has left every ISR"
+    assert set(described_with(cluster, second, after, partitions=2).leaders) <= alive
+    second.close()
+
+    dead.restart()
+    third = connect(cluster.bootstrap)
+    cluster.wait_until(lambda: all(len(isr) == 3 for isr in third.describe(before).isr), "it is back in every ISR")
+    third.close()
+
+
+def described_with(cluster: LocalCluster, client: StockClient, topic: str, *, partitions: int) -> Described:
+    """`topic` once it is described with all its partitions led.
+
+    The answer to CreateTopics says that the controller's broker knows; the one a client asks next may hear of it a moment later.
+    """
+
+    def complete() -> Described | None:
+        described = client.describe(topic)
+        return described if len(described.leaders) == partitions and -1 not in described.leaders else None
+
+    described = cluster.wait_until(complete, f"{topic} is described with {partitions} led partitions")
+    assert described is not None
+    return described
+
+
+def _knows_its_controller(connect: Connect, bootstrap: str, cluster: LocalCluster) -> bool:
+    client = connect(bootstrap)
+    _, controller = client.brokers()
+    client.close()
+    return controller == cluster.controller_id()
