@@ -21,6 +21,9 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 
 NO_CONTROLLER = BrokerId(-1)
 
+STANDS_ASIDE_MS = 1_000
+"""How long a broker that could not take over leaves the race to others. Kafka's races on at once, as often as it can."""
+
 
 class ControllerElection:
     """Who this broker takes for the controller, and how it becomes or stops being it.
@@ -47,6 +50,7 @@ class ControllerElection:
         self._clock = clock
         self._events = events
         self._points = points
+        self._stands_aside_until_ms = 0.0
 
     @property
     def is_active(self) -> bool:
@@ -57,6 +61,9 @@ class ControllerElection:
         self.active_controller_id = await self._registered(zk)
         if self.active_controller_id != NO_CONTROLLER:
             log.debug("there is a controller already", controller=self.active_controller_id)
+            return
+        if self.stands_aside_ms > 0:
+            log.info("leaving the race to others", ms=self.stands_aside_ms)
             return
         await self._points.reach("election.before_write")
         try:
@@ -72,6 +79,15 @@ class ControllerElection:
         self._events.saw_controller_epoch(elected.epoch)
         self._record_elected(zk, elected)
         await self._take_over(elected)
+
+    @property
+    def stands_aside_ms(self) -> float:
+        """How long this broker still keeps out of the race."""
+        return max(0.0, self._stands_aside_until_ms - self._clock.monotonic_ms())
+
+    def stand_aside(self) -> None:
+        """Let others go first for a while: this broker has won and could not take over, and might not the next time either."""
+        self._stands_aside_until_ms = self._clock.monotonic_ms() + STANDS_ASIDE_MS
 
     async def maybe_resign(self, zk: KafkaZkClient, why: str) -> None:
         """EL-9: look who is controller now, arm the watch again, and resign if it is no longer us."""

@@ -11,6 +11,7 @@ it does happens inside an event. What the procedures are is written in the modul
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
@@ -61,7 +62,7 @@ from controller.events import (
 from controller.faults import Cost, Fault, classify
 from controller.settings import ControllerSettings
 from controller.term import Term
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fences
@@ -193,11 +194,12 @@ class KafkaController:
         assert self._zk is not None, "startup comes first"
         try:
             return await self._dispatch(event, self._zk)
-        except Exception as failure:
-            fault = classify(failure, electing=isinstance(event, ELECTING_EVENTS))
-            log.error("error processing event", name=name_of(event), cost=fault.cost.value, exc_info=failure)
+        except Exception as failure:  # noqa: BLE001  classified here and nowhere else
+            electing = isinstance(event, ELECTING_EVENTS)
+            fault = classify(failure, electing=electing)
+            self._log_failure(event, fault, failure)
             refuse(event, fault.answer)
-            await self._pay(fault, f"{name_of(event)} failed with {failure!r}")
+            await self._pay(fault, f"{name_of(event)} failed with {failure!r}", electing=electing)
             return fault.outcome
 
     async def _dispatch(self, event: ControllerEvent, zk: KafkaZkClient) -> str:
@@ -255,16 +257,29 @@ class KafkaController:
                 assert_never(event)
         return "done"
 
-    async def _pay(self, fault: Fault, why: str) -> None:
+    def _log_failure(self, event: ControllerEvent, fault: Fault, failure: Exception) -> None:
+        """A lost role or a refused client is everyday life; the rest comes with its story (LG-15)."""
+        if isinstance(failure, ControllerMoved | SessionLost | ApiError):
+            log.info("event ended early", name=name_of(event), why=f"{type(failure).__name__}: {failure}")
+        else:
+            log.error("error processing event", name=name_of(event), cost=fault.cost.value, exc_info=failure)
+
+    async def _pay(self, fault: Fault, why: str, *, electing: bool) -> None:
         """What a fault costs. Where ZooKeeper cannot be asked, not acting is the safe side."""
         assert self._zk is not None, "startup comes first"
         try:
             match fault.cost:
-                case Cost.NOTHING | Cost.WAIT_FOR_EXPIRE:
+                case Cost.NOTHING:
                     pass
+                case Cost.WAIT_FOR_EXPIRE:
+                    if self._term is not None:
+                        self._term.is_expiring = True
                 case Cost.MAYBE_RESIGN:
                     await self._election.maybe_resign(self._zk, why)
+                    self._race_again_if_nobody_won()
                 case Cost.MOVE_CONTROLLER:
+                    if electing:
+                        self._election.stand_aside()
                     await self._move(self._zk, why)
                 case _:
                     assert_never(fault.cost)
@@ -277,7 +292,11 @@ class KafkaController:
 
         Kafka waits for the watch all the same; where every broker was disconnected at that moment, it waits for ever.
         """
-        if self._election.active_controller_id == NO_CONTROLLER:
+        if self._election.active_controller_id != NO_CONTROLLER:
+            return
+        if (wait_ms := self._election.stands_aside_ms) > 0:
+            asyncio.get_running_loop().call_later(wait_ms / 1000, self._event_manager.put, Reelect())
+        else:
             self._event_manager.put(Reelect())
 
     async def _move(self, zk: KafkaZkClient, why: str) -> None:
@@ -324,7 +343,7 @@ class KafkaController:
     def _record_idle(self) -> None:
         """For C6, when an event changed something; not for clusters so large that it would be felt."""
         term = self._term
-        if term is None or term.changes_recorded == term.context.changes:
+        if term is None or term.is_expiring or term.changes_recorded == term.context.changes:
             return
         term.changes_recorded = term.context.changes
         if len(term.context.leadership) <= self._settings.digest_partitions:

@@ -45,6 +45,8 @@ class Term:
     new_topic_id: Callable[[], TopicId]
     running: str = ""
     """The event in progress, for the record of what it sends."""
+    is_expiring: bool = False
+    """The session is over: an event was left in the middle, and what the context says is not kept true any more."""
     changes_recorded: int = field(default=-1)
     """`context.changes` when the context was last recorded."""
 

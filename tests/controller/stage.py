@@ -107,12 +107,13 @@ class Stage:
 
     # -- what an operator does
 
-    def create_topic(self, topic: str, assignment: Mapping[int, Sequence[int]], *, topic_id: TopicId | None = None) -> None:
+    def create_topic(self, topic: str, assignment: Mapping[int, Sequence[int]], *, topic_id: TopicId | None = None) -> TopicId:
         """Write the znode, as the handler of CreateTopics does."""
         replicas = {p: ReplicaAssignment(tuple(BrokerId(n) for n in ids)) for p, ids in assignment.items()}
         given = topic_id or random_topic_id(derived(self.seed, topic))
         self.operator.run(self.operator.zk.create_topic(topic, given, replicas))
         self.settle()
+        return given
 
     def add_partitions(self, topic: str, assignment: Mapping[int, Sequence[int]]) -> None:
         """Rewrite the znode, as the handler of CreatePartitions does."""
@@ -151,6 +152,16 @@ class Stage:
                 member.node.lines[member.node.incarnation].clear()
 
 
+class PassedPoints:
+    """Remembers which points were passed."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+
+    async def reach(self, name: str) -> None:
+        self.passed.append(name)
+
+
 class Member:
     def __init__(self, stage: Stage, broker_id: BrokerId, *, stands: bool) -> None:
         self.stage = stage
@@ -162,6 +173,7 @@ class Member:
         """Connections are refused."""
         self.answer: Callable[[Message], Message | None] = answer_none
         """None: the request is swallowed and its connection closed."""
+        self.points = PassedPoints()
         self._controller: KafkaController | None = None
         self._world: World | None = None
 
@@ -193,7 +205,7 @@ class Member:
                 self.world.random,
                 self.world.events,
                 self.world.fences,
-                self.world.points,
+                self.points,
             )
             self._controller.startup(self.zk)
 

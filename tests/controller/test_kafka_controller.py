@@ -1,0 +1,582 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from controller.events import ElectionType
+from controller.points import POINTS
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from foundation.eventlog.records import (
+    ContextAtIdle,
+    ContextLoaded,
+    ControllerElected,
+    ControllerReady,
+    ControllerResigned,
+    ElectionLost,
+    EventEnded,
+    EventStarted,
+    RequestSent,
+    TopicsChanged,
+)
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from foundation.wire.schema import Message
+from foundation.zk.client import Delete, SetData
+from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none
+from tests.controller.values import led, tp
+from understudy.checkers.history import OpKind
+
+SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: [2, 1, 0]}
+
+
+def elect(member: Member, *names: str, election_type: ElectionType = ElectionType.PREFERRED) -> dict[str, object]:
+    asked = [tp(name) for name in names] or None
+    results = member.run(member.controller.elect_leaders(asked, election_type))
+    member.stage.settle()
+    return {str(p): result.error.name if isinstance(result, ApiError) else result for p, result in results.items()}
+
+
+def writes_to(stage: Stage, path: str) -> list[OpKind]:
+    return [op.kind for txn in stage.zookeeper.transactions for op in txn.writes if op.path == path]
+
+
+# ------------------------------------------------------------------ the role
+
+
+@pytest.mark.spec("EL-1", "EL-2", "EL-5", "C1", "C2")
+def test_the_first_to_come_is_controller_and_the_others_know() -> None:
+    with Stage(standing=(0, 1, 2), brokers=()) as stage:
+        stage.start()
+        assert [member.controller.is_active for member in stage.members.values()] == [True, False, False]
+        assert {member.controller.active_controller_id for member in stage.members.values()} == {0}
+        assert [member.controller.epoch for member in stage.members.values()] == [1, 0, 0]
+        (elected,) = stage.member(0).records(ControllerElected)
+        assert (elected.epoch, elected.epoch_zk_version) == (1, 1)
+        assert elected.session_id == stage.member(0).client.session_id
+
+
+@pytest.mark.spec("EL-7", "EL-11", "C1")
+def test_one_wins_the_next_race_and_the_loser_says_who() -> None:
+    with Stage(standing=(0, 1, 2), brokers=()) as stage:
+        stage.start()
+        stage.member(0).crash()
+        winners = [member for member in (stage.member(1), stage.member(2)) if member.controller.is_active]
+        (winner,) = winners
+        loser = stage.member(3 - winner.id)
+        assert winner.controller.epoch == 2
+        assert loser.controller.active_controller_id == winner.id
+        assert [record.winner for record in loser.records(ElectionLost)] in ([], [winner.id])
+        assert json.loads(stage.znodes()["/controller"] or b"")["brokerid"] == winner.id
+
+
+@pytest.mark.spec("EL-9", "EL-11", "RS-1", "C5")
+def test_a_controller_that_reads_another_name_resigns_and_falls_silent() -> None:
+    with Stage() as stage:
+        stage.start()
+        other = b'{"version":2,"brokerid":7,"timestamp":"1","kraftControllerEpoch":-1}'
+        stage.operator.run(stage.operator.client.write(SetData("/controller", other)))
+        stage.settle()
+        controller = stage.member(0)
+        assert not controller.controller.is_active
+        assert controller.controller.active_controller_id == 7
+        assert controller.controller.epoch == 0
+        (resigned,) = controller.records(ControllerResigned)
+        assert (resigned.epoch, resigned.why) == (1, "/controller changed: the controller is now 7")
+        stage.forget()
+        stage.create_topic("orders", SIX)
+        assert controller.records(RequestSent) == []
+        assert [record.outcome for record in controller.records(EventEnded)] == ["inactive"]
+
+
+@pytest.mark.spec("EL-11")
+def test_a_deleted_controller_znode_starts_another_round() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.operator.run(stage.operator.client.write(Delete("/controller")))
+        stage.settle()
+        assert stage.member(0).controller.epoch == 2
+        assert [record.epoch for record in stage.member(0).records(ControllerResigned)] == [1]
+        assert [record.epoch for record in stage.member(0).records(ControllerElected)] == [1, 2]
+
+
+@pytest.mark.spec("EL-12", "C8", "GT-9", "BR-4")
+def test_a_lost_session_costs_the_role_before_anything_of_the_next() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        epoch_before = stage.member(0).epoch
+        stage.member(0).expire()
+        stage.settle(2_000)
+        assert not stage.member(0).controller.is_active
+        assert stage.member(1).controller.is_active
+        assert stage.member(0).epoch > epoch_before, "it has registered again"
+        assert stage.member(0).controller.active_controller_id == 1
+        names = [record.event for record in stage.member(0).records(EventStarted)]
+        assert names.index("Expire") < names.index("RegisterBrokerAndReelect")
+        assert stage.member(2).told()[-1] == "UMR E2  live [0, 1, 2]"
+
+
+@pytest.mark.spec("EL-14")
+def test_a_raised_epoch_alone_stops_the_writes_but_not_the_role() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.depose()
+        stage.create_topic("orders", SIX)
+        controller = stage.member(0)
+        assert "moved" in [record.outcome for record in controller.records(EventEnded)]
+        assert controller.controller.is_active, "nobody else is: /controller still names it"
+        assert not any(isinstance(heard.message, LeaderAndIsrRequest) for heard in stage.member(1).heard)
+
+
+@pytest.mark.spec("EL-8", "EL-10")
+def test_who_cannot_take_over_gives_the_role_back() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        # Two topics with one id: the next controller cannot build its context.
+        topic_id = stage.create_topic("a", {0: [2]})
+        stage.create_topic("b", {0: [2]}, topic_id=topic_id)
+        stage.settle()
+        stage.member(0).crash()
+        stage.settle(5_000)
+        outcomes = {record.outcome for record in stage.member(1).records(EventEnded)}
+        assert "ConflictingTopicId" in outcomes
+        resigned = stage.member(1).records(ControllerResigned)
+        assert resigned
+        assert "ConflictingTopicId" in resigned[0].why
+        assert stage.member(1).records(ControllerReady) == []
+        tries = stage.member(1).records(ControllerElected)
+        assert 4 <= len(tries) <= 7, "it goes on trying, once a second"
+        # Somebody repairs what kept it from taking over.
+        for path in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
+            stage.operator.run(stage.operator.client.write(Delete(f"/brokers/topics/b{path}")))
+        stage.settle(2_000)
+        assert stage.member(1).controller.is_active
+
+
+@pytest.mark.spec("D14", "EL-10")
+def test_a_controller_flooded_with_events_resigns_and_begins_again() -> None:
+    with Stage() as stage:
+        stage.start()
+        controller = stage.member(0)
+
+        async def flood() -> None:
+            from foundation.zk.client import WatchFired, WatchKind
+
+            for _ in range(stage.settings.event_queue_bound + 1):
+                controller.controller.notified(WatchFired("/brokers/ids", WatchKind.CHILDREN))
+
+        controller.run(flood())
+        stage.settle()
+        (resigned,) = controller.records(ControllerResigned)
+        assert resigned.why == "more than 10000 events were waiting"
+        assert controller.controller.is_active
+        assert controller.controller.epoch == 2
+
+
+def test_a_stopped_controller_resigns_answers_and_leaves_the_znode_to_the_session() -> None:
+    with Stage() as stage:
+        stage.start()
+        controller = stage.member(0)
+        controller.run(controller.controller.shutdown())
+        assert not controller.controller.is_active
+        assert [record.why for record in controller.records(ControllerResigned)] == ["the broker is shutting down"]
+        assert "/controller" in stage.znodes()
+        answer = controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+        assert answer == (Errors.STALE_CONTROLLER_EPOCH, ())
+
+
+# ------------------------------------------------------------------ failover
+
+
+@pytest.mark.spec("FO-4", "FO-8", "FO-9", "FO-10", "FO-13", "C10")
+def test_a_takeover_passes_its_stations_in_order() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [0, 1, 2]})
+        before = len(stage.member(1).points.passed)
+        stage.member(0).crash()
+        passed = stage.member(1).points.passed[before:]
+        stations = [
+            "election.before_write",
+            "election.after_write",
+            "failover.after_epoch",
+            "notifications.before_write",
+            "notifications.after_write",
+            "metadata.before_flush",
+            "metadata.after_flush",
+            "replica.before_flush",
+            "replica.after_flush",
+            "replica.before_write",
+            "replica.after_write",
+            "replica.before_flush",
+            "replica.after_flush",
+            "partition.before_write",
+            "partition.after_write",
+            "partition.before_flush",
+            "partition.after_flush",
+            "preferred_election.before_write",
+            "preferred_election.after_write",
+        ]
+        assert passed == stations
+        (loaded,) = stage.member(1).records(ContextLoaded)
+        assert [partition.controller_epoch for partition in loaded.partitions] == [1]
+        (ready,) = stage.member(1).records(ControllerReady)
+        assert (ready.epoch, ready.brokers, ready.topics, ready.partitions) == (2, (1, 2), 1, 1)
+
+
+@pytest.mark.spec("FO-5", "ZN-5")
+def test_a_topic_without_id_gets_one_at_takeover() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        plain = b'{"version":1,"partitions":{"0":[1,2]}}'
+        stage.member(0).node.process.kill()
+        stage.operator.run(stage.operator.client.write(SetData("/brokers/topics/orders", plain)))
+        stage.zookeeper.expire(stage.member(0).client.session_id)
+        stage.settle()
+        rewritten = json.loads(stage.znodes()["/brokers/topics/orders"] or b"")
+        assert (rewritten["version"], rewritten["partitions"]) == (3, {"0": [1, 2]})
+        assert len(rewritten["topic_id"]) == 22
+
+
+@pytest.mark.spec("FO-6", "TD-11")
+def test_topics_queued_for_deletion_get_no_leaders_at_takeover() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [0, 2]})
+        stage.member(0).node.process.kill()
+        stage.write_znode("/admin/delete_topics/orders", b"")
+        stage.zookeeper.expire(stage.member(0).client.session_id)
+        stage.settle()
+        known = stage.state("orders", 0)
+        assert isinstance(known, LeaderIsrAndControllerEpoch)
+        assert known.leader_and_isr.leader == -1
+        assert stage.member(2).told()[-1] == "UMR E2 orders-0 -2@0.0/1 [0, 2] offline [0] live [1, 2]"
+
+
+@pytest.mark.spec("FO-13", "BUG-12")
+def test_elections_pending_in_the_znode_are_held_at_takeover_and_senseless_ones_harm_nobody() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [2, 1]})
+        stage.create_topic("dead", {0: [9]})
+        stage.member(2).crash()
+        stage.member(2).start()
+        stage.settle()
+        assert stage.state("orders", 0) == led(1, (1,), epoch=1, version=1, by=1)
+        # 2 is back in sync
+        stage.operator.run(
+            stage.operator.client.write(
+                SetData(
+                    "/brokers/topics/orders/partitions/0/state",
+                    b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":1,"isr":[1,2]}',
+                )
+            )
+        )
+        stage.member(0).node.process.kill()
+        asked = [{"topic": name, "partition": 0} for name in ("orders", "dead", "nobody")]
+        stage.write_znode("/admin/preferred_replica_election", json.dumps({"version": 1, "partitions": asked}).encode())
+        stage.zookeeper.expire(stage.member(0).client.session_id)
+        stage.settle()
+        assert stage.member(1).controller.is_active
+        assert stage.state("orders", 0) == led(2, (1, 2), epoch=2, version=3, by=2)
+        assert "/admin/preferred_replica_election" not in stage.znodes()
+
+
+@pytest.mark.spec("C6")
+def test_at_idle_the_context_is_recorded_when_something_changed() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", SIX)
+        at_idle = stage.member(0).records(ContextAtIdle)
+        assert len(at_idle) >= 2
+        assert [broker for broker, _ in at_idle[-1].live_brokers] == [0, 1, 2]
+        assert at_idle[-1].leadership_digest != at_idle[0].leadership_digest
+        stage.forget()
+        stage.settle(5_000)
+        assert stage.member(0).records(ContextAtIdle) == []
+
+
+# ------------------------------------------------------------------ brokers
+
+
+@pytest.mark.spec("BR-14", "KAFKA-13225")
+def test_a_broker_that_had_nothing_to_lose_is_missed_all_the_same() -> None:
+    with Stage(brokers=(1, 2, 3)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        stage.forget()
+        stage.member(3).crash()
+        assert stage.member(1).told() == ["UMR E1  live [0, 1, 2]"]
+
+
+@pytest.mark.spec("BR-6", "BR-9", "BUG-2", "GT-9")
+def test_a_bounce_between_two_looks_is_a_failure_and_a_startup() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        stage.forget()
+        stage.zookeeper.hold("broker-0")
+        stage.member(1).crash()
+        stage.member(1).start()
+        stage.zookeeper.heal("broker-0")
+        stage.settle()
+        assert stage.member(0).controller.is_active
+        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
+        assert stage.member(2).told()[0] == "LISR E1 orders-0 2@1.1/1 [2] leaders [2]"
+        assert stage.member(1).told() == [
+            "UMR E1 orders-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
+            "LISR E1 orders-0 2@1.1/1 [2] leaders [2]",
+            "UMR E1 orders-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
+        ]
+
+
+@pytest.mark.spec("BR-16")
+def test_new_addresses_are_passed_on() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.forget()
+        before = json.loads(stage.znodes()["/brokers/ids/1"] or b"")
+        moved = before | {"endpoints": ["PLAINTEXT://elsewhere:9093"], "host": "elsewhere", "port": 9093}
+        write = SetData("/brokers/ids/1", json.dumps(moved).encode())
+        stage.operator.run(stage.operator.client.write(write))
+        stage.settle()
+        assert stage.member(2).told() == ["UMR E1  live [0, 1, 2]"]
+        named = stage.member(2).heard[0].message.live_brokers  # type: ignore[union-attr]  # it is an UpdateMetadata
+        assert [endpoint.host for broker in named for endpoint in broker.endpoints] == ["broker-0", "elsewhere", "broker-2"]
+        stage.forget()
+        stage.operator.run(stage.operator.client.write(write))
+        stage.settle()
+        assert stage.member(2).told() == [], "nothing has changed"
+
+
+@pytest.mark.spec("SN-6", "CX-1")
+def test_a_replica_whose_directory_failed_is_offline_though_its_broker_lives() -> None:
+    def storage_error(message: Message) -> Message:
+        return answer_leader_and_isr(message, 56) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
+
+    with Stage() as stage:
+        stage.start()
+        stage.member(1).answer = storage_error
+        stage.create_topic("orders", {0: [1, 2]})
+        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
+        assert stage.member(2).told()[-1] == "UMR E1 orders-0 2@1.1/1 [2] offline [1] live [0, 1, 2]"
+        stage.member(1).answer = answer_none
+        stage.forget()
+        stage.member(1).crash()
+        stage.member(1).start()
+        stage.settle()
+        assert stage.member(2).told()[-1] == "UMR E1 orders-0 2@1.1/1 [2] offline [] live [0, 1, 2]"
+
+
+# ------------------------------------------------------------------ topics
+
+
+@pytest.mark.spec("TC-11", "BUG-11")
+def test_a_topic_deleted_by_hand_is_forgotten_and_can_come_again() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        for path in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
+            stage.operator.run(stage.operator.client.write(Delete(f"/brokers/topics/orders{path}")))
+        stage.settle()
+        stage.forget()
+        stage.create_topic("orders", {0: [2, 1]})
+        assert stage.state("orders", 0) == led(2, (2, 1), by=1)
+        assert [record.new for record in stage.member(0).records(TopicsChanged)] == [("orders",)]
+
+
+@pytest.mark.spec("TC-12")
+def test_edits_of_existing_partitions_are_ignored() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        stage.forget()
+        stage.add_partitions("orders", {0: [2, 1]})
+        assert [member.told() for member in stage.members.values()] == [[], [], []]
+
+
+# ------------------------------------------------------------------ requests
+
+
+@pytest.mark.spec("PE-2", "PE-4", "PE-5", "BUG-12")
+def test_elections_on_request_are_answered_one_by_one() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2], 1: [2, 1]})
+        stage.create_topic("lonely", {0: [9]})
+        stage.member(1).crash()
+        stage.member(1).start()
+        stage.settle()
+        controller = stage.member(0)
+        assert elect(controller, "orders-0", "orders-1", "lonely-0", "nobody-3") == {
+            "orders-0": "PREFERRED_LEADER_NOT_AVAILABLE",
+            "orders-1": "ELECTION_NOT_NEEDED",
+            "lonely-0": "PREFERRED_LEADER_NOT_AVAILABLE",
+            "nobody-3": "UNKNOWN_TOPIC_OR_PARTITION",
+        }
+        assert elect(controller)["orders-1"] == "ELECTION_NOT_NEEDED", "no list asks for all"
+        assert elect(controller, "orders-0", "lonely-0", election_type=ElectionType.UNCLEAN) == {
+            "orders-0": "ELECTION_NOT_NEEDED",
+            "lonely-0": "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+        }
+
+
+@pytest.mark.spec("PE-3", "PSM-18")
+def test_an_administrator_may_choose_to_lose_data() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        stage.member(2).crash()
+        stage.member(1).crash()
+        stage.member(2).start()
+        stage.settle()
+        controller = stage.member(0)
+        assert elect(controller, "orders-0") == {"orders-0": "PREFERRED_LEADER_NOT_AVAILABLE"}
+        assert elect(controller, "orders-0", election_type=ElectionType.UNCLEAN) == {"orders-0": 2}
+        known = stage.state("orders", 0)
+        assert isinstance(known, LeaderIsrAndControllerEpoch)
+        assert (known.leader_and_isr.isr, known.leader_and_isr.leader_recovery_state) == ((2,), 1)
+
+
+@pytest.mark.spec("PE-6")
+def test_the_znode_asks_for_elections_again_and_again() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        for _ in range(2):
+            stage.write_znode(
+                "/admin/preferred_replica_election", b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
+            )
+            assert "/admin/preferred_replica_election" not in stage.znodes()
+        deletions = writes_to(stage, "/admin/preferred_replica_election").count(OpKind.DELETE)
+        assert deletions == 2
+
+
+@pytest.mark.spec("PE-1", "EQ-6")
+def test_who_is_not_controller_elects_nobody() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        assert elect(stage.member(1), "orders-0") == {"orders-0": "NOT_CONTROLLER"}
+        assert elect(stage.member(1)) == {}
+
+
+@pytest.mark.spec("CS-5", "CS-6", "CS-7", "BUG-13")
+def test_who_may_not_leave_hears_why() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        controller, other = stage.member(0), stage.member(1)
+
+        def leave(member: Member, broker: int, epoch: int) -> Errors:
+            return member.run(member.controller.controlled_shutdown(BrokerId(broker), epoch))[0]
+
+        assert leave(other, 2, stage.member(2).epoch) is Errors.STALE_CONTROLLER_EPOCH
+        assert leave(controller, 2, stage.member(2).epoch - 1) is Errors.STALE_BROKER_EPOCH
+        assert leave(controller, 9, 5) is Errors.UNKNOWN_SERVER_ERROR
+        assert leave(controller, 9, -1) is Errors.BROKER_NOT_AVAILABLE
+        assert leave(controller, 2, -1) is Errors.NONE
+        assert controller.controller.is_active
+
+
+@pytest.mark.spec("CS-11")
+def test_a_broker_that_nobody_can_replace_is_told_what_it_still_leads() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2], 1: [1]})
+        stage.member(2).crash()
+        controller = stage.member(0)
+        leaving = controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch)
+        assert controller.run(leaving) == (Errors.NONE, (TopicPartition("orders", 0),))
+
+
+# ------------------------------------------------------------------ interruptions
+
+
+def leaders(stage: Stage, assignment: Mapping[int, object]) -> dict[int, LeaderIsrAndControllerEpoch]:
+    found = {}
+    for partition in assignment:
+        known = stage.state("orders", partition)
+        assert isinstance(known, LeaderIsrAndControllerEpoch)
+        found[partition] = known
+    return found
+
+
+def lose_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
+    """Broker 1 dies; the controller dies before its nth request to ZooKeeper from then on, or after the answer to it.
+
+    Returns how many requests it took without an interruption.
+    """
+    with Stage(standing=(0, 2), brokers=(1, 3)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2, 3], 1: [0, 1, 3], 2: [3, 1, 2], 3: [1, 0, 2]})
+        link, controller = stage.zookeeper.link("broker-0"), stage.member(0)
+        first = link.requests
+        session = controller.client.session_id
+
+        def kill(_: int) -> None:
+            if link.requests - first >= kill_at and controller.node.alive:
+                controller.node.process.kill()
+                stage.loop.call_later(0.05, lambda: stage.zookeeper.expire(session), context=stage.zookeeper.context)
+
+        if kill_at:
+            if after:
+                link.after_answer = kill
+            else:
+                link.before_request = kill
+        stage.member(1).crash()
+        stage.settle(3_000)
+        took = link.requests - first
+        for partition, known in leaders(stage, {0: 0, 1: 1, 2: 2, 3: 3}).items():
+            state = known.leader_and_isr
+            assert state.leader in state.isr, f"orders-{partition} interrupted at {kill_at}: {known}"
+            assert stage.member(state.leader).node.alive
+            assert BrokerId(1) not in state.isr
+            told = [line for line in stage.member(state.leader).told() if f"orders-{partition} " in line]
+            assert f"orders-{partition} {state.leader}@{state.leader_epoch}." in told[-1]
+        return took
+
+
+@pytest.mark.spec("RA-12", "EL-12", "P1", "P5")
+def test_wherever_a_controller_dies_its_successor_reaches_a_safe_state() -> None:
+    requests = lose_a_broker_and_the_controller(0, after=False)
+    assert requests >= 3
+    for number in range(1, requests + 1):
+        for after in (False, True):
+            lose_a_broker_and_the_controller(number, after=after)
+
+
+@pytest.mark.spec("D18")
+def test_every_point_is_passed() -> None:
+    with Stage(standing=(0, 2), brokers=(1,)) as stage:
+        stage.start()
+        stage.create_topic("orders", SIX)
+        stage.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[1,2]}}')
+        controller = stage.member(0)
+        from controller.events import ForcedResignation
+        from foundation.wire.messages.alter_partition import (
+            AlterPartitionRequest,
+            AlterPartitionRequestPartitionData,
+            AlterPartitionRequestTopicData,
+            BrokerState,
+        )
+
+        topic_id = stage.operator.run(stage.operator.zk.topic_assignments(["orders"]))["orders"].topic_id
+        assert topic_id is not None
+        alone = AlterPartitionRequestPartitionData(
+            partition_index=0, new_isr_with_epochs=(BrokerState(broker_id=0), BrokerState(broker_id=1))
+        )
+        topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(alone,))
+        request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))
+        controller.run(controller.controller.alter_partition(request, 3))
+        controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+        controller.run(force(controller, ForcedResignation("test")))
+        stage.settle()
+        passed = {name for member in stage.members.values() for name in member.points.passed}
+        assert passed == set(POINTS)
+
+
+async def force(member: Member, event: object) -> None:
+    """Queue an event that only a breakdown would."""
+    member.controller._event_manager.put(event)  # type: ignore[arg-type]
