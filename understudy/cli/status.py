@@ -31,6 +31,7 @@ def register(verbs: Verbs) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from foundation.zk.client import ZooKeeperUnreachable
+    from foundation.zk.kafka_zk_client import ZooKeeperFailure
     from foundation.zk.znodes import MalformedZNode
     from understudy.testbed.cluster_view import ClusterView
     from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
             raise Failed(f"the cluster of {options.folder} has ended; `{again}` starts it again")
         with ClusterView(cluster.zookeeper if cluster else options.zookeeper) as view:
             picture = view.picture()
-    except (NotARunFolder, ZooKeeperUnreachable, TimeoutError, MalformedZNode) as error:
+    except (NotARunFolder, ZooKeeperUnreachable, TimeoutError, ZooKeeperFailure, MalformedZNode) as error:
         raise Failed(str(error)) from None
     found = summary(picture, cluster)
     print(json.dumps(found, indent=2) if options.json else "\n".join(describe(found)))

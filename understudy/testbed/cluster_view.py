@@ -115,16 +115,17 @@ class ClusterView:
 
     async def _answer(self, question: Callable[[_Session], Awaitable[T]]) -> T:
         """Ask, on a new session where the old one has expired."""
-        for attempt in range(_ATTEMPTS):
-            if self._session is None:
-                self._session = await _open(self._connect_string)
+        for _ in range(_ATTEMPTS - 1):
             try:
-                return await question(self._session)
+                return await question(await self._opened())
             except SessionLost:
                 self._session = None
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
+        return await question(await self._opened())
+
+    async def _opened(self) -> _Session:
+        if self._session is None:
+            self._session = await _open(self._connect_string)
+        return self._session
 
     async def _hang_up(self) -> None:
         if self._session is not None:

@@ -30,7 +30,7 @@ from foundation.zk.client import ZooKeeperUnreachable
 from understudy.java import JavaRuntime
 from understudy.testbed import run_folder
 from understudy.testbed.broker_process import HOST, BrokerProcess
-from understudy.testbed.cluster_view import ClusterView
+from understudy.testbed.cluster_view import ClusterView, RegisteredBroker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.processes import ChildProcess, ProcessDied
 
@@ -226,7 +226,7 @@ class LocalCluster:
 
     # -- waiting
 
-    def wait_until(self, predicate: Callable[[], T], what: str, timeout_s: float = START_TIMEOUT_S) -> T:
+    def wait_until(self, predicate: Callable[[], T | None], what: str, timeout_s: float = START_TIMEOUT_S) -> T:
         """Ask again and again until `predicate` answers something true, and return that.
 
         Raises:
@@ -283,14 +283,18 @@ class LocalCluster:
             self._record(FaultStruck(fault="start", target=broker.name))
             broker.launch()
         self._write_cluster_file()
-        self.wait_until(lambda: ids.issubset(self.view.brokers()), f"{_names(brokers)} registered in ZooKeeper")
-        registered = self.view.brokers()
+        registered = self.wait_until(lambda: self._registered(ids), f"{_names(brokers)} registered in ZooKeeper")
         for broker in brokers:
             broker.port = registered[broker.id].port
         self.wait_until(lambda: self.controller_id() is not None, "a broker is controller")
         self._write_cluster_file()
 
     # -- how
+
+    def _registered(self, ids: set[int]) -> dict[int, RegisteredBroker] | None:
+        """All registrations, where `ids` are among them."""
+        found = self.view.brokers()
+        return found if ids.issubset(found) else None
 
     def _holder(self, broker_id: int | None, role: str) -> BrokerHandle:
         if broker_id is None:
@@ -339,11 +343,14 @@ class LocalCluster:
 
     def _situation(self) -> str:
         """Who is there, for the message of a wait that was in vain."""
-        registered = ", ".join(str(broker_id) for broker_id in self.view.brokers()) or "none"
-        logs = "\n".join(
-            f"End of {broker.log}:\n{broker.process.log_tail(8)}" for broker in self._brokers.values() if broker.process
-        )
-        return f"Registered brokers: {registered}; controller: {self.controller_id()}.\n{logs}"
+        try:
+            who = (
+                f"Registered brokers: {', '.join(map(str, self.view.brokers())) or 'none'}; controller: {self.controller_id()}"
+            )
+        except (TimeoutError, ZooKeeperUnreachable) as error:
+            who = str(error)
+        logs = (f"End of {b.log}:\n{b.process.log_tail(8)}" for b in self._brokers.values() if b.process)
+        return "\n".join([f"{who}.", *logs])
 
     def _controller_if_known(self) -> int | None:
         """Who is controller, where ZooKeeper answers soon; the order of an end is not worth a longer wait."""

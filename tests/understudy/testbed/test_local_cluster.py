@@ -20,7 +20,6 @@ from understudy.admin_client import AdminClient
 from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import ClusterError, LocalCluster, WaitTimedOut
-from understudy.testbed.picture import findings
 from understudy.testbed.run_folder import ProcessEntry, read_cluster_file, write_cluster_file
 
 pytestmark = pytest.mark.slow
@@ -50,13 +49,8 @@ def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
 def create_topic(cluster: LocalCluster, topic: str, partitions: int = 3) -> None:
     client = AdminClient(SocketNetwork(), cluster.bootstrap.split(","))
     asyncio.run(client.create_topic(topic, partitions=partitions, replication_factor=len(cluster.broker_ids)))
-    cluster.wait_until(
-        lambda: (
-            sum(partition.topic == topic for partition in cluster.view.picture().partitions) == partitions
-            and findings(cluster.view.picture()).is_well
-        ),
-        f"{topic} is there",
-    )
+    expected = [TopicPartition(topic, partition) for partition in range(partitions)]
+    cluster.wait_until(lambda: all(cluster.view.leader(partition) for partition in expected), f"{topic} is led")
 
 
 def written_by(cluster: LocalCluster, node: str) -> list[Payload]:
