@@ -88,11 +88,10 @@ class ControllerEventManager:
 
     def clear_and_put(self, event: ControllerEvent) -> QueuedEvent:
         """Preempt all that wait, then queue `event` (EQ-2). After `close` it is over at once."""
-        self._preempt(lambda waiting: True)
-        queued = self._append(event)
         if self._closing:
-            self._preempt(lambda waiting: True)
-        return queued
+            return self._preempted_at_once(event)
+        self._preempt(lambda waiting: True)
+        return self._append(event)
 
     async def close(self, *, timeout_ms: int) -> None:
         """Preempt all that wait and end after the event in progress, which is cut short after `timeout_ms`."""
@@ -110,22 +109,34 @@ class ControllerEventManager:
     # -- the line
 
     def _append(self, event: ControllerEvent) -> QueuedEvent:
-        self._queued += 1
-        seq = self._events.append(EventQueued(event_id=self._queued, event=name_of(event)), cause=current_cause())
-        queued = QueuedEvent(self._queued, event, seq, self._clock.monotonic_ms())
+        queued = self._numbered(event)
         self._queue.append(queued)
         self._filled.set()
+        return queued
+
+    def _numbered(self, event: ControllerEvent) -> QueuedEvent:
+        self._queued += 1
+        seq = self._events.append(EventQueued(event_id=self._queued, event=name_of(event)), cause=current_cause())
+        return QueuedEvent(self._queued, event, seq, self._clock.monotonic_ms())
+
+    def _preempted_at_once(self, event: ControllerEvent) -> QueuedEvent:
+        """What comes after `close` leaves the queue alone: the event that ends it is waiting there."""
+        queued = self._numbered(event)
+        self._preempt_one(queued)
         return queued
 
     def _preempt(self, dispensable: Callable[[ControllerEvent], bool]) -> None:
         waiting, self._queue = self._queue, deque()
         for queued in waiting:
             if dispensable(queued.event):
-                preempt(queued.event)
-                self._events.append(EventPreempted(event_id=queued.id, event=name_of(queued.event)), cause=queued.seq)
-                queued._over.set()
+                self._preempt_one(queued)
             else:
                 self._queue.append(queued)
+
+    def _preempt_one(self, queued: QueuedEvent) -> None:
+        preempt(queued.event)
+        self._events.append(EventPreempted(event_id=queued.id, event=name_of(queued.event)), cause=queued.seq)
+        queued._over.set()
 
     def _overflow(self) -> None:
         self._preempt(lambda waiting: not isinstance(waiting, INDISPENSABLE_EVENTS))
