@@ -100,6 +100,10 @@ class ClusterView:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Anything else one wants to ask without `await`. Raises TimeoutError, and whatever the coroutine raises."""
+        return self._on_loop(coroutine)
+
     def _ask(self, question: Callable[[_Session], Awaitable[T]]) -> T:
         return self._on_loop(self._answer(question))
 
@@ -110,7 +114,7 @@ class ClusterView:
         except TimeoutError:
             answer.cancel()
             raise TimeoutError(
-                f"ZooKeeper at {self._connect_string} did not answer within {self._answer_timeout_s:g} s"
+                f"ZooKeeper at {self._connect_string} gave no answer within {self._answer_timeout_s:g} s"
             ) from None
 
     async def _answer(self, question: Callable[[_Session], Awaitable[T]]) -> T:

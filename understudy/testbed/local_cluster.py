@@ -21,12 +21,14 @@ from types import TracebackType
 from typing import TypeVar
 
 from brokers.real_world import MachineClock
+from brokers.socket_network import SocketNetwork
 from controller.points import POINTS
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.files import JsonLinesFiles
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import FaultStruck, ProcessExiting, ProcessStarted, StepReached
 from foundation.zk.client import ZooKeeperUnreachable
+from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.java import JavaRuntime
 from understudy.testbed import run_folder
 from understudy.testbed.broker_process import HOST, BrokerProcess
@@ -158,7 +160,7 @@ class LocalCluster:
     # -- its life
 
     def start(self) -> None:
-        """Start everything, brokers at the same time; return when all are registered and one of them is controller.
+        """Start everything, brokers at the same time; return when all are registered and know each other and the controller.
 
         Raises:
             ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
@@ -269,7 +271,7 @@ class LocalCluster:
         self._write_cluster_file()
 
     def _start_brokers(self, brokers: Sequence[BrokerProcess]) -> None:
-        """Start them at the same time and wait until they are registered and there is a controller."""
+        """Start them at the same time; wait until they are registered, and a controller has told them of each other."""
         ids = {broker.id for broker in brokers}
         for broker in brokers:
             broker.should_live = False
@@ -286,7 +288,9 @@ class LocalCluster:
         registered = self.wait_until(lambda: self._registered(ids), f"{_names(brokers)} registered in ZooKeeper")
         for broker in brokers:
             broker.port = registered[broker.id].port
-        self.wait_until(lambda: self.controller_id() is not None, "a broker is controller")
+        self.wait_until(
+            lambda: all(map(self._knows_everybody, brokers)), f"{_names(brokers)} heard who is there and who is controller"
+        )
         self._write_cluster_file()
 
     # -- how
@@ -295,6 +299,15 @@ class LocalCluster:
         """All registrations, where `ids` are among them."""
         found = self.view.brokers()
         return found if ids.issubset(found) else None
+
+    def _knows_everybody(self, broker: BrokerProcess) -> bool:
+        """Whether it has been told by a controller of all who are registered; before, it would refuse to place replicas."""
+        client = AdminClient(SocketNetwork(), [f"{HOST}:{broker.port}"], client_id="understudy-testbed", timeout_ms=2_000)
+        try:
+            metadata = self.view.run(client.metadata(()))
+        except NoBrokerAnswers:
+            return False
+        return metadata.controller_id >= 0 and {known.node_id for known in metadata.brokers} >= set(self.view.brokers())
 
     def _holder(self, broker_id: int | None, role: str) -> BrokerHandle:
         if broker_id is None:

@@ -70,8 +70,11 @@ class ChildProcess:
         self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: it stands still, its sockets stay open."""
+        """SIGSTOP: when this returns all its threads stand still; its sockets stay open."""
         self.send(signal.SIGSTOP)
+        if hasattr(os, "waitid"):
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """SIGCONT: it goes on as if nothing had happened."""
