@@ -15,6 +15,8 @@ class ControllerSettings:
     """How long a broker may take to answer a control request before it is sent again."""
     unclean_leader_election_enable: bool = False
     """The default for topics that do not say."""
+    delete_topic_enable: bool = True
+    """False: markers of topics to be deleted are not heeded."""
 
     event_queue_bound: int = 10_000
     """Events waiting. Past it the controller answers and drops them all and resigns: its successor starts from ZooKeeper."""
@@ -22,8 +24,6 @@ class ControllerSettings:
     """Requests waiting for one broker. Past it they are coalesced, partition by partition."""
     conflict_rounds: int = 10
     """How often a state that changed under us is read again before its partition fails and the others go on."""
-    delete_topic_enable: bool = True
-
     digest_partitions: int = 5_000
     """Up to this many partitions `ContextAtIdle` carries a digest; beyond, it would cost a takeover its speed."""
     close_timeout_ms: int = 5_000

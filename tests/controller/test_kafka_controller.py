@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from controller.events import ElectionType
+from controller.events import ControllerEvent, ElectionType, ForcedResignation
 from controller.points import POINTS
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -22,9 +22,15 @@ from foundation.eventlog.records import (
     RequestSent,
     TopicsChanged,
 )
+from foundation.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from foundation.wire.schema import Message
-from foundation.zk.client import Delete, SetData
+from foundation.zk.client import Delete, SetData, WatchFired, WatchKind
 from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none
 from tests.controller.values import led, tp
 from understudy.checkers.history import OpKind
@@ -162,8 +168,6 @@ def test_a_controller_flooded_with_events_resigns_and_begins_again() -> None:
         controller = stage.member(0)
 
         async def flood() -> None:
-            from foundation.zk.client import WatchFired, WatchKind
-
             for _ in range(stage.settings.event_queue_bound + 1):
                 controller.controller.notified(WatchFired("/brokers/ids", WatchKind.CHILDREN))
 
@@ -554,14 +558,6 @@ def test_every_point_is_passed() -> None:
         stage.create_topic("orders", SIX)
         stage.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[1,2]}}')
         controller = stage.member(0)
-        from controller.events import ForcedResignation
-        from foundation.wire.messages.alter_partition import (
-            AlterPartitionRequest,
-            AlterPartitionRequestPartitionData,
-            AlterPartitionRequestTopicData,
-            BrokerState,
-        )
-
         topic_id = stage.operator.run(stage.operator.zk.topic_assignments(["orders"]))["orders"].topic_id
         assert topic_id is not None
         alone = AlterPartitionRequestPartitionData(
