@@ -573,6 +573,6 @@ def test_every_point_is_passed() -> None:
         assert passed == set(POINTS)
 
 
-async def force(member: Member, event: object) -> None:
+async def force(member: Member, event: ControllerEvent) -> None:
     """Queue an event that only a breakdown would."""
-    member.controller._event_manager.put(event)  # type: ignore[arg-type]
+    member.controller._event_manager.put(event)
