@@ -319,7 +319,9 @@ class SimulatedCluster:
 
     def complaints(self) -> list[str]:
         """What keeps the cluster from being at rest; empty when all is well."""
-        missing = [broker.node.name for broker in self.brokers.values() if broker.wanted and not broker.alive]
+        missing = [
+            broker.node.name for broker in self.brokers.values() if broker.wanted and (broker.stopping or not broker.alive)
+        ]
         running = {
             number: broker.running
             for number, broker in self.brokers.items()

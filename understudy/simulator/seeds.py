@@ -21,8 +21,9 @@ from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.randomness import derived
 
 DEFAULT_SECONDS = 30
-SETTLE_WITHIN_MS = 20_000
-"""How long after the last fault the cluster may take to come to rest: a session timeout, an ISR's return, and some air."""
+SETTLE_WITHIN_MS = 30_000
+"""How long after the last fault the cluster may take to come to rest: a controlled shutdown in progress, a session
+timeout, an ISR's return, and some air."""
 
 _QUIET_MS = 2_000
 
