@@ -18,6 +18,7 @@ from brokers.apis import (
     create_partitions,
     create_topics,
     describe_cluster,
+    describe_configs,
     elect_leaders,
     fetch,
     leader_and_isr,
@@ -52,6 +53,7 @@ _SERVED: tuple[Serves[Any], ...] = (
     elect_leaders.SERVES,
     alter_partition.SERVES,
     describe_cluster.SERVES,
+    describe_configs.SERVES,
 )
 
 SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)

@@ -17,6 +17,14 @@ class OperatorLogger(structlog.PrintLogger):
         self.name = name
 
 
+class _Forwarding(logging.Handler):
+    """Lets the libraries underneath, kazoo and asyncio, speak in the same log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger: structlog.stdlib.BoundLogger = structlog.get_logger(record.name)
+        logger.log(record.levelno, record.getMessage(), exc_info=record.exc_info)
+
+
 def configure_operator_log(stream: TextIO, *, node: str, level: int = logging.INFO) -> None:
     """Send the log of this process to `stream`, each line with its logger and `node`."""
 
@@ -42,3 +50,4 @@ def configure_operator_log(stream: TextIO, *, node: str, level: int = logging.IN
         logger_factory=lambda *names: OperatorLogger(stream, names[0] if names else "kafka"),
         cache_logger_on_first_use=True,
     )
+    logging.getLogger().handlers = [_Forwarding(level)]

@@ -67,7 +67,7 @@ async def handle(services: BrokerServices, request: CreateTopicsRequest, context
         for name, count in created.items():
             if request.timeout_ms <= 0 or not has_leaders(services.metadata.snapshot, name, count):
                 outcomes[name] = ApiError(Errors.REQUEST_TIMED_OUT, "")
-    return CreateTopicsResponse(topics=tuple(_result(name, outcome, topic_ids) for name, outcome in outcomes.items()))
+    return CreateTopicsResponse(topics=tuple(_result(name, outcome, topic_ids, services) for name, outcome in outcomes.items()))
 
 
 def prohibited_names(topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
@@ -193,7 +193,9 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
     return topic_id
 
 
-def _result(name: str, outcome: TopicCreation | ApiError, topic_ids: Mapping[str, TopicId]) -> CreatableTopicResult:
+def _result(
+    name: str, outcome: TopicCreation | ApiError, topic_ids: Mapping[str, TopicId], services: BrokerServices
+) -> CreatableTopicResult:
     if isinstance(outcome, ApiError):
         return CreatableTopicResult(name=name, error_code=outcome.error, error_message=outcome.message or None, configs=())
     return CreatableTopicResult(
@@ -201,7 +203,7 @@ def _result(name: str, outcome: TopicCreation | ApiError, topic_ids: Mapping[str
         topic_id=topic_ids.get(name, NO_TOPIC_ID),
         num_partitions=len(outcome.assignment),
         replication_factor=len(outcome.assignment[0]),
-        configs=topic_configs_described(outcome.config),
+        configs=topic_configs_described(outcome.config, services.config),
     )
 
 

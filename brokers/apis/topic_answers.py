@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from brokers.config_types import ConfigValue
+from brokers.config import TABLE, KafkaConfig
+from brokers.config_types import ConfigKey, ConfigValue
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.topic_config import TOPIC_TABLE
 from foundation.wire.messages.create_topics import CreatableTopicConfigs
 
-DYNAMIC_TOPIC_CONFIG = 1
+TOPIC_CONFIG = 1
+STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
+
+
+class Effective(NamedTuple):
+    """A configuration as it is in force: its row, its value as text, and where the value comes from."""
+
+    key: ConfigKey
+    value: str | None
+    source: int
 
 
 def has_leaders(snapshot: MetadataSnapshot, topic: str, partitions: int) -> bool:
@@ -19,15 +30,30 @@ def has_leaders(snapshot: MetadataSnapshot, topic: str, partitions: int) -> bool
     return all(index in states and states[index].leader >= 0 for index in range(partitions))
 
 
-def topic_configs_described(config: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
-    """Every topic configuration by name, with where its value comes from."""
+def broker_config(config: KafkaConfig) -> Iterator[Effective]:
+    """Every key this broker acts upon, by name."""
+    for name in sorted(TABLE):
+        value = getattr(config, name.replace(".", "_"))
+        source = DEFAULT_CONFIG if value == TABLE[name].default else STATIC_BROKER_CONFIG
+        yield Effective(TABLE[name], shown(value), source)
+
+
+def topic_config(stored: Mapping[str, str], config: KafkaConfig) -> Iterator[Effective]:
+    """Every topic configuration by name: the topic's own, the broker's under the same name, or Kafka's default."""
+    of_broker = {key.name: (value, source) for key, value, source in broker_config(config)}
+    for name in sorted(TOPIC_TABLE):
+        key = TOPIC_TABLE[name]
+        if name in stored:
+            yield Effective(key, stored[name], TOPIC_CONFIG)
+        else:
+            yield Effective(key, *of_broker.get(name, (shown(key.default), DEFAULT_CONFIG)))
+
+
+def topic_configs_described(stored: Mapping[str, str], config: KafkaConfig) -> tuple[CreatableTopicConfigs, ...]:
+    """`topic_config` as CreateTopics answers it."""
     return tuple(
-        CreatableTopicConfigs(
-            name=name,
-            value=config.get(name, shown(TOPIC_TABLE[name].default)),
-            config_source=DYNAMIC_TOPIC_CONFIG if name in config else DEFAULT_CONFIG,
-        )
-        for name in sorted(TOPIC_TABLE)
+        CreatableTopicConfigs(name=key.name, value=value, config_source=source)
+        for key, value, source in topic_config(stored, config)
     )
 
 

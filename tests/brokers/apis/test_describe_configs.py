@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from brokers.config import TABLE
+from brokers.topic_config import TOPIC_TABLE
+from foundation.cluster.errors import Errors
+from foundation.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from understudy.simulator.cluster import SimulatedCluster
+
+TOPIC, BROKER, LOGGER = 2, 4, 8
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SimulatedCluster]:
+    with SimulatedCluster(seed=1, brokers=1, settings={"min.insync.replicas": "2"}) as cluster:
+        cluster.start()
+        cluster.ask(cluster.admin.create_topic("orders", partitions=1, replication_factor=1, configs={"retention.ms": "7"}))
+        yield cluster
+
+
+def describe(
+    cluster: SimulatedCluster,
+    kind: int,
+    name: str,
+    *keys: str,
+    version: int = 4,
+    include_synonyms: bool = False,
+    include_documentation: bool = False,
+) -> DescribeConfigsResult:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys or None)
+    request = DescribeConfigsRequest(
+        resources=(resource,), include_synonyms=include_synonyms, include_documentation=include_documentation
+    )
+    response = cluster.ask(cluster.admin.ask("broker-1", 9092, request, version=version))
+    assert isinstance(response, DescribeConfigsResponse)
+    return response.results[0]
+
+
+@pytest.mark.spec("IO-17")
+@pytest.mark.parametrize("version", range(5))
+def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: SimulatedCluster, version: int) -> None:
+    result = describe(cluster, TOPIC, "orders", version=version)
+    assert (result.error_code, result.resource_name) == (Errors.NONE, "orders")
+    assert [config.name for config in result.configs] == sorted(TOPIC_TABLE)
+    shown = {config.name: config for config in result.configs}
+    values = {name: shown[name].value for name in ("retention.ms", "min.insync.replicas", "segment.bytes", "cleanup.policy")}
+    assert values == {
+        "retention.ms": "7",
+        "min.insync.replicas": "2",
+        "segment.bytes": "1073741824",
+        "cleanup.policy": "delete",
+    }
+    if version == 0:
+        assert [shown[name].is_default for name in ("retention.ms", "min.insync.replicas", "segment.bytes")] == [
+            False,
+            False,
+            True,
+        ]
+    else:
+        assert [shown[name].config_source for name in ("retention.ms", "min.insync.replicas", "segment.bytes")] == [1, 4, 5]
+
+
+def test_a_broker_shows_what_it_acts_upon(cluster: SimulatedCluster) -> None:
+    result = describe(cluster, BROKER, "1")
+    assert [config.name for config in result.configs] == sorted(TABLE)
+    shown = {config.name: config for config in result.configs}
+    assert (shown["broker.id"].value, shown["broker.id"].read_only) == ("1", True)
+    assert (shown["auto.leader.rebalance.enable"].value, shown["auto.leader.rebalance.enable"].config_type) == ("true", 1)
+    assert shown["broker.rack"].value is None
+    assert shown["unclean.leader.election.enable"].read_only is False
+
+
+def test_only_what_is_asked_for_with_all_that_is_asked_for(cluster: SimulatedCluster) -> None:
+    result = describe(cluster, TOPIC, "orders", "retention.ms", include_synonyms=True, include_documentation=True)
+    [retention] = result.configs
+    assert [(synonym.value, synonym.source) for synonym in retention.synonyms] == [("7", 1), ("604800000", 5)]
+    assert retention.documentation == TOPIC_TABLE["retention.ms"].doc
+    [plain] = describe(cluster, TOPIC, "orders", "retention.ms").configs
+    assert (plain.synonyms, plain.documentation) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error"),
+    [
+        (TOPIC, "nothing", Errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (TOPIC, "../x", Errors.INVALID_TOPIC_EXCEPTION),
+        (BROKER, "2", Errors.INVALID_REQUEST),
+        (BROKER, "one", Errors.INVALID_REQUEST),
+        (LOGGER, "1", Errors.INVALID_REQUEST),
+        (99, "", Errors.INVALID_REQUEST),
+    ],
+)
+def test_what_is_not_described_here(cluster: SimulatedCluster, kind: int, name: str, error: Errors) -> None:
+    result = describe(cluster, kind, name)
+    assert (result.error_code, result.resource_type, result.configs) == (error, kind, ())
+
+
+def test_there_are_no_dynamic_defaults(cluster: SimulatedCluster) -> None:
+    assert describe(cluster, BROKER, "").configs == ()
