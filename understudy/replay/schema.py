@@ -1,0 +1,170 @@
+"""The record types as Spark schemas, derived from the structs: add a field to a record and Spark knows it.
+
+An envelope is read with its `data` as text; each type's `data` is then read with a schema of its own. Arrays of different
+types, as named tuples are written, have no type in Spark: they are read as arrays of text and put together field by field.
+Plain text in, plain text out: nothing here needs Spark.
+
+Spark is as strict as `foundation.eventlog.reader` down to the fields of `data`, with two exceptions that no writer makes: a
+number where text is due is read as text, and what is wrong inside an array leaves nulls there.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import inspect
+
+from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+
+ENVELOPE_DDL = (
+    "version BIGINT, run STRING, node STRING, incarnation BIGINT, seq BIGINT, mono_ms DOUBLE, wall_ms DOUBLE, "
+    "type STRING, cause BIGINT, zxid BIGINT, controller_epoch BIGINT, data STRING, corrupt STRING"
+)
+"""The schema of a line; `corrupt` is Spark's place for a line that does not fit it."""
+
+_FieldType: TypeAlias = inspect.Type
+
+
+def data_ddl(payload: type[Payload]) -> str:
+    """The schema of the `data` of one record type, as Spark reads it from text."""
+    return ", ".join(f"`{field.encode_name}` {_read_type(field.type)}" for field in _fields(payload))
+
+
+def data_columns(payload: type[Payload], source: str) -> str:
+    """SQL for a struct of a record type's fields in their real types, defaults filled in, from one read with `data_ddl`."""
+    columns = (
+        f"'{field.encode_name}', {_or_default(_real(field.type, f'{source}.`{field.encode_name}`'), field)}"
+        for field in _fields(payload)
+    )
+    return f"named_struct({', '.join(columns)})"
+
+
+def field_rules() -> str:
+    """SQL for a map from record type to the rules its `data` must obey: (field, kind, required, nullable) each."""
+    entries = []
+    for name in sorted(PAYLOAD_BY_TYPE):
+        rules = (
+            f"struct('{field.encode_name}', '{_kind(field.type)}', {_sql(field.required)}, {_sql(_nullable(field.type))})"
+            for field in _fields(PAYLOAD_BY_TYPE[name])
+        )
+        entries.append(f"'{name}', array({', '.join(rules)})")
+    return f"map({', '.join(entries)})"
+
+
+def rule_is_kept(rule: str, data: str) -> str:
+    """SQL: whether `data`, a map from field to text, keeps one rule of `field_rules`."""
+    value = f"{data}[{rule}.col1]"
+    return (
+        f"CASE WHEN NOT map_contains_key({data}, {rule}.col1) THEN NOT {rule}.col3 "
+        f"WHEN {value} IS NULL THEN {rule}.col4 "
+        f"WHEN {rule}.col2 = 'BIGINT' THEN try_cast({value} AS BIGINT) IS NOT NULL "
+        f"WHEN {rule}.col2 = 'DOUBLE' THEN try_cast({value} AS DOUBLE) IS NOT NULL "
+        f"WHEN {rule}.col2 = 'BOOLEAN' THEN {value} IN ('true', 'false') "
+        f"WHEN {rule}.col2 = 'ARRAY' THEN startswith({value}, '[') "
+        f"WHEN {rule}.col2 = 'OBJECT' THEN startswith({value}, '{{') "
+        "ELSE true END"
+    )
+
+
+def table_ddl(table: type[msgspec.Struct]) -> str:
+    """The schema of a table of `foundation.eventlog.metric_tables`."""
+    return ", ".join(f"`{field.encode_name}` {_read_type(field.type)}" for field in _struct(table).fields)
+
+
+def _struct(struct: type[msgspec.Struct]) -> inspect.StructType:
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return info
+
+
+def _fields(payload: type[Payload]) -> tuple[inspect.Field, ...]:
+    return _struct(payload).fields
+
+
+def _read_type(field: _FieldType) -> str:
+    match field:
+        case inspect.IntType():
+            return "BIGINT"
+        case inspect.FloatType():
+            return "DOUBLE"
+        case inspect.BoolType():
+            return "BOOLEAN"
+        case inspect.StrType() | inspect.DictType():
+            return "STRING"
+        case inspect.UnionType():
+            return _read_type(_without_none(field))
+        case inspect.VarTupleType():
+            return f"ARRAY<{_read_type(field.item_type)}>"
+        case inspect.NamedTupleType() | inspect.TupleType():
+            return "ARRAY<STRING>"
+        case _:
+            raise AssertionError(f"no Spark type is known for {field}; teach this module")
+
+
+def _real(field: _FieldType, value: str) -> str:
+    """SQL that makes the real type out of what `_read_type` read."""
+    match field:
+        case inspect.VarTupleType(item_type=inspect.NamedTupleType() as item):
+            parts = (
+                f"'{part.encode_name}', {_or_default(_from_text(part.type, f'get(e, {place})'), part)}"
+                for place, part in enumerate(item.fields)
+            )
+            return f"transform({value}, e -> named_struct({', '.join(parts)}))"
+        case inspect.VarTupleType(item_type=inspect.TupleType() as item):
+            parts = (f"'_{place}', {_from_text(part, f'get(e, {place})')}" for place, part in enumerate(item.item_types))
+            return f"transform({value}, e -> named_struct({', '.join(parts)}))"
+        case _:
+            return value
+
+
+def _from_text(field: _FieldType, text: str) -> str:
+    match field:
+        case inspect.StrType():
+            return text
+        case inspect.VarTupleType():
+            return f"from_json({text}, '{_read_type(field)}')"
+        case _:
+            return f"try_cast({text} AS {_read_type(field)})"
+
+
+def _or_default(value: str, field: inspect.Field) -> str:
+    match field.default:
+        case msgspec.NODEFAULT | None:
+            return value
+        case bool() as default:
+            return f"coalesce({value}, {_sql(default)})"
+        case int() | float() as default:
+            return f"coalesce({value}, {default!r})"
+        case str() as default:
+            return f"coalesce({value}, '{default}')"
+        case ():
+            return f"coalesce({value}, array())"
+        case default:
+            raise AssertionError(f"no SQL is known for the default {default!r} of {field.name}; teach this module")
+
+
+def _kind(field: _FieldType) -> str:
+    match field:
+        case inspect.UnionType():
+            return _kind(_without_none(field))
+        case inspect.DictType():
+            return "OBJECT"
+        case inspect.VarTupleType() | inspect.TupleType() | inspect.NamedTupleType():
+            return "ARRAY"
+        case _:
+            return _read_type(field)
+
+
+def _nullable(field: _FieldType) -> bool:
+    return isinstance(field, inspect.UnionType) and field.includes_none
+
+
+def _without_none(field: inspect.UnionType) -> _FieldType:
+    kinds = [kind for kind in field.types if not isinstance(kind, inspect.NoneType)]
+    assert len(kinds) == 1, f"a field of several types, {kinds}, has no Spark type"
+    return kinds[0]
+
+
+def _sql(truth: bool) -> str:
+    return "true" if truth else "false"

@@ -1,0 +1,285 @@
+"""The replay itself: event logs through Spark, as tables. The only module that imports pyspark.
+
+What Spark computes is said in `line_queries` and `queries`; here it is given files and asked for rows. Rows come back as JSON
+in a single action, because every action of Spark costs a quarter of a second, however little it has to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+from urllib.parse import unquote, urlparse
+
+import msgspec
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
+from foundation.eventlog.reader import EMPTY_FILE, Finding, find_files
+from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.java import JavaRuntime
+from understudy.replay import line_queries, queries
+from understudy.replay.gateway import Gateway, gateway, jvm_flags
+from understudy.replay.result import Replay
+from understudy.replay.schema import data_columns, data_ddl
+
+QUICK_BYTES = 64 * 1024 * 1024
+"""Up to this size of logs a quick start is worth more than a fast engine: some 200,000 records."""
+
+LOCAL_MASTER = "local[*]"
+
+_COLUMNS = {name: tuple(info.name for info in msgspec.structs.fields(table)) for name, table in TABLES.items()}
+_FLAWS = "flaws"
+_FILES = "files"
+
+
+class TablesExist(Exception):
+    """There are tables already where new ones should go. The message names the folder and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """
+    Attributes:
+        master: where Spark runs, as spark-submit's option of the name.
+        memory: heap of the driver's Java, as `-Xmx` takes it.
+        quick: tuned for small logs.
+    """
+
+    java: JavaRuntime
+    master: str = LOCAL_MASTER
+    memory: str = "1g"
+    quick: bool = True
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+
+class SparkReplay:
+    """One Spark session, as a context manager; `replay` may be called any number of times.
+
+    Raises:
+        GatewayFailed: Java did not start.
+    """
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self._settings = settings
+        self._stack = contextlib.ExitStack()
+        self._spark: SparkSession | None = None
+
+    def __enter__(self) -> SparkReplay:
+        with contextlib.ExitStack() as stack:
+            settings = self._settings
+            flags = jvm_flags(settings.java, memory=settings.memory, quick=settings.quick)
+            home = Path(pyspark.__file__).parent
+            running = stack.enter_context(gateway(settings.java, home, flags, loopback=settings.is_local))
+            self._spark = stack.enter_context(_session(settings, running))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._spark = None
+        self._stack.close()
+
+    @property
+    def engine(self) -> str:
+        version = "" if self._settings.java.version is None else f" {self._settings.java.version}"
+        return f"Spark {pyspark.__version__} on Java{version}, {self._settings.master}"
+
+    def replay(self, paths: Sequence[Path], *, output: Path | None = None) -> Replay:
+        """All runs in the logs at or below `paths`.
+
+        Args:
+            output: a folder for the tables as Parquet, one folder each, with the column `run` in front.
+
+        Raises:
+            TablesExist: `output` holds tables already.
+        """
+        assert self._spark is not None, "the session is not open"
+        if output is not None:
+            _check_output(output)
+        files, findings = find_files(paths)
+        if not any(file.stat().st_size for file in files):
+            return Replay(runs=(), findings=tuple(sorted([*findings, *_empty(files)])), lines=0, engine=self.engine)
+        views = _views(self._spark, files)
+        if output is not None:
+            _write(views, output)
+        return _collect(views, files, findings, self.engine)
+
+
+# ------------------------------------------------------------------ the session
+
+
+@contextlib.contextmanager
+def _session(settings: SparkSettings, running: Gateway) -> Iterator[SparkSession]:
+    builder = SparkSession.builder.appName("understudy replay").master(settings.master)
+    for name, value in _configuration(settings).items():
+        builder = builder.config(name, value)
+    with _environment({"PYSPARK_GATEWAY_PORT": str(running.port), "PYSPARK_GATEWAY_SECRET": running.secret}):
+        spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        connection, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+        if connection is not None:
+            connection.shutdown()
+
+
+def _configuration(settings: SparkSettings) -> dict[str, str]:
+    configuration = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        # Listing files in a job of their own takes longer than listing them.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    }
+    if settings.is_local:
+        configuration |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if settings.quick:
+        # A handful of rows does not pay for compiled stages, plans that adapt, or a second partition.
+        configuration |= {
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+        }
+    return configuration
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """PySpark takes a gateway over by environment variables only; they are gone again when it has."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+# ------------------------------------------------------------------ the views
+
+
+def _views(spark: SparkSession, files: Sequence[Path]) -> dict[str, DataFrame]:
+    """All views over the lines of `files`, by name.
+
+    Views that many others read become local checkpoints: computed once, when first needed, and to Spark's planner a leaf. Without
+    them a plan holds everything below it again for each mention, and planning takes minutes.
+    """
+    text = spark.read.text([str(file.absolute()) for file in files], lineSep="\n").selectExpr(
+        "value", "_metadata.file_path AS file", "_metadata.file_block_start AS block", "monotonically_increasing_id() AS id"
+    )
+    text.createOrReplaceTempView("text")
+    views: dict[str, DataFrame] = {}
+    types = {name: _type_query(name) for name in queries.TYPES}
+    for name, sql in (line_queries.VIEWS | types | queries.VIEWS).items():
+        view = spark.sql(sql)
+        if name in (*line_queries.KEPT_VIEWS, *queries.KEPT_VIEWS):
+            # A checkpoint keeps the identities of its columns, which would then clash with those of the views below it.
+            view = view.localCheckpoint(eager=False).toDF(*view.columns)
+        view.createOrReplaceTempView(name)
+        views[name] = view
+    return views
+
+
+def _type_query(name: str) -> str:
+    payload = PAYLOAD_BY_TYPE[name]
+    return f"""
+        SELECT run, us, node, incarnation, seq, cause, controller_epoch, {data_columns(payload, "read")} AS data
+        FROM (SELECT *, from_json(data, '{data_ddl(payload)}') AS read FROM records WHERE type = '{name}')"""
+
+
+# ------------------------------------------------------------------ what comes out
+
+
+def _check_output(output: Path) -> None:
+    there = [name for name in TABLES if (output / name).exists()]
+    if there:
+        raise TablesExist(f"{output} holds tables already ({', '.join(there)}); give another folder, or remove them")
+
+
+def _write(views: Mapping[str, DataFrame], output: Path) -> None:
+    for name, columns in _COLUMNS.items():
+        views[name].select("run", *columns).write.parquet(str((output / name).absolute()))
+
+
+class _Row(NamedTuple):
+    kind: str
+    run: str
+    place: int
+    row: str
+
+
+def _collect(views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[Finding], engine: str) -> Replay:
+    parts = [_as_json(views, name) for name in TABLES]
+    parts += [views["flaws_by_file"].selectExpr(f"'{_FLAWS}' AS kind", "'' AS run", "0 AS place", "file AS row").limit(1)]
+    parts += [views["files"].selectExpr(f"'{_FILES}' AS kind", "file AS run", "CAST(lines AS INT) AS place", "'' AS row")]
+    union = parts[0]
+    for part in parts[1:]:
+        union = union.unionAll(part)
+    by_kind: dict[str, list[_Row]] = {}
+    for collected in union.collect():
+        row = _Row(*collected)
+        by_kind.setdefault(row.kind, []).append(row)
+    names = {str(file.absolute()): str(file) for file in files}
+    read = {names[_path(row.run)]: row.place for row in by_kind.get(_FILES, ())}
+    flaws = _flaws(views["findings"], names) if by_kind.get(_FLAWS) else []
+    empty = _empty([file for file in files if str(file) not in read])
+    return Replay(
+        runs=_runs({name: by_kind.get(name, []) for name in TABLES}),
+        findings=tuple(sorted([*findings, *empty, *flaws])),
+        lines=sum(read.values()),
+        engine=engine,
+    )
+
+
+def _as_json(views: Mapping[str, DataFrame], name: str) -> DataFrame:
+    place = "place" if "place" in views[name].columns else "0"
+    row = f"to_json(struct({', '.join(_COLUMNS[name])}), map('ignoreNullFields', 'false')) AS row"
+    return views[name].selectExpr(f"'{name}' AS kind", "run", f"CAST({place} AS INT) AS place", row)
+
+
+def _flaws(findings: DataFrame, names: Mapping[str, str]) -> list[Finding]:
+    return [
+        Finding(names[_path(row["file"])], row["line"], row["kind"], row["what"], row["times"])
+        for row in findings.select("file", "line", "kind", "what", "times").collect()
+    ]
+
+
+def _empty(files: Sequence[Path]) -> list[Finding]:
+    return [Finding(str(file), 0, EMPTY_FILE, "") for file in files]
+
+
+def _path(uri: str) -> str:
+    return unquote(urlparse(uri).path)
+
+
+def _runs(rows_by_table: Mapping[str, Sequence[_Row]]) -> tuple[RunMetrics, ...]:
+    tables: dict[str, dict[str, list[Table]]] = {}
+    for name, rows in rows_by_table.items():
+        for row in sorted(rows, key=lambda row: row.place):
+            decoded = msgspec.json.decode(row.row, type=TABLES[name])
+            tables.setdefault(row.run, {}).setdefault(name, []).append(decoded)
+    return tuple(_metrics(run, tables[run]) for run in sorted(tables))
+
+
+def _metrics(run: str, tables: Mapping[str, list[Table]]) -> RunMetrics:
+    sorted_tables = {
+        name: tuple(sorted(tables.get(name, ()), key=lambda row: tuple(getattr(row, column) for column in SORTED_BY[name])))
+        for name in SORTED_BY
+    }
+    (totals,) = tables["totals"]
+    moments = tuple(tables.get("moments", ()))
+    return msgspec.convert({"run": run, "totals": totals, "moments": moments, **sorted_tables}, RunMetrics)
