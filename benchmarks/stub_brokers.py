@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from brokers.real_world import MachineClock
 from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.fences import Fences
@@ -25,7 +26,6 @@ from foundation.wire.messages.update_metadata import UpdateMetadataResponse
 from foundation.wire.registry import api_by_key
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from foundation.zk.kazoo_client import KazooZooKeeper
-from understudy.testbed.clock import MachineClock
 
 _ANSWERS = {4: LeaderAndIsrResponse(), 5: StopReplicaResponse(), 6: UpdateMetadataResponse()}
 _READ_LIMIT = 64 * 1024 * 1024

@@ -1,0 +1,82 @@
+"""Apache Kafka beside us in the same run, where its jars are at hand; else what was measured of it before.
+
+`KAFKA_LIBS` names a folder with the jars of Apache Kafka 3.9 (`libs/` of a download, or what Maven copies for
+`org.apache.kafka:kafka_2.13:3.9.1`). Nothing of Kafka is fetched or shipped here.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from understudy.testbed.cluster_view import ClusterView
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.processes import ChildProcess
+
+
+def kafka_libs() -> Path | None:
+    """Where Kafka's jars are; None where nobody said."""
+    named = os.environ.get("KAFKA_LIBS")
+    if not named:
+        return None
+    if not list(Path(named).glob("kafka_2.13-3.9.*.jar")):
+        raise SystemExit(
+            f"KAFKA_LIBS={named} holds no kafka_2.13-3.9.*.jar; give the libs folder of Apache Kafka 3.9, or unset it"
+        )
+    return Path(named).absolute()
+
+
+class KafkaCluster:
+    """Apache Kafka brokers 1 to `brokers` on an embedded ZooKeeper; a context manager that leaves nothing behind."""
+
+    def __init__(self, libs: Path, brokers: int, *, session_timeout_ms: int) -> None:
+        self._libs = libs
+        self._session_timeout_ms = session_timeout_ms
+        self._folder = tempfile.TemporaryDirectory(prefix="understudy-kafka-")
+        self._ids = range(1, brokers + 1)
+        self.zookeeper = EmbeddedZooKeeper(Path(self._folder.name) / "zookeeper")
+        self.processes: list[ChildProcess] = []
+        self.ports: dict[int, int] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+
+    @property
+    def view(self) -> ClusterView:
+        return self._view
+
+    def __enter__(self) -> KafkaCluster:
+        self.zookeeper.start()
+        self._view = ClusterView(self.zookeeper.connect_string)
+        for broker_id in self._ids:
+            self._start(broker_id)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for process in self.processes:
+            process.kill()
+        self._view.close()
+        self.zookeeper.stop()
+        self._folder.cleanup()
+
+    def _start(self, broker_id: int) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.ports[broker_id] = probe.getsockname()[1]
+        folder = Path(self._folder.name) / f"kafka-{broker_id}"
+        folder.mkdir()
+        properties = {
+            "broker.id": broker_id,
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}",
+            "log.dirs": folder / "data",
+            "zookeeper.connect": self.zookeeper.connect_string,
+            "zookeeper.session.timeout.ms": self._session_timeout_ms,
+        }
+        config = folder / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        command = [str(self.zookeeper.java.executable), "-cp", f"{self._libs}/*", "kafka.Kafka", str(config)]
+        self.processes.append(ChildProcess(f"kafka-{broker_id}", command, log=folder / "kafka.log", directory=folder))
