@@ -143,6 +143,7 @@ class ServerConnection:
             self.server_open = False
             self._server.forget(self)
             self.answer(self._ended)
+            self._forget_when_over()
 
     def abandon(self) -> None:
         """The client gives up: answers are lost, and of its requests under way a drawn number still arrives."""
@@ -165,6 +166,12 @@ class ServerConnection:
         self._survivors = survivors
         if survivors == 0:
             self.close_at_server()
+        self._forget_when_over()
+
+    def _forget_when_over(self) -> None:
+        """Until both ends are closed something may be held on the way, and is flushed when the link heals."""
+        if not self.client_open and not self.server_open and self in self.link.connections:
+            self.link.connections.remove(self)
 
     def flush(self) -> None:
         """The way is free again: what was held travels on, even if the client has gone meanwhile (old bytes come late)."""
@@ -292,8 +299,6 @@ class SimulatedZooKeeper:
 
     def forget(self, connection: ServerConnection) -> None:
         self._deliver_watch.pop(connection, None)
-        if connection in connection.link.connections:
-            connection.link.connections.remove(connection)
         if connection.session is not None and connection.session.connection is connection:
             connection.session.connection = None
 

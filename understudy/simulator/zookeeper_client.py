@@ -8,6 +8,7 @@ anew. Everything here runs as the node's process: a paused node sends no pings a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
@@ -201,7 +202,9 @@ class SimulatedSession:
             closed = self._loop.create_future()
             self._pending[closed] = None
             connection.send(functools.partial(self._server.close_session, connection, lambda: _resolve(closed, None)))
-            await closed
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._timeout_ms / 1000):
+                    await closed  # after that long the server has ended the session by itself
         self.abandon()
 
     # ------------------------------------------------------------------ requests

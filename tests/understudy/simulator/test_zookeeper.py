@@ -251,3 +251,39 @@ def test_what_a_killed_process_had_sent_still_arrives(loop: SimulatedLoop, serve
     broker.spawn(write_and_die())
     loop.run_for(1)
     assert not isinstance(server.tree.exists("/last-words"), Failure)
+
+
+def test_closing_over_a_dead_connection_takes_no_longer_than_the_session(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
+    async def scenario() -> float:
+        zk = await connect(server, "broker-1")
+        server.hold("broker-1")
+        began = loop.time()
+        await zk.close()
+        return loop.time() - began
+
+    assert loop.run_until_complete(scenario()) <= TIMEOUT_MS / 1000
+
+
+def test_what_the_server_said_before_it_closed_arrives_when_the_link_heals(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
+    async def scenario() -> list[Notification]:
+        heard: list[Notification] = []
+        zk = await connect(server, "broker-1", heard)
+        await zk.exists("/a", watch=True)
+        server.hold("broker-1", requests=False, answers=True)
+        server.operate([Create("/a", b"")])
+        server.expire(zk.session_id)
+        await asyncio.sleep(1)
+        assert heard == []
+        server.heal("broker-1")
+        await asyncio.sleep(1)
+        return heard
+
+    assert loop.run_until_complete(scenario()) == [
+        WatchFired("/a", WatchKind.CREATED),
+        SessionSuspended(),
+        SessionExpired(),
+    ]
