@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a function of importlib that Python 3.11 calls deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.admin import KafkaAdminClient
+    from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
     from kafka.admin import NewTopic as KafkaPythonNewTopic
     from kafka.errors import KafkaError
 
@@ -40,6 +40,9 @@ class StockClient(Protocol):
     def topics(self) -> set[str]: ...
 
     def describe(self, name: str) -> Described: ...
+
+    def topic_config(self, name: str) -> dict[str, str]:
+        """All of it, defaults included."""
 
     def brokers(self) -> tuple[set[int], int]:
         """The ids of the brokers, and the controller's."""
@@ -75,6 +78,11 @@ class KafkaPython:
             tuple(tuple(each["replica_nodes"]) for each in partitions),
             tuple(tuple(each["isr_nodes"]) for each in partitions),
         )
+
+    def topic_config(self, name: str) -> dict[str, str]:
+        resource = ConfigResource(ConfigResourceType.TOPIC, name)
+        described = self._admin.describe_configs([resource], config_filter="all")
+        return {key: entry["value"] for key, entry in described["topic"][name].items()}
 
     def brokers(self) -> tuple[set[int], int]:
         cluster = self._admin.describe_cluster()
@@ -113,6 +121,11 @@ class Confluent:
             tuple(tuple(node.id for node in each.replicas) for each in partitions),
             tuple(tuple(node.id for node in each.isr) for each in partitions),
         )
+
+    def topic_config(self, name: str) -> dict[str, str]:
+        resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, name)
+        entries = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
+        return {key: entry.value for key, entry in entries.items()}
 
     def brokers(self) -> tuple[set[int], int]:
         cluster = self._admin.describe_cluster(request_timeout=TIMEOUT_S).result(TIMEOUT_S)

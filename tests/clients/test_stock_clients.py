@@ -85,6 +85,16 @@ def test_a_refusal_reaches_the_client_as_its_own_error(
 
 
 @CLIENTS
+@pytest.mark.spec("IO-17")
+def test_a_topic_shows_its_configuration(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+    configured = name("configured", connect)
+    client.create_topic(configured, 1, 1, {"retention.ms": "60000"})
+    described_with(cluster, client, configured, partitions=1)
+    config = cluster.wait_until(lambda: client.topic_config(configured), "whoever is asked knows the topic")
+    assert (config["retention.ms"], config["cleanup.policy"]) == ("60000", "delete")
+
+
+@CLIENTS
 @pytest.mark.spec("TC-1")
 def test_a_topic_is_created_once(client: StockClient, connect: Connect) -> None:
     once = name("once", connect)
