@@ -7,7 +7,7 @@ reading of Kafka's format, written independently: tests hold the two against eac
 from __future__ import annotations
 
 from struct import calcsize, unpack_from
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from foundation.cluster.identifiers import TopicId, topic_id_to_bytes
 from foundation.wire import primitives
@@ -15,13 +15,22 @@ from foundation.wire.codegen import minimum_size
 from foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion, WireError
 from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
+MOST_ELEMENTS: Final = 20_000
+"""A walk is some ten times slower than the read that failed, and anyone can send bytes that fail: so it ends somewhere."""
 
-def why_malformed(message_type: type[Message], version: int, flexible: bool, data: bytes) -> MalformedMessage:
-    """The error that tells what is wrong with `data`."""
+
+def why_malformed(
+    message_type: type[Message], version: int, flexible: bool, data: bytes, *, to_the_end: bool = True
+) -> MalformedMessage:
+    """The error that tells what is wrong with `data`.
+
+    Behind `MOST_ELEMENTS` array elements and tagged fields it only tells where it stopped looking.
+    """
     walk = _Walk(message_type.__name__, version, flexible, data)
     try:
         walk.struct(message_type, "")
-        walk.end()
+        if to_the_end:
+            walk.end()
     except MalformedMessage as found:
         return found
     return MalformedMessage(message_type.__name__, version, "", walk.pos, "unreadable, though every field by itself is not")
@@ -36,6 +45,7 @@ class _Walk:
         self.flexible = flexible
         self.data = data
         self.pos = 0
+        self.elements = 0
 
     def struct(self, message: type[Message], path: str) -> None:
         present = [f for f in fields_of(message) if self.version in f.versions]
@@ -59,10 +69,19 @@ class _Walk:
                 least = minimum_size(element, self.version, self.flexible)
                 if count * least > self.left:
                     self.fail(path, f"{count} elements need {count * least} bytes at least, {self.left} are left", at)
+                if isinstance(element, FixedInt):
+                    self.take(count * least, path)
+                    return
                 for index in range(count):
+                    self.count_element(f"{path}[{index}]")
                     self.value(element, f"{path}[{index}]", nullable=False)
             case StructOf(message):
                 self.struct(message, path)
+
+    def count_element(self, path: str) -> None:
+        if self.elements == MOST_ELEMENTS:
+            self.fail(path, f"unreadable here or further on; {MOST_ELEMENTS} elements before it were looked at", self.pos)
+        self.elements += 1
 
     def text_or_bytes(self, wire_type: Plain, path: str, nullable: bool) -> None:
         at = self.pos
@@ -109,6 +128,7 @@ class _Walk:
         if 2 * count > self.left:
             self.fail(_join(path, "tagged fields"), f"{count} need {2 * count} bytes at least, {self.left} are left", at)
         for _ in range(count):
+            self.count_element(_join(path, "tagged fields"))
             number = self.uvarint(_join(path, "tagged fields"))
             field = known.get(number)
             name = _join(path, field.name if field else f"tag {number}")

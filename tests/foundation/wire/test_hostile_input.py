@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+import tracemalloc
 from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from struct import pack
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from foundation.wire.codec import decode, encode
+from foundation.wire.diagnosis import MOST_ELEMENTS
 from foundation.wire.errors import MalformedMessage, UnsupportedVersion, WireError
 from foundation.wire.headers import decode_request, decode_request_header, decode_response, encode_request, encode_response
 from foundation.wire.messages.alter_partition import AlterPartitionResponse
@@ -21,7 +25,7 @@ from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTo
 from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataResponse
 from foundation.wire.registry import Api
-from foundation.wire.schema import Message
+from foundation.wire.schema import ArrayOf, FixedInt, Message, Plain, StructOf, fields_of
 from tests.foundation.wire.test_golden_frames import FRAMES
 from tests.foundation.wire.values import EVERY_VERSION, QUICK, messages
 
@@ -71,16 +75,95 @@ def test_unknown_tagged_fields_are_skipped_wherever_they_stand() -> None:
     assert decode(LeaderAndIsrResponse, 7, b"\0\0\2" + b"\0" * 16 + topic + b"\0").topics[0].partition_errors == ()
 
 
-def test_a_length_is_checked_before_anything_is_built() -> None:
-    """Four billion announced elements cost no more than the bytes that came."""
-    huge = b"\0\0" + b"\xff\xff\xff\xff\x0f"
-    started = time.perf_counter()
-    for _ in range(100):
-        with pytest.raises(MalformedMessage):
-            decode(StopReplicaResponse, 4, huge)
-        with pytest.raises(MalformedMessage):
-            decode(FetchRequest, 17, b"\0" * 21 + b"\xff\xff\xff\xff\x0f" + b"\0" * 5)
-    assert time.perf_counter() - started < 2
+# ------------------------------------------------------------------ what hostile bytes cost
+
+
+def peak_of(decoding: Callable[[], object]) -> int:
+    """Bytes held at the worst moment of `decoding`."""
+    decoding()  # the codec is made on first use, and kept
+    tracemalloc.start()
+    try:
+        decoding()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("announced", [50_001, 0x7FFFFFFF])
+def test_a_count_is_checked_before_anything_is_built(announced: int) -> None:
+    """Room for 50,000 names came: announcing one more is enough to be refused without building any."""
+    data = pack(">i", announced) + b"\0\0" * 50_000
+
+    def refuse() -> None:
+        with pytest.raises(MalformedMessage, match=f"topics at offset 0: {announced} elements need"):
+            decode(MetadataRequest, 0, data)
+
+    assert peak_of(refuse) < 50_000
+
+
+def test_a_tagged_count_is_checked_before_anything_is_built() -> None:
+    with pytest.raises(MalformedMessage, match="4294967295 need 8589934590 bytes at least"):
+        decode(FetchRequest, 17, encode(FetchRequest(), 17)[:-1] + b"\xff\xff\xff\xff\x0f")
+
+
+LAYOUTS = [
+    (message, version)
+    for api, message, version in EVERY_VERSION
+    if version in (api.min_version, api.flexible_from, api.max_version)
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "version"), LAYOUTS, ids=[f"{message.__name__}-v{version}" for message, version in LAYOUTS]
+)
+def test_a_message_takes_at_most_32_times_the_bytes_it_came_in(message: type[Message], version: int) -> None:
+    """The worst anyone can send are millions of elements as small as can be; `socket.request.max.bytes` bounds the bytes."""
+    for path in arrays(message, version):
+        for text in ("", "€"):
+            data = encode(crowded(message, version, path, text), version)
+            assert peak_of(partial(decode, message, version, data)) < 32 * len(data), (path, text)
+
+
+def arrays(message: type[Message], version: int) -> Iterator[tuple[str, ...]]:
+    """Where the arrays of structs or texts are: field names from the message inwards."""
+    for field in fields_of(message):
+        if version in field.versions and isinstance(field.type, ArrayOf):
+            element = field.type.element
+            if not isinstance(element, FixedInt):
+                yield (field.name,)
+            if isinstance(element, StructOf):
+                yield from ((field.name, *deeper) for deeper in arrays(element.message, version))
+
+
+def crowded(message: type[Message], version: int, path: tuple[str, ...], text: str) -> Message:
+    """Everything as small as can be, but for 500 elements in the array at `path`; every string in them is `text`."""
+    values: dict[str, object] = {}
+    for field in fields_of(message):
+        if version not in field.versions or (field.tag is not None and field.name not in path):
+            continue
+        if not path and field.type is Plain.STRING:
+            values[field.name] = text
+        elif path[:1] == (field.name,) and isinstance(field.type, ArrayOf):
+            element, inner = field.type.element, path[1:]
+            item = crowded(element.message, version, inner, text) if isinstance(element, StructOf) else text
+            values[field.name] = (item,) * (1 if inner else 500)
+        elif field.default is None:
+            values[field.name] = "" if field.type is Plain.STRING else b"" if field.type is Plain.BYTES else ()
+    return message(**values)
+
+
+@pytest.mark.parametrize("wounded", ["an element", "a tagged field"])
+def test_finding_the_words_for_a_refusal_is_bounded(wounded: str) -> None:
+    """Anyone can send what fails at its very end, and looking for the reason is far slower than failing."""
+    if wounded == "an element":
+        data = pack(">hi", 0, 200_000) + b"\0" * 8 * 199_999 + b"\xff" * 8
+        message, version = StopReplicaResponse, 0
+    else:
+        data = b"\0\0\1" + b"\xc0\x9a\x0c" + b"\1\0" * 199_999 + b"\1\x7f"
+        message, version = StopReplicaResponse, 4
+    with pytest.raises(MalformedMessage, match=rf"unreadable here or further on; {MOST_ELEMENTS} elements") as refused:
+        decode(message, version, data)
+    assert refused.value.offset < 10 * MOST_ELEMENTS
 
 
 def test_a_request_of_an_unknown_api_is_refused_by_its_key() -> None:
