@@ -16,8 +16,9 @@ def main(arguments: list[str]) -> int:
         print(f"usage: python -m foundation.wire MESSAGE VERSION, with one of\n{known}", file=sys.stderr)
         return 2
     api, message = apis[name]
-    for source_of in (reader_source, writer_source):
-        print(source_of(message, int(version), flexible=api.is_flexible(int(version))).text())
+    flexible = api.is_flexible(int(version))
+    print(reader_source(message, int(version), flexible=flexible, to_the_end=api.is_read_to_the_end(message)).text())
+    print(writer_source(message, int(version), flexible=flexible).text())
     return 0
 
 

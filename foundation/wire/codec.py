@@ -26,6 +26,8 @@ class Codec(NamedTuple):
     read: Callable[[bytes], Any]
     write: Callable[[Any], bytes]
     flexible: bool
+    to_the_end: bool
+    """Whether bytes after the message's end are refused."""
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -43,7 +45,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode(message_type: type[M], version: int, data: bytes) -> M:
-    """The message that `data` is, all of it.
+    """The message that `data` holds.
 
     Raises:
         UnsupportedVersion: the API has no such version.
@@ -54,7 +56,7 @@ def decode(message_type: type[M], version: int, data: bytes) -> M:
     try:
         message: M = codec.read(data)
     except _STUMBLES as stumble:
-        raise diagnosis.why_malformed(message_type, version, codec.flexible, data) from stumble
+        raise diagnosis.why_malformed(message_type, version, codec.flexible, data, to_the_end=codec.to_the_end) from stumble
     return message
 
 
@@ -72,8 +74,8 @@ def codec_of(message_type: type[Message], version: int) -> Codec:
         raise UnsupportedVersion(
             f"{message_type.__name__}: version {version} is unknown; expected {api.min_version} to {api.max_version}"
         )
-    is_request = message_type is api.request
-    codec = compile_codec(message_type, version, flexible=api.is_flexible(version), to_the_end=not is_request)
+    to_the_end = api.is_read_to_the_end(message_type)
+    codec = compile_codec(message_type, version, flexible=api.is_flexible(version), to_the_end=to_the_end)
     _codecs[message_type, version] = codec
     return codec
 
@@ -85,6 +87,7 @@ def compile_codec(message_type: type[Message], version: int, *, flexible: bool, 
         read=_function(source, "read", message_type, version),
         write=_function(writer_source(message_type, version, flexible=flexible), "write", message_type, version),
         flexible=flexible,
+        to_the_end=to_the_end,
     )
 
 

@@ -94,8 +94,9 @@ class _Reader:
             source.line("pos = 0")
             source.line("size = len(data)")
             result = self.struct(message, 0)
-            with source.block("if pos != size:" if to_the_end else "if pos > size:"):
-                source.line("raise ValueError")
+            if to_the_end:
+                with source.block("if pos != size:"):
+                    source.line("raise ValueError")
             source.line(f"return {result}")
         return source
 

@@ -42,6 +42,10 @@ class Api:
     def is_flexible(self, version: int) -> bool:
         return version >= self.flexible_from
 
+    def is_read_to_the_end(self, message: type[Message]) -> bool:
+        """Responses are. A request may be followed by anything: librdkafka sends bytes too many, and Kafka never looks."""
+        return message is not self.request
+
 
 APIS: tuple[Api, ...] = (
     Api(1, "Fetch", FetchRequest, FetchResponse, max_version=17, flexible_from=12),

@@ -140,5 +140,12 @@ def test_the_generated_code_can_be_looked_at(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert "def read(data):" in shown
     assert "append(pack_hx(message.error_code))" in shown
+    assert "if pos != size:" in shown
     assert main(["UpdateMetadataResponse", "9"]) == 2
     assert "UpdateMetadataResponse 0-8" in capsys.readouterr().err
+
+
+def test_the_code_shown_is_the_code_that_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """So a request's reader is shown without the check for bytes after its end, which only responses get."""
+    assert main(["UpdateMetadataRequest", "8"]) == 0
+    assert "pos != size" not in capsys.readouterr().out
