@@ -23,10 +23,10 @@ class MalformedMessage(WireError):
 
 
 class InvalidReceive(MalformedMessage):
-    """A frame whose announced size is negative or above the limit. Mirrors `InvalidReceiveException`."""
+    """A frame whose announced size is negative or above the limit, called `limit`. Mirrors `InvalidReceiveException`."""
 
-    def __init__(self, size: int, max_bytes: int) -> None:
-        expected = f"expected 0 to {max_bytes} (socket.request.max.bytes)"
+    def __init__(self, size: int, max_bytes: int, limit: str) -> None:
+        expected = f"expected 0 to {max_bytes} ({limit})"
         WireError.__init__(self, f"frame announces {size} bytes; {expected}")
         self.message = "frame"
         self.version = 0

@@ -17,17 +17,23 @@ class FrameReader:
     """Feed bytes as they come, take whole frames, without their sizes.
 
     Holds at most one unfinished frame: no more than has been received, and never more than `max_bytes` and one feed.
+
+    Args:
+        max_bytes: the largest frame taken.
+        limit: what users know that bound by.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES, *, limit: str = "socket.request.max.bytes") -> None:
         self._max_bytes = max_bytes
+        self._limit = limit
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, in order; often none.
 
         Raises:
-            InvalidReceive: an announced size is negative or above the limit; the stream cannot be read on.
+            InvalidReceive: an announced size is negative or above the limit; the stream cannot be read on. Frames that were
+                completed by this very feed are not handed out either: their sender gets no answer, only the connection's end.
         """
         buffer = self._buffer
         buffer += data
@@ -36,7 +42,7 @@ class FrameReader:
         while len(buffer) - start >= _SIZE.size:
             (size,) = _SIZE.unpack_from(buffer, start)
             if not 0 <= size <= self._max_bytes:
-                raise InvalidReceive(size, self._max_bytes)
+                raise InvalidReceive(size, self._max_bytes, self._limit)
             end = start + _SIZE.size + size
             if end > len(buffer):
                 break

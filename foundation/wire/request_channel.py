@@ -28,6 +28,7 @@ class RequestChannel:
     Whatever goes wrong ends the connection, because a late answer to a request given up would be taken for the next one's.
 
     Args:
+        max_response_bytes: a larger answer is none. Kafka's senders take any size; here a peer cannot fill the memory.
         first_correlation_id: where to go on counting; who reconnects keeps the count, as Kafka's `NetworkClient` does.
     """
 
@@ -41,7 +42,7 @@ class RequestChannel:
     ) -> None:
         self._connection = connection
         self._client_id = client_id
-        self._frames = FrameReader(max_response_bytes)
+        self._frames = FrameReader(max_response_bytes, limit="the largest response taken")
         self._next_correlation_id = first_correlation_id
         self._in_flight = False
         self._closed = False
@@ -63,6 +64,7 @@ class RequestChannel:
             RequestTimedOut: no answer within `timeout_ms`.
             MalformedMessage: what came back is no answer to this request.
             UnsupportedVersion: see `codec.encode`; nothing was sent and the channel stays usable.
+            UnencodableValue: likewise.
         """
         if self._closed:
             raise ConnectionLost(f"{self._connection.peer}: the channel is closed")
@@ -75,14 +77,14 @@ class RequestChannel:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._connection.send(frame)
-                answer = await self._receive(api, correlation_id)
+                answer = await self._receive(api, api_version, correlation_id)
             response = self._read(api, api_version, correlation_id, answer)
         except TimeoutError as timeout:
             self.close()
             reason = f"{self._connection.peer}: no answer to {api.name} {correlation_id} within {timeout_ms} ms"
             raise RequestTimedOut(reason) from timeout
-        except (ConnectionLost, MalformedMessage, asyncio.CancelledError):
-            self.close()
+        except BaseException:
+            self.close()  # whatever it was, cancellation included: the answer may still come
             raise
         self._in_flight = False
         return response
@@ -92,7 +94,7 @@ class RequestChannel:
         self._closed = True
         self._connection.close()
 
-    async def _receive(self, api: Api, correlation_id: int) -> bytes:
+    async def _receive(self, api: Api, api_version: int, correlation_id: int) -> bytes:
         while True:
             data = await self._connection.receive()
             if not data:
@@ -101,7 +103,7 @@ class RequestChannel:
             if frames:
                 if len(frames) > 1 or self._frames.has_unfinished_frame:
                     raise MalformedMessage(
-                        f"{api.name}Response", 0, "frame", 0, f"more than one answer to request {correlation_id}"
+                        f"{api.name}Response", api_version, "frame", 0, f"more than one answer to request {correlation_id}"
                     )
                 return frames[0]
 

@@ -29,12 +29,16 @@ class FakeConnection:
         self.sent: list[bytes] = []
         self.incoming: list[bytes] = []
         self.closed = asyncio.Event()
+        self.is_full = False
 
     @property
     def peer(self) -> str:
         return "127.0.0.1:9092"
 
     async def send(self, data: bytes) -> None:
+        if self.is_full:
+            await self.closed.wait()
+            raise ConnectionLost("closed by us")
         self.sent.append(data)
         self.incoming += self.answer(data)
 
@@ -110,10 +114,10 @@ def test_an_end_of_stream_before_the_answer_is_a_lost_connection() -> None:
     ("answer", "text"),
     [
         (lambda frame: [encode_response(api_of(REQUEST), 8, 5, ANSWER)], "correlation_id at offset 0: 5; expected 0"),
-        (lambda frame: [answered(frame)[0] * 2], "more than one answer"),
+        (lambda frame: [answered(frame)[0] * 2], "UpdateMetadataResponse v8: frame .* more than one answer"),
         (lambda frame: [answered(frame)[0] + b"\0"], "more than one answer"),
         (lambda frame: [pack(">i", -1)], "frame announces -1 bytes"),
-        (lambda frame: [pack(">i", 2000)], "frame announces 2000 bytes; expected 0 to 1000"),
+        (lambda frame: [pack(">i", 2000)], r"frame announces 2000 bytes; expected 0 to 1000 \(the largest response taken\)"),
         (lambda frame: [pack(">iib", 5, 0, 0)], r"UpdateMetadataResponse v8: error_code at offset 0"),
         (lambda frame: [pack(">ihhihh", 12, 0, 0, 0, 0, 0)], "UpdateMetadataResponse"),
     ],
@@ -125,6 +129,58 @@ def test_what_is_no_answer_ends_the_connection(answer: Callable[[bytes], list[by
         with pytest.raises(MalformedMessage, match=text):
             await channel.request(REQUEST, 8, timeout_ms=1000)
         assert connection.closed.is_set()
+
+    run(story())
+
+
+def test_an_answer_nobody_waited_for_is_not_taken_for_the_next_ones() -> None:
+    """It may come behind the answer, in bytes of its own, when the request it claims to answer is long done."""
+
+    async def story() -> None:
+        channel, connection = channel_to(answered)
+        assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
+        connection.incoming.append(encode_response(api_of(REQUEST), 8, 0, UpdateMetadataResponse(error_code=13)))
+        with pytest.raises(MalformedMessage, match="correlation_id at offset 0: 0; expected 1"):
+            await channel.request(REQUEST, 8, timeout_ms=1000)
+        assert connection.closed.is_set()
+
+    run(story())
+
+
+def test_a_peer_that_does_not_read_costs_the_timeout_too() -> None:
+    async def story() -> None:
+        channel, connection = channel_to(answered)
+        connection.is_full = True
+        with pytest.raises(RequestTimedOut, match="no answer to UpdateMetadata 0 within 20 ms"):
+            await channel.request(REQUEST, 8, timeout_ms=20)
+        assert connection.closed.is_set()
+
+    run(story())
+
+
+def test_an_error_nobody_thought_of_ends_the_connection_too() -> None:
+    async def story() -> None:
+        def broken(frame: bytes) -> list[bytes]:
+            raise ZeroDivisionError
+
+        channel, connection = channel_to(broken)
+        with pytest.raises(ZeroDivisionError):
+            await channel.request(REQUEST, 8, timeout_ms=1000)
+        assert connection.closed.is_set()
+        with pytest.raises(ConnectionLost, match="channel is closed"):
+            await channel.request(REQUEST, 8, timeout_ms=1000)
+
+    run(story())
+
+
+def test_correlation_ids_go_on_where_told_and_start_again_after_the_last() -> None:
+    async def story() -> None:
+        connection = FakeConnection(answered)
+        channel = RequestChannel(connection, client_id="1", first_correlation_id=0x7FFFFFFE)
+        for _ in range(3):
+            assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
+        sent = [decode_request(frame[4:])[0].correlation_id for frame in connection.sent]
+        assert sent == [0x7FFFFFFE, 0x7FFFFFFF, 0]
 
     run(story())
 
