@@ -21,7 +21,7 @@ from benchmarks.kafka_beside import KafkaCluster, kafka_libs
 from benchmarks.rows import Row
 from brokers.real_world import MachineClock
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicId
+from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
 from foundation.zk.client import Delete, ZooKeeperClient
@@ -34,6 +34,7 @@ from understudy.testbed.processes import ChildProcess
 STUBS = (1001, 1002, 1003)
 TOPICS, PARTITIONS_PER_TOPIC = 100, 100
 KAFKA_WARM_S, KAFKA_COLD_S = 1.6, 3.5
+FIRST_TOPIC_ID = 1 << 64
 ROUNDS = 6
 QUIET_MS = 1_500.0
 PATIENCE_S = 180.0
@@ -127,7 +128,7 @@ async def _create_topics(zookeeper: str, topics: int) -> None:
     rotated = [tuple(brokers[shift:] + brokers[:shift]) for shift in range(len(brokers))]
     for number in range(topics):
         assignment = {partition: ReplicaAssignment(rotated[partition % 3]) for partition in range(PARTITIONS_PER_TOPIC)}
-        await store.create_topic(f"topic-{number:04d}", TopicId(f"{number:022d}"), assignment)
+        await store.create_topic(f"topic-{number:04d}", topic_id_from_bytes((FIRST_TOPIC_ID + number).to_bytes(16)), assignment)
     await store.close()
 
 
