@@ -59,6 +59,7 @@ def topic_id_to_bytes(topic_id: TopicId) -> bytes:
         ValueError: it is not 22 characters of URL-safe base64.
     """
     raw = base64.urlsafe_b64decode(topic_id + "==")
-    if len(raw) != 16:
-        raise ValueError(f"topic id {topic_id!r} has {len(raw)} bytes; expected 16 in 22 base64 characters")
+    # The decoder passes over characters outside its alphabet: only in a text of exact length none can hide.
+    if len(topic_id) != 22 or len(raw) != 16:
+        raise ValueError(f"topic id {topic_id!r}; expected 22 characters of URL-safe base64 that stand for 16 bytes")
     return raw

@@ -118,6 +118,7 @@ def test_a_tagged_field_is_written_only_when_it_says_something() -> None:
         (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="x" * 32768),)), r"topic_name .* 32768"),
         (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="\ud800"),)), r"no Unicode text"),
         (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_id=TopicId("short")),)), r"topic_id is 'short'"),
+        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_id=TopicId("A" * 22 + "!")),)), r"topic_id is 'A+!'"),
         (LeaderAndIsrRequest(topic_states=(LeaderAndIsrPartitionState(),)), r"expected a LeaderAndIsrTopicState"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
@@ -209,7 +210,7 @@ def test_a_struct_is_no_message() -> None:
         encode(ReplicaState(), 0)
 
 
-def test_the_update_of_a_whole_cluster_is_one_value() -> None:
+def test_what_an_update_says_of_itself_travels_in_a_tag() -> None:
     assert decode(UpdateMetadataRequest, 8, encode(UpdateMetadataRequest(type=2), 8)).type == 2
 
 
