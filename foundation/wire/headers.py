@@ -70,7 +70,7 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, bytes]:
         UnsupportedVersion: the key is of an API this codec does not know, so the header's end is unknown too.
         MalformedMessage: the header is cut short or is none.
     """
-    offset, field = 0, "api_key"
+    offset, field, header_version = 0, "api_key", 0
     try:
         api_key, api_version, correlation_id = _REQUEST_START.unpack_from(frame)
         api = api_by_key(api_key)
@@ -84,7 +84,7 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, bytes]:
             field = "tagged fields"
             offset = skip_tagged_fields(frame, offset + 1, frame[offset])
     except (error, IndexError, ValueError) as stumble:
-        raise MalformedMessage("RequestHeader", 2, field, offset, str(stumble)) from stumble
+        raise MalformedMessage("RequestHeader", header_version, field, offset, str(stumble)) from stumble
     return RequestHeader(api_key, api_version, correlation_id, client_id), frame[offset:]
 
 
@@ -121,15 +121,18 @@ def decode_response(api: Api, api_version: int, frame: bytes) -> tuple[int, Mess
     A broker that does not know the version of an ApiVersions request answers in version 0; so does this read it.
 
     Raises:
+        UnsupportedVersion: the API has no such version.
         MalformedMessage: header or body cannot be read.
     """
+    header_version = response_header_version(api, api_version)
+    offset, field = 0, "correlation_id"
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-        offset = _CORRELATION_ID.size
-        if response_header_version(api, api_version) >= 1:
+        offset, field = _CORRELATION_ID.size, "tagged fields"
+        if header_version >= 1:
             offset = skip_tagged_fields(frame, offset + 1, frame[offset])
     except (error, IndexError, ValueError) as stumble:
-        raise MalformedMessage("ResponseHeader", 1, "correlation_id", 0, str(stumble)) from stumble
+        raise MalformedMessage("ResponseHeader", header_version, field, offset, str(stumble)) from stumble
     body = frame[offset:]
     try:
         return correlation_id, decode(api.response, api_version, body)

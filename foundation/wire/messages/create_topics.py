@@ -61,6 +61,6 @@ class CreatableTopicConfigs(Message, frozen=True, kw_only=True):
     name: str = ""
     value: str | None = None
     read_only: bool = False
-    config_source: int8 = -1
+    config_source: Annotated[int8, ignorable] = -1
     """1 topic, 2 broker, 3 cluster default of brokers, 4 static, 5 default."""
     is_sensitive: bool = False

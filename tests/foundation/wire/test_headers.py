@@ -96,10 +96,19 @@ def test_a_flexible_response_has_a_tagged_section_in_its_header() -> None:
     assert decode_response(api, 6, pack(">ib", 7, 1) + b"\5\0" + b"\0\1\0") == (7, UpdateMetadataResponse(error_code=1))
 
 
-@pytest.mark.parametrize("frame", [b"", b"\0\0\0", b"\0\0\0\7", b"\0\0\0\7\1", b"\0\0\0\7\1\5\x7f"])
-def test_a_broken_response_header_is_refused(frame: bytes) -> None:
-    with pytest.raises(MalformedMessage):
-        decode_response(api_of(UpdateMetadataResponse), 6, frame)
+@pytest.mark.parametrize(
+    ("version", "frame", "text"),
+    [
+        (6, b"", "ResponseHeader v1: correlation_id at offset 0"),
+        (5, b"\0\0\0", "ResponseHeader v0: correlation_id at offset 0"),
+        (6, b"\0\0\0\7", "ResponseHeader v1: tagged fields at offset 4"),
+        (6, b"\0\0\0\7\1", "ResponseHeader v1: tagged fields at offset 4"),
+        (6, b"\0\0\0\7\1\5\x7f", "ResponseHeader v1: tagged fields at offset 4"),
+    ],
+)
+def test_a_broken_response_header_is_refused(version: int, frame: bytes, text: str) -> None:
+    with pytest.raises(MalformedMessage, match=text):
+        decode_response(api_of(UpdateMetadataResponse), version, frame)
 
 
 def test_a_client_id_too_long_is_refused_with_its_length() -> None:

@@ -172,10 +172,19 @@ def test_a_request_of_an_unknown_api_is_refused_by_its_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", [b"", b"\0\3\0", pack(">hhih", 3, 0, 1, 5), pack(">hhih", 3, 0, 1, -2), pack(">hhih", 3, 9, 1, 0)]
+    ("frame", "text"),
+    [
+        (b"", "v0: api_key at offset 0"),
+        (b"\0\3\0", "v0: api_key at offset 0"),
+        (pack(">hhih", 3, 0, 1, 5), "v1: client_id at offset 8: client id of 5 bytes, 0 are left"),
+        (pack(">hhih", 3, 0, 1, -2), "v1: client_id at offset 8: client id of -2 bytes"),
+        (pack(">hhih", 3, 9, 1, 1) + b"\xff", "v2: client_id at offset 8: 'utf-8' codec"),
+        (pack(">hhih", 3, 9, 1, 0), "v2: tagged fields at offset 10"),
+        (pack(">hhih", 3, 9, 1, 0) + b"\1\5\x7f", "v2: tagged fields at offset 10"),
+    ],
 )
-def test_a_broken_request_header_is_refused(frame: bytes) -> None:
-    with pytest.raises(MalformedMessage, match="RequestHeader"):
+def test_a_broken_request_header_is_refused(frame: bytes, text: str) -> None:
+    with pytest.raises(MalformedMessage, match=f"RequestHeader {text}"):
         decode_request_header(frame)
 
 
