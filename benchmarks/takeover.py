@@ -71,9 +71,10 @@ def _measure(zookeeper: str, view: ClusterView, topics: int) -> Measured:
     with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
         log = Path(folder) / "requests.jsonl"
         command = [sys.executable, "-m", "benchmarks.stub_brokers", zookeeper, str(log), *map(str, STUBS)]
+        _until(lambda: {1, 2} <= set(view.brokers()) and view.controller_id() is not None)
         stubs = ChildProcess("stubs", command, log=Path(folder) / "stubs.log", directory=Path.cwd())
         try:
-            _until(lambda: {1, 2, *STUBS} <= set(view.brokers()) and view.controller_id() is not None)
+            _until(lambda: set(STUBS) <= set(view.brokers()))
             created = _timed(log, lambda: asyncio.run(_create_topics(zookeeper, topics)))
             seen: set[int | None] = {view.controller_id()}
             measured = Measured(created, [], [])
