@@ -36,7 +36,8 @@ TOPICS, PARTITIONS_PER_TOPIC = 100, 100
 KAFKA_WARM_S, KAFKA_COLD_S = 1.6, 3.5
 FIRST_TOPIC_ID = 1 << 64
 ROUNDS = 6
-QUIET_MS = 1_500.0
+QUIET_MS, CREATION_QUIET_MS = 1_500.0, 6_000.0
+"""Silence after which everything has been heard. Kafka is silent for seconds between creating states and telling of them."""
 PATIENCE_S = 180.0
 
 
@@ -75,7 +76,7 @@ def _measure(zookeeper: str, view: ClusterView, topics: int) -> Measured:
         stubs = ChildProcess("stubs", command, log=Path(folder) / "stubs.log", directory=Path.cwd())
         try:
             _until(lambda: set(STUBS) <= set(view.brokers()))
-            created = _timed(log, lambda: asyncio.run(_create_topics(zookeeper, topics)))
+            created = _timed(log, lambda: asyncio.run(_create_topics(zookeeper, topics)), CREATION_QUIET_MS)
             seen: set[int | None] = {view.controller_id()}
             measured = Measured(created, [], [])
             for _ in range(ROUNDS):
@@ -100,7 +101,7 @@ def _until(true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def _timed(log: Path, act: Callable[[], None]) -> float:
+def _timed(log: Path, act: Callable[[], None], quiet_ms: float = QUIET_MS) -> float:
     """Seconds from just before `act` to the last request that any stub received because of it."""
     offset = log.stat().st_size if log.exists() else 0
     begun = time.monotonic() * 1000
@@ -111,7 +112,7 @@ def _timed(log: Path, act: Callable[[], None]) -> float:
         nonlocal last
         times = [json.loads(line)["ms"] for line in log.read_bytes()[offset:].splitlines() if line.endswith(b"}")]
         last = max(times, default=begun)
-        return bool(times) and time.monotonic() * 1000 - last > QUIET_MS
+        return bool(times) and time.monotonic() * 1000 - last > quiet_ms
 
     _until(quiet)
     return (last - begun) / 1000
