@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -252,12 +251,10 @@ def test_mutated_frames_are_read_or_refused(capsys: pytest.CaptureFixture[str]) 
     source = random.Random(1)
     frames = corpus()
     seen = Counter[str]()
-    slowest = 0.0
     for _ in range(MUTATIONS):
         raw, message, version = source.choice(frames)
         data = mutated(raw, source.choice(frames)[0], source)
         refused: WireError | None = None
-        started = time.perf_counter()
         try:
             if message is None:
                 header, value = decode_request(data)
@@ -266,7 +263,6 @@ def test_mutated_frames_are_read_or_refused(capsys: pytest.CaptureFixture[str]) 
                 value = decode(message, version, data)
         except WireError as error:
             refused = error
-        slowest = max(slowest, time.perf_counter() - started)
         if refused:
             assert NO_REASON not in str(refused), (message, version, data.hex())
             seen[type(refused).__name__] += 1
@@ -276,11 +272,10 @@ def test_mutated_frames_are_read_or_refused(capsys: pytest.CaptureFixture[str]) 
             assert decode(type(value), version, again) == value
             seen["read"] += 1
     with capsys.disabled():
-        print(f"\n{MUTATIONS:,} mutated frames of {len(frames)}: {dict(sorted(seen.items()))}; slowest {slowest * 1000:.1f} ms")
+        print(f"\n{MUTATIONS:,} mutated frames of {len(frames)}: {dict(sorted(seen.items()))}")
     assert sum(seen.values()) == MUTATIONS
     assert seen["read"] > MUTATIONS // 100
     assert seen["MalformedMessage"] > MUTATIONS // 4
-    assert slowest < 1
 
 
 def test_mutated_responses_are_read_or_refused() -> None:
