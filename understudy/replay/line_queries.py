@@ -81,7 +81,8 @@ VIEWS: dict[str, str] = {
         FROM (SELECT *, explode(filter(array(
                         named_struct('kind', '{reader.REPEAT}', 'times', CASE WHEN is_repeat THEN 1L ELSE 0L END),
                         named_struct('kind', '{reader.GAP}', 'times', coalesce(missing, 0L)),
-                        named_struct('kind', '{reader.CLOCK_WENT_BACK}', 'times', CASE WHEN clock_went_back THEN 1L ELSE 0L END)),
+                        named_struct('kind', '{reader.CLOCK_WENT_BACK}', 'times', CASE WHEN clock_went_back
+                                                                                  THEN 1L ELSE 0L END)),
                      flaw -> flaw.times > 0)) AS flaw
               FROM lines WHERE is_numbered)""",
     "flaws_by_file": """

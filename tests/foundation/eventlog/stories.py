@@ -86,8 +86,8 @@ def killed_controller() -> Logs:
     at(6040, "broker-2", LeadershipWritten(why="isr-removal", partitions=shrunk), cause=event)
     at(6050, "broker-2", ControllerReady(epoch=2, brokers=(2, 3), topics=1, partitions=2, took_ms=40), cause=event)
     at(6051, "broker-2", EventEnded(event_id=1, event="Reelect", took_ms=49), cause=event)
+    _request(logs, 6055, 2, 2, 0, "UpdateMetadata", "Reelect", event, answer_ms=4)
     _request(logs, 6060, 2, 3, 0, "UpdateMetadata", "Reelect", event, answer_ms=20)
-    _request(logs, 6061, 2, 2, 0, "UpdateMetadata", "Reelect", event, answer_ms=10)
 
     at(7000, "testbed", FaultStruck(fault="start", target="broker-1"))
     at(7100, "broker-1", ProcessStarted(role="broker", broker_id=1), incarnation=2)

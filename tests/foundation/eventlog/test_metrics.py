@@ -101,7 +101,7 @@ def test_a_killed_controller_in_numbers() -> None:
         ("offline", 1, 1),
     ]
     assert [(row.event, row.api, row.sent, row.p50_ms, row.p99_ms) for row in run.requests] == [
-        ("Reelect", "UpdateMetadata", 2, 10.0, 20.0),
+        ("Reelect", "UpdateMetadata", 2, 4.0, 20.0),
         ("TopicChange", "LeaderAndIsr", 1, 5.0, 5.0),
     ]
     assert [(hit.fence, hit.node, hit.offered, hit.known, hit.hits) for hit in run.fence_hits] == [

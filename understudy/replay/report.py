@@ -1,0 +1,277 @@
+"""From tables to a page for people: `render` is a plain function of a `Replay`, at most 100 characters wide.
+
+One run fills a page: who was controller, each failover split into its phases, what it cost the partitions, what was asked of
+the brokers, what the fences refused, what was wrong with the logs. Many runs fill a page too: their failovers side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics
+from foundation.eventlog.metrics import nearest_rank
+from foundation.eventlog.reader import Finding
+from foundation.eventlog.run_records import micros
+from understudy.replay.result import Replay
+
+WIDTH = 100
+BAR = 36
+PAGE = 40
+"""Sections are set apart by an empty line where the page stays within this many lines."""
+SHOWN = 6
+"""Rows of a list; the last of them counts the rest where there are more."""
+
+_PHASES: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (
+    ("detection", lambda row: row.detection_ms),
+    ("election", lambda row: row.election_ms),
+    ("takeover", lambda row: row.takeover_ms),
+    ("propagation", lambda row: row.propagation_ms),
+)
+
+
+def render(replay: Replay) -> str:
+    """The page, without a newline at its end."""
+    if len(replay.runs) == 1:
+        sections = _one_run(replay.runs[0], replay.engine)
+    elif replay.runs:
+        sections = _many_runs(replay)
+    else:
+        sections = [["No run: the logs hold no record."]]
+    sections = [section for section in [*sections, _findings(replay)] if section]
+    spaced = sum(len(section) + 1 for section in sections) - 1 <= PAGE
+    lines = [line for section in sections for line in (*section, *([""] if spaced else []))]
+    return "\n".join(_fitted(line) for line in lines).rstrip("\n")
+
+
+# ------------------------------------------------------------------ one run
+
+
+def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
+    totals = run.totals
+    head = (
+        f"Run {run.run}: {_seconds(totals.ended_at_ms)} from {_utc(totals.started_ms)}, "
+        f"{_count(totals.nodes, 'node')}, {_count(totals.records, 'record')}"
+    )
+    return [
+        [head, f"  computed by {engine}"],
+        _story(run.moments),
+        _controllers(run),
+        *_failovers(run.failovers),
+        _partitions(run),
+        _requests(run),
+        _fences(run.fence_hits),
+    ]
+
+
+def _story(moments: Sequence[Moment]) -> list[str]:
+    """What was done to the cluster; starts and stops are not worth a line while there is more."""
+    struck = [moment for moment in moments if moment.kind != "step" and moment.what not in ("start", "stop")]
+    if not struck:
+        return []
+    return ["Struck", *_some([f"  at {_seconds(moment.at_ms):>9}  {_blow(moment)}" for moment in struck], 5)]
+
+
+def _blow(moment: Moment) -> str:
+    reason = {"point": f" at {moment.note}", "fault": f", the {moment.note}" if moment.note else ""}[moment.kind]
+    return f"{moment.what} {moment.target}{reason}"
+
+
+def _controllers(run: RunMetrics) -> list[str]:
+    lines = [f"Controllers: {_ms(run.totals.without_controller_ms)} without one"]
+    return lines + _some([f"  {_reign(reign)}" for reign in run.reigns], 5)
+
+
+def _reign(reign: Reign) -> str:
+    ready = "never ready" if reign.ready_at_ms is None else f"ready after {_ms(reign.ready_at_ms - reign.elected_at_ms)}"
+    end = "to the end" if reign.ended_at_ms is None else f"until {_seconds(reign.ended_at_ms)}: {reign.ended_by}"
+    return f"epoch {reign.epoch:>3}  broker {reign.broker:<3} from {_seconds(reign.elected_at_ms):>9} {end:<26} {ready}"
+
+
+def _failovers(failovers: Sequence[Failover]) -> list[list[str]]:
+    sections = [_failover(failover) for failover in failovers[:3]]
+    if len(failovers) > 3:
+        sections.append([f"… and {_count(len(failovers) - 3, 'more failover')}"])
+    return sections
+
+
+def _failover(failover: Failover) -> list[str]:
+    noticed = f", noticed by {failover.noticed_by}" if failover.noticed_by else ""
+    outage = "nobody took over" if failover.outage_ms is None else f"{_ms(failover.outage_ms)} without a controller"
+    brokers = f"broker {failover.previous_broker} → {failover.broker}"
+    times = [time(failover) for _, time in _PHASES]
+    longest = max((time for time in times if time is not None), default=0.0)
+    read = f"{_count(failover.partitions, 'partition')}, {_count(failover.brokers, 'broker')}"
+    return [
+        f"Failover to epoch {failover.epoch}: {brokers} ({failover.cause}{noticed}), {outage}",
+        *(
+            f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
+            for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)
+        ),
+    ]
+
+
+def _answers(failover: Failover) -> str:
+    if not failover.requests:
+        return ""
+    return f"{_count(failover.requests, 'request')}, {failover.unanswered or 'none'} unanswered"
+
+
+def _partitions(run: RunMetrics) -> list[str]:
+    totals = run.totals
+    worst = sorted(
+        (row for row in run.partitions if row.leaderless_ms), key=lambda row: (-row.leaderless_ms, row.topic, row.partition)
+    )
+    return [
+        f"Partitions: {totals.partitions:,}, {totals.leaderless_ms / 1000:,.3f} partition-seconds without a leader; "
+        f"elections {totals.clean_elections:,} clean, {totals.unclean_elections:,} unclean; "
+        f"ISR −{totals.isr_shrinks:,} +{totals.isr_expands:,}",
+        *_some([f"  {_partition(row)}" for row in worst], 3),
+    ]
+
+
+def _partition(row: PartitionNumbers) -> str:
+    now = "deleted" if row.leader is None else f"leader {row.leader} in epoch {row.leader_epoch}"
+    return f"{row.topic}-{row.partition}: {_ms(row.leaderless_ms)} without a leader; at the end {now}"
+
+
+def _requests(run: RunMetrics) -> list[str]:
+    if not run.requests:
+        return []
+    rows = sorted(run.requests, key=lambda row: (-row.sent, row.event, row.api))
+    table = [
+        f"  {row.event or '(a broker)':<28}{row.api:<20}{row.sent:>6,}{row.answered:>10,}"
+        f"{_ms_column(row.p50_ms)}{_ms_column(row.p99_ms)}"
+        for row in rows
+    ]
+    refused = [f"{row.error} {row.requests + row.partitions}×" for row in run.refusals]
+    head = f"Requests{'':<42}{'sent':>6}{'answered':>10}{'p50':>13}{'p99':>13}"
+    return [head, *_some(table, SHOWN), *([f"  refused: {', '.join(refused[:5])}"] if refused else [])]
+
+
+def _fences(hits: Sequence[FenceHits]) -> list[str]:
+    """One line per fence and node, with the first thing it refused for an example."""
+    if not hits:
+        return []
+    through = sum(hit.let_through for hit in hits)
+    refused = sum(hit.hits for hit in hits) - through
+    head = f"Fences: refused {refused:,}" + (f", let {through:,} through because they were switched off" if through else "")
+    by_fence: dict[tuple[str, str], list[FenceHits]] = {}
+    for hit in sorted(hits, key=lambda hit: hit.first_at_ms):
+        by_fence.setdefault((hit.fence, hit.node), []).append(hit)
+    return [head, *_some([f"  {_fence(same)}" for same in by_fence.values()], SHOWN)]
+
+
+def _fence(hits: Sequence[FenceHits]) -> str:
+    first, times = hits[0], sum(hit.hits for hit in hits)
+    verdict = "let through" if first.let_through else "refused"
+    more = f"; {times:,} in all" if times > 1 else ""
+    return f"{first.fence} on {first.node} {verdict} {first.what}: came with {first.offered}, known {first.known}{more}"
+
+
+# ------------------------------------------------------------------ many runs
+
+_COLUMNS: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (*_PHASES, ("outage", lambda row: row.outage_ms))
+
+
+def _many_runs(replay: Replay) -> list[list[str]]:
+    totals = [run.totals for run in replay.runs]
+    failovers = [failover for run in replay.runs for failover in run.failovers]
+    records = sum(row.records for row in totals)
+    clean, unclean = sum(row.clean_elections for row in totals), sum(row.unclean_elections for row in totals)
+    return [
+        [
+            f"{_count(len(replay.runs), 'run')}, {_count(records, 'record')}, {_count(len(failovers), 'failover')}",
+            f"  computed by {replay.engine}",
+        ],
+        [
+            f"{'Failovers, in ms':<29}" + "".join(f"{name:>14}" for name, _ in _COLUMNS),
+            *_some([line for cause in sorted({row.cause for row in failovers}) for line in _cause(cause, failovers)], 15),
+        ],
+        [
+            f"Partitions: {sum(row.leaderless_ms for row in totals) / 1000:,.3f} partition-seconds without a leader; "
+            f"elections {clean:,} clean, {unclean:,} unclean",
+            f"Fences: {_count(sum(row.fence_hits for row in totals), 'hit')}",
+        ],
+        [
+            "Longest without a controller",
+            *_some(
+                [
+                    f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}  {_count(len(run.failovers), 'failover')}"
+                    for run in sorted(replay.runs, key=lambda run: (-run.totals.without_controller_ms, run.run))
+                ],
+                8,
+            ),
+        ],
+    ]
+
+
+def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:
+    rows = [row for row in failovers if row.cause == cause]
+    names = (f"  {cause}, {len(rows):,}×", "")
+    return [
+        f"{name:<25} p{percent}" + "".join(f"{_percentile([time(row) for row in rows], percent):>14}" for _, time in _COLUMNS)
+        for name, percent in zip(names, (50, 99), strict=True)
+    ]
+
+
+def _percentile(values: Iterable[float | None], percent: int) -> str:
+    rank = nearest_rank(sorted(micros(value) for value in values if value is not None), percent)
+    return "—" if rank is None else f"{rank / 1000:,.3f}"
+
+
+# ------------------------------------------------------------------ findings, and small things
+
+
+def _findings(replay: Replay) -> list[str]:
+    if not replay.findings:
+        return [f"Logs: {replay.lines:,} lines, nothing wrong with them"]
+    shown = [f"  {_placed(finding)}" for finding in replay.findings]
+    return [f"Logs: {replay.lines:,} lines, {_count(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
+
+
+def _placed(finding: Finding) -> str:
+    """The end of a path says more than its beginning."""
+    text = str(finding)
+    return text if len(text) <= WIDTH - 2 else str(replace(finding, file=f"…{finding.file[-45:]}"))
+
+
+def _some(lines: Sequence[str], most: int) -> list[str]:
+    if len(lines) <= most:
+        return [*lines]
+    return [*lines[: most - 1], f"  … and {len(lines) - most + 1:,} more"]
+
+
+def _bar(part: float | None, whole: float) -> str:
+    """At least a sliver for what took any time at all."""
+    if not part or not whole:
+        return ""
+    full, rest = divmod(max(1, round(part / whole * BAR * 8)), 8)
+    return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
+
+
+def _fitted(line: str) -> str:
+    """One line of the page, whatever a log made it of: no control characters, not too long."""
+    printable = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in line.rstrip())
+    return printable if len(printable) <= WIDTH else printable[: WIDTH - 1] + "…"
+
+
+def _ms(ms: float) -> str:
+    return f"{ms:,.1f} ms"
+
+
+def _ms_column(ms: float | None) -> str:
+    return f"{'—':>13}" if ms is None else f"{ms:>10,.3f} ms"
+
+
+def _seconds(ms: float) -> str:
+    return f"{ms / 1000:,.3f} s"
+
+
+def _utc(ms: float) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
