@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from understudy.cli import demo, health, simulate, status, up, zookeeper
+from understudy.cli import demo, health, replay, simulate, status, up, zookeeper
 from understudy.cli.arguments import Failed
 
-VERBS = (demo, up, status, health, simulate, zookeeper)
+VERBS = (demo, up, status, health, simulate, replay, zookeeper)
 """In the order of `--help`: the modules with `register`."""
 
 EXIT_FAILED = 1

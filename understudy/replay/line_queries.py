@@ -17,7 +17,8 @@ _UNREADABLE = "unreadable"
 _TYPES = ", ".join(f"'{name}'" for name in sorted(PAYLOAD_BY_TYPE))
 
 _IS_ENVELOPE = f"""
-    is_valid_utf8(value) AND e IS NOT NULL AND e.corrupt IS NULL AND e.version IS NOT NULL AND e.run IS NOT NULL
+    is_valid_utf8(value) AND endswith(rtrim(' \\t\\r\\n', value), '}}')
+    AND e IS NOT NULL AND e.corrupt IS NULL AND e.version IS NOT NULL AND e.run IS NOT NULL
     AND e.node IS NOT NULL AND e.type IS NOT NULL AND e.data IS NOT NULL
     AND coalesce(e.incarnation BETWEEN 1 AND {reader.MAX_SEQ}, false) AND coalesce(e.seq BETWEEN 1 AND {reader.MAX_SEQ}, false)
     AND coalesce(e.mono_ms BETWEEN 0 AND {reader.MAX_CLOCK_MS!r}D, false)

@@ -4,8 +4,9 @@ An envelope is read with its `data` as text; each type's `data` is then read wit
 types, as named tuples are written, have no type in Spark: they are read as arrays of text and put together field by field.
 Plain text in, plain text out: nothing here needs Spark.
 
-Spark is as strict as `foundation.eventlog.reader` down to the fields of `data`, with two exceptions that no writer makes: a
-number where text is due is read as text, and what is wrong inside an array leaves nulls there.
+Spark is as strict as `foundation.eventlog.reader` down to the fields of `data`, with exceptions that no writer makes: a number
+where text is due is read as text, what is wrong inside an array leaves nulls there, and a second object after the first on one
+line is not seen.
 """
 
 from __future__ import annotations

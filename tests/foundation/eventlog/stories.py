@@ -46,12 +46,12 @@ from tests.foundation.eventlog.lines import Logs
 GONE = WatchFired(path="/controller", kind="deleted")
 
 
-def killed_controller() -> Logs:
+def killed_controller(run: str = "run-1") -> Logs:
     """Three brokers, `orders` with two partitions; broker 1 leads and controls, is killed, comes back; then an orderly end.
 
     Time begins at 1000 ms. Killed at 3000, noticed at 6000, elected at 6010, ready at 6050, last answer at 6080.
     """
-    logs = Logs()
+    logs = Logs(run=run)
     at = logs.at
     at(1000, "testbed", ProcessStarted(role="testbed"))
     for broker in (1, 2, 3):

@@ -1,0 +1,16 @@
+"""One Spark session for all tests of the replay: each start costs seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from understudy.java import choose_java
+from understudy.replay.spark_job import SparkReplay, SparkSettings
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkReplay]:
+    with SparkReplay(SparkSettings(java=choose_java())) as replay:
+        yield replay

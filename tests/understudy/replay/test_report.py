@@ -1,0 +1,75 @@
+"""The page: what must be on it, and what it must withstand. Numbers are tested where they are defined."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from foundation.eventlog.metric_tables import RunMetrics
+from foundation.eventlog.metrics import measure
+from foundation.eventlog.reader import GAP, Finding, read_lines
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.replay.report import PAGE, WIDTH, render
+from understudy.replay.result import Replay
+
+
+def killed() -> Replay:
+    logs = killed_controller()
+    reading = read_lines(logs.lines)
+    return Replay(runs=(measure(logs.run, reading.records),), findings=(), lines=reading.lines, engine="a test")
+
+
+def random_runs(count: int) -> tuple[RunMetrics, ...]:
+    return tuple(measure(f"run-{seed}", read_lines(RandomRun(seed, records=300).logs.lines).records) for seed in range(count))
+
+
+def test_the_page_of_a_killed_controller() -> None:
+    assert render(killed()).splitlines() == [
+        "Run run-1: 8.100 s from 2023-11-14 22:13:21 UTC, 4 nodes, 48 records",
+        "  computed by a test",
+        "",
+        "Struck",
+        "  at   2.000 s  kill broker-1, the controller",
+        "",
+        "Controllers: 3,050.0 ms without one",
+        "  epoch   1  broker 1   from   0.210 s until 2.000 s: kill        ready after 20.0 ms",
+        "  epoch   2  broker 2   from   5.010 s until 8.100 s: stop        ready after 40.0 ms",
+        "",
+        "Failover to epoch 2: broker 1 → 2 (kill, noticed by broker-3), 3,050.0 ms without a controller",
+        "  detection    3,000.000 ms  ████████████████████████████████████",
+        "  election        10.000 ms  ▏",
+        "  takeover        40.000 ms  ▌                                    2 partitions, 2 brokers",
+        "  propagation     30.000 ms  ▍                                    2 requests, none unanswered",
+        "",
+        "Partitions: 2, 3.030 partition-seconds without a leader; elections 3 clean, 0 unclean; ISR −2 +1",
+        "  orders-0: 3,030.0 ms without a leader; at the end leader 2 in epoch 1",
+        "",
+        "Requests                                            sent  answered          p50          p99",
+        "  Reelect                     UpdateMetadata           2         2     4.000 ms    20.000 ms",
+        "  TopicChange                 LeaderAndIsr             1         1     5.000 ms     5.000 ms",
+        "",
+        "Fences: refused 1",
+        "  broker.controller-epoch on broker-1 refused LeaderAndIsr from 1: came with 1, known 2",
+        "",
+        "Logs: 48 lines, nothing wrong with them",
+    ]
+
+
+@pytest.mark.parametrize("runs", [0, 1, 2, 30])
+def test_a_page_stays_a_page(runs: int) -> None:
+    findings = tuple(Finding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
+    page = render(Replay(runs=random_runs(runs), findings=findings, lines=10, engine="a test")).splitlines()
+    assert max(map(len, page)) <= WIDTH
+    assert len(page) <= PAGE + 15, "even a run of nothing but faults"
+    assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers survive"
+
+
+def test_what_a_log_says_cannot_write_on_the_terminal() -> None:
+    run = killed().runs[0]
+    moment = msgspec.structs.replace(run.moments[-1], kind="fault", what="\x1b[31mkill\n", target="broker-\u202e1")
+    hostile = msgspec.structs.replace(run, run="run\x07", moments=(moment,))
+    page = render(dataclasses.replace(killed(), runs=(hostile,)))
+    assert all(sign.isprintable() or sign == "\n" for sign in page)
+    assert "\\x1b[31mkill\\x0a" in page

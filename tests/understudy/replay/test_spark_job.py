@@ -1,0 +1,140 @@
+"""Spark against the oracle: the same tables, to the last digit, and the same findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog import reader
+from foundation.eventlog.metric_tables import TABLES, RunMetrics
+from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.replay.result import Replay, replay_in_python
+from understudy.replay.spark_job import SparkReplay, TablesExist
+
+pytestmark = pytest.mark.slow
+
+
+def write(logs: Logs, folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name, lines in logs.lines.items():
+        (folder / name).write_bytes(b"".join(lines))
+    return folder
+
+
+def differences(found: Replay, expected: Replay) -> list[str]:
+    """Where two replays differ, table by table; what an assertion can show without pages of rows."""
+    found_runs, expected_runs = ({run.run: run for run in replay.runs} for replay in (found, expected))
+    return [
+        f"{name}.{table}: {rows(found_runs, name, table)} instead of {rows(expected_runs, name, table)}"
+        for name in sorted({*found_runs, *expected_runs})
+        for table in TABLES
+        if rows(found_runs, name, table) != rows(expected_runs, name, table)
+    ]
+
+
+def rows(runs: dict[str, RunMetrics], name: str, table: str) -> object:
+    return getattr(runs[name], table) if name in runs else None
+
+
+def agree(spark: SparkReplay, paths: Iterable[Path]) -> Replay:
+    expected = replay_in_python(list(paths))
+    found = spark.replay(list(paths))
+    assert differences(found, expected) == []
+    assert found.findings == expected.findings
+    assert found.lines == expected.lines
+    return expected
+
+
+def test_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: Path) -> None:
+    write(killed_controller(), tmp_path / "killed")
+    for seed in range(25):
+        write(RandomRun(seed, records=400).logs, tmp_path / f"random-{seed}")
+    expected = agree(spark, [tmp_path])
+    assert len(expected.runs) == 26
+    for table in TABLES:
+        assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
+
+
+def test_logs_that_crashes_and_newer_software_have_touched(spark: SparkReplay, tmp_path: Path) -> None:
+    folder = write(killed_controller(), tmp_path / "a folder with ünicode & 100%")
+    log = folder / "broker-2-0001-0001.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[3] = b"\x00\xff" + lines[3]
+    lines[4] = b"\n"
+    lines[5] = lines[5].replace(b'"version":1', b'"version":2')
+    lines[6] = lines[6].replace(b'"type":"', b'"type":"Newer')
+    lines[7] = lines[7].replace(b'"data":{', b'"data":{"unknown":[1,{"a":"}"}],')
+    lines[8] = lines[8].replace(b'"data":{', b'"missing":{').replace(b"}}", b'},"data":{}}')
+    lines[9] = lines[9].replace(b'"seq":', b'"seq":-')
+    lines.insert(10, lines[2])
+    lines.insert(11, b'{"version":1,"run":"\xff"}\n')
+    lines.insert(12, b'{"a":' * 5000 + b"\n")
+    lines.insert(13, lines[2].rstrip() + b" trailing\n")
+    log.write_bytes(b"".join(lines)[:-20])
+    (folder / "broker-3-0009-0001.jsonl").touch()
+    (folder / "broker-3-0010-0001.jsonl").write_bytes(b"not a log at all\n\xff")
+    (tmp_path / "empty").mkdir()
+    kinds = {finding.kind for finding in agree(spark, [folder, tmp_path / "empty"]).findings}
+    assert kinds == {
+        reader.TORN_LINE,
+        reader.NOT_A_RECORD,
+        reader.UNKNOWN_VERSION,
+        reader.UNKNOWN_TYPE,
+        reader.EMPTY_FILE,
+        reader.NO_FILES,
+        reader.GAP,
+        reader.REPEAT,
+    }
+
+
+UNFIT = (
+    (b'"to":', b'"towards":'),
+    (b'"correlation_id":0', b'"correlation_id":"none"'),
+    (b'"correlation_id":0', b'"correlation_id":null'),
+    (b'"attempt":1', b'"attempt":true'),
+    (b'"refused":[]', b'"refused":{}'),
+    (b'"took_ms":0.0', b'"took_ms":"long"'),
+    (b'"mono_ms":', b'"mono_ms":1e300,"later":'),
+    (b'"cause":', b'"cause":"one","later":'),
+)
+
+
+def test_fields_that_do_not_fit(spark: SparkReplay, tmp_path: Path) -> None:
+    for number, (old, new) in enumerate(UNFIT):
+        log = write(killed_controller(f"run-{number}"), tmp_path / str(number)) / "broker-2-0001-0001.jsonl"
+        whole = log.read_bytes()
+        assert old in whole
+        log.write_bytes(whole.replace(old, new, 1))
+    unfit = {Path(finding.file).parent.name for finding in agree(spark, [tmp_path]).findings}
+    assert unfit == {str(number) for number in range(len(UNFIT))}
+
+
+def test_an_incarnation_of_many_files_and_lines_out_of_order(spark: SparkReplay, tmp_path: Path) -> None:
+    folder = write(RandomRun(7, records=300).logs, tmp_path / "run")
+    log = next(iter(sorted(folder.iterdir())))
+    lines = log.read_bytes().splitlines(keepends=True)
+    middle = len(lines) // 2
+    log.write_bytes(b"".join(lines[: middle + 1]))
+    log.with_name(log.name.replace("-0001.jsonl", "-0002.jsonl")).write_bytes(b"".join(reversed(lines[middle:])))
+    assert [finding.kind for finding in agree(spark, [folder]).findings] == [reader.REPEAT]
+
+
+def test_tables_are_written_as_parquet_and_never_over_others(spark: SparkReplay, tmp_path: Path) -> None:
+    folder, output = write(killed_controller(), tmp_path / "run"), tmp_path / "tables"
+    spark.replay([folder], output=output)
+    assert sorted(path.name for path in output.iterdir()) == sorted(TABLES)
+    assert spark._spark is not None
+    (row,) = spark._spark.read.parquet(str(output / "failovers")).collect()
+    assert (row["run"], row["cause"], row["detection_ms"], row["epoch"]) == ("run-1", "kill", 3000.0, 2)
+    with pytest.raises(TablesExist, match="give another folder"):
+        spark.replay([folder], output=output)
+
+
+def test_logs_without_a_record(spark: SparkReplay, tmp_path: Path) -> None:
+    (tmp_path / "broker-1-0001-0001.jsonl").touch()
+    assert agree(spark, [tmp_path]).runs == ()
+    (tmp_path / "broker-1-0001-0001.jsonl").write_bytes(b"{}\n")
+    assert agree(spark, [tmp_path]).runs == ()
