@@ -112,6 +112,7 @@ class KazooSession:
         self._thread_ended = asyncio.Event()
         self._is_handed_over = False
         self._over = False
+        self._cuts = 0
         self._last_zxid = 0
         self._link = Link(hosts, timeout_ms, self, Crossing(loop))
 
@@ -232,7 +233,7 @@ class KazooSession:
             return Failure.TOO_LARGE, self._last_zxid
         future: asyncio.Future[Reply] = self._new_future()
         self._under_way[future] = None
-        self._link.send(request, future, arming, watched)
+        self._link.send(request, future, arming, watched, self._cuts)
         return cast(tuple[_T | Failure, int], await future)
 
     def answered(self, future: asyncio.Future[Reply], reply: Reply) -> None:
@@ -246,7 +247,10 @@ class KazooSession:
             return
         match notification:
             case SessionSuspended():
+                self._cuts += 1
                 self._connected.clear()
+                # What was sent to the old connection after it had ended has no other answer.
+                self._answer_all(Failure.UNKNOWN)
             case SessionResumed():
                 self._connected.set()
             case SessionExpired():
@@ -263,9 +267,12 @@ class KazooSession:
 
     def thread_ended(self) -> None:
         """Nothing comes from kazoo any more. What slipped into its queue while it was ending has no other answer."""
-        for future in list(self._under_way):
-            self.answered(future, (Failure.SESSION_EXPIRED, self._last_zxid))
+        self._answer_all(Failure.SESSION_EXPIRED)
         self._thread_ended.set()
+
+    def _answer_all(self, failure: Failure) -> None:
+        for future in list(self._under_way):
+            self.answered(future, (failure, self._last_zxid))
 
     def _end(self) -> None:
         self._over = True

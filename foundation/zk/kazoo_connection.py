@@ -9,6 +9,10 @@ Where kazoo is not used as it comes:
 - its two worker threads are not started: kazoo would hand answers to one and watches to the other, and lose their order;
 - its table of watches is bypassed: kazoo forgets it at every reconnect, this adapter arms the watches again (`Watches`);
 - its new session after an expired one is prevented: a handle dies with its session;
+- one byte in its pipe wakes it for all requests that wait, where it wants one for each: some three hundred fill the pipe, and
+  then loop and connection thread would block in it, each on the other;
+- a server that is silent is left even while requests keep coming: kazoo takes each of them for a ping, and expects no answer;
+- a request that the loop sent before it heard of a cut is not carried over to the next connection;
 - `select.poll` replaces a fresh epoll object per wait, which halves the cost of an operation.
 """
 
@@ -19,13 +23,15 @@ import contextlib
 import logging
 import math
 import select
+import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import ConnectionLoss, ZookeeperError
+from kazoo.exceptions import ConnectionDropped, ConnectionLoss, ZookeeperError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance, Connect, Watch
@@ -121,7 +127,11 @@ class Crossing:
 class _Answer:
     """What kazoo calls an async result: told the answer in the connection thread, it crosses it to the loop."""
 
-    def __init__(self, link: Link, future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str]) -> None:
+    def __init__(
+        self, link: Link, future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str], cuts: int
+    ) -> None:
+        self.cuts = cuts
+        """Those the loop had heard of when it sent the request."""
         self._link = link
         self._future = future
         self._arming = arming
@@ -154,6 +164,7 @@ class _Armed:
     """The answer to the SetWatches behind a read: only now is the read answered."""
 
     def __init__(self, answer: _Answer, value: object) -> None:
+        self.cuts = answer.cuts
         self._answer = answer
         self._value = value
 
@@ -162,6 +173,19 @@ class _Armed:
 
     def set_exception(self, error: Exception) -> None:
         self._answer.set_exception(error)
+
+
+class _ArmedAgain:
+    """The answer to the last SetWatches after a reconnect."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def set(self, _: object) -> None:
+        self._link.armed_again()
+
+    def set_exception(self, error: Exception) -> None:
+        """The next connection begins again."""
 
 
 def _failure(error: Exception) -> Failure:
@@ -254,10 +278,13 @@ class Link:
         self._crossing = crossing
         self._suspended = False
         self._closing = False
+        self._cuts = 0
+        self._arming_since: int | None = None
+        """The zxid as of which watches are being armed again, until the server has done so for all."""
         self._client = KazooClient(
             hosts=hosts, timeout=timeout_ms / 1000, handler=_Handler(self._thread_ended), connection_retry=dict(_RECONNECT)
         )
-        self._connection = _Connection(self._client, self._granted, self._watch_event)
+        self._connection = _Connection(self._client, self._granted, self._watch_event, self._is_late)
         self._client._connection = self._connection
         self._client.add_listener(self._state_changed)
 
@@ -266,16 +293,20 @@ class Link:
     def start(self) -> None:
         self._client.start_async()
 
-    def send(self, request: Request[Any], future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str]) -> None:
-        self._client._call(request, _Answer(self, future, arming, watched))
+    def send(
+        self, request: Request[Any], future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str], cuts: int
+    ) -> None:
+        """`cuts`: how many SessionSuspended the loop has heard. What is under way at the next one has no other answer."""
+        self._put(request, _Answer(self, future, arming, watched, cuts))
 
     def close(self) -> None:
         if self._client._stopped.is_set():
             return
         self._closing = True
         self._client._stopped.set()
-        self._client._queue.append((CloseInstance, None))
-        self._wake()
+        self._put(CloseInstance, None)
+        if not self._client._live.is_set():
+            self._connection.abandon()
 
     # ------------------------------------------------------------------ in the connection thread
 
@@ -286,13 +317,14 @@ class Link:
         """Told by the first answer that is lost, or else by kazoo: so it comes before every UNKNOWN of this cut."""
         if not self._suspended and not self._closing:
             self._suspended = True
+            self._cuts += 1
             self._crossing.put(self._session.notified, SessionSuspended())
 
     def arm(self, paths: Sequence[str], answer: _Armed) -> None:
         """Arm data watches of znodes that were read by the answer that is being handled."""
         self.watches.data.update(dict.fromkeys(paths))
         request = Request(jute.SET_WATCHES, jute.set_watches_request(self._client.last_zxid, paths, (), ()), jute.read_nothing)
-        self._client._call(request, answer)
+        self._put(request, answer)
 
     def _state_changed(self, state: str) -> None:
         if self._closing:
@@ -312,10 +344,27 @@ class Link:
             self._crossing.put(self._session.opened)
 
     def _arm_again(self) -> None:
-        """In front of everything that waits to be sent, so that no answer overtakes the news of a change it reflects."""
-        for request in reversed(self.watches.requests(self._client.last_zxid)):
-            self._client._queue.appendleft((request, None))
-            self._wake()
+        """In front of everything that waits to be sent, so that no answer overtakes the news of a change it reflects.
+
+        The answer to one SetWatches moves the last zxid seen beyond changes that the next has yet to report: should the
+        connection be lost between the two, all are armed as of the zxid before.
+        """
+        since_zxid = self._client.last_zxid if self._arming_since is None else self._arming_since
+        requests = self.watches.requests(since_zxid)
+        self._arming_since = since_zxid if requests else None
+        last = _ArmedAgain(self)
+        self._client._queue.extendleft((request, None if number else last) for number, request in enumerate(reversed(requests)))
+        self._connection.wake()
+
+    def armed_again(self) -> None:
+        self._arming_since = None
+
+    def _is_late(self, answer: object) -> bool:
+        return isinstance(answer, _Answer | _Armed) and answer.cuts != self._cuts
+
+    def _put(self, request: Any, answer: _Answer | _Armed | None) -> None:
+        self._client._queue.append((request, answer))
+        self._connection.wake()
 
     def _watch_event(self, path: str, event_type: int) -> None:
         kind = _WATCH_KINDS.get(event_type)
@@ -329,27 +378,62 @@ class Link:
         self._client.close()
         self._crossing.put(self._session.thread_ended)
 
-    def _wake(self) -> None:
-        """One byte per queued request makes kazoo's `select` return. Its socket is gone where its thread has ended."""
-        socket = self._connection._write_sock
-        if socket is not None:
-            with contextlib.suppress(OSError):
-                socket.send(b"\0")
-
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's connection, telling the granted timeout and handing over watch events as they are."""
 
-    def __init__(self, client: Any, granted: Callable[[int], None], watch_event: Callable[[str, int], None]) -> None:
+    def __init__(
+        self,
+        client: Any,
+        granted: Callable[[int], None],
+        watch_event: Callable[[str, int], None],
+        is_late: Callable[[object], bool],
+    ) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=client.logger)
         self._granted = granted
         self._watch_event = watch_event
+        self._is_late = is_late
+        self._awake = False
+        self._heard_at = 0.0
+
+    def wake(self) -> None:
+        """Make kazoo's `select` return. From either thread; the pipe is gone where the connection thread has ended."""
+        pipe = self._write_sock
+        if pipe is not None and not self._awake:
+            self._awake = True
+            with contextlib.suppress(OSError):
+                pipe.send(b"\0")
+
+    def abandon(self) -> None:
+        """Wait no longer for a server to answer the connect request."""
+        connecting = self._socket
+        if connecting is not None:
+            with contextlib.suppress(OSError):
+                connecting.shutdown(socket.SHUT_RDWR)
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         answer = super()._invoke(timeout, request, xid)
+        self._heard_at = time.monotonic()
         if isinstance(request, Connect) and answer[0].time_out > 0:
             self._granted(answer[0].time_out)
         return answer
+
+    def _read_socket(self, read_timeout: float) -> Any:
+        response = super()._read_socket(read_timeout)
+        self._heard_at = time.monotonic()
+        return response
+
+    def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
+        if self.client._pending and time.monotonic() - self._heard_at > read_timeout:
+            raise ConnectionDropped(f"no answer within {read_timeout:.1f} s")
+        queue = self.client._queue
+        while queue and self._is_late(queue[0][1]):
+            queue.popleft()
+        super()._send_request(read_timeout, connect_timeout)
+        # It has taken the byte. Cleared before looking: what is put from here on either is seen below or wakes by itself.
+        self._awake = False
+        if queue:
+            self.wake()
 
     def _read_watch_event(self, buffer: bytes, offset: int) -> None:
         event, _ = Watch.deserialize(buffer, offset)
@@ -383,11 +467,11 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
     def select(self, readers: Sequence[Any], writers: Sequence[Any], _: Sequence[Any], timeout: float | None = None) -> Any:
         poller = select.poll()
         sockets = {}
-        for socket, events in [(reader, select.POLLIN) for reader in readers] + [
+        for waiting, events in [(reader, select.POLLIN) for reader in readers] + [
             (writer, select.POLLOUT) for writer in writers
         ]:
-            sockets[socket.fileno()] = socket
-            poller.register(socket, events)
+            sockets[waiting.fileno()] = waiting
+            poller.register(waiting, events)
         ready = [sockets[descriptor] for descriptor, _ in poller.poll(None if timeout is None else math.ceil(timeout * 1000))]
         return [reader for reader in readers if reader in ready], [writer for writer in writers if writer in ready], []
 

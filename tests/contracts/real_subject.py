@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import socket
-from collections.abc import Callable
 
 import pytest
 from kazoo.client import KazooClient
@@ -32,6 +31,8 @@ class Proxy:
         self._is_cut = False
         self._hold_requests = False
         self._hold_answers = False
+        self._answers_left: int | None = None
+        self._held_back = asyncio.Event()
 
     async def start(self) -> int:
         self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -51,8 +52,16 @@ class Proxy:
             stream.transport.abort()
         self._streams.clear()
 
-    def heal(self) -> None:
+    def heal(self, *, answers: int | None = None) -> None:
+        """Accept connections again; of the next ones let only so many `answers` (packets of the server's) through."""
         self._is_cut = False
+        self._answers_left = answers
+        self._held_back.clear()
+
+    async def holds_an_answer(self) -> None:
+        """Wait until the server has sent more answers than `heal` let through."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self._held_back.wait()
 
     async def stop(self) -> None:
         self.cut()
@@ -68,17 +77,31 @@ class Proxy:
         server_reader, server_writer = await asyncio.open_connection(*self._server)
         self._streams += [writer, server_writer]
         self._carriers += [
-            asyncio.create_task(self._carry(reader, server_writer, lambda: self._hold_requests)),
-            asyncio.create_task(self._carry(server_reader, writer, lambda: self._hold_answers)),
+            asyncio.create_task(self._carry_requests(reader, server_writer)),
+            asyncio.create_task(self._carry_answers(server_reader, writer)),
         ]
 
-    async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, held: Callable[[], bool]) -> None:
+    async def _carry_requests(self, client: asyncio.StreamReader, server: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
-            while data := await source.read(65536):
-                if not held():
-                    target.write(data)
-                    await target.drain()
-        target.transport.abort()
+            while data := await client.read(65536):
+                if not self._hold_requests:
+                    server.write(data)
+                    await server.drain()
+        server.transport.abort()
+
+    async def _carry_answers(self, server: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                size = await server.readexactly(4)
+                answer = await server.readexactly(int.from_bytes(size, "big"))
+                if self._hold_answers or self._answers_left == 0:
+                    self._held_back.set()
+                    continue
+                if self._answers_left is not None:
+                    self._answers_left -= 1
+                client.write(size + answer)
+                await client.drain()
+        client.transport.abort()
 
 
 class RealGround:

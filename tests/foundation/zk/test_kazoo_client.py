@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from foundation.zk.client import (
     WatchKind,
     ZooKeeperUnreachable,
 )
-from foundation.zk.kazoo_client import KazooZooKeeper
+from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
 from tests.contracts.real_subject import Proxy
 from tests.contracts.subject import PATIENCE_S, Session
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -57,6 +58,15 @@ def left_over(before: list[threading.Thread]) -> list[threading.Thread]:
     for thread in come:
         thread.join(PATIENCE_S)
     return [thread for thread in come if thread.is_alive()]
+
+
+def stand_still_until_suspended(session: Session) -> None:
+    """Stop the loop until the connection thread has noticed a cut of which the loop, therefore, hears nothing."""
+    assert isinstance(session.zk, KazooSession)
+    deadline = time.monotonic() + PATIENCE_S
+    while not session.zk._link._suspended and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert session.heard == []
 
 
 def test_a_session_outlives_its_server(own_zookeeper: EmbeddedZooKeeper) -> None:
@@ -95,6 +105,40 @@ def test_a_server_that_falls_silent_suspends_the_session(own_zookeeper: Embedded
     asyncio.run(play())
 
 
+def test_a_silent_server_is_noticed_while_requests_keep_coming(own_zookeeper: EmbeddedZooKeeper) -> None:
+    """A request is no sign of life of the server's."""
+
+    async def play() -> None:
+        session = await opened(own_zookeeper.connect_string, session_timeout_ms=1_500)
+        own_zookeeper.pause()
+        reads: list[asyncio.Future[Stat | Failure]] = []
+        while not session.heard and len(reads) < 60:
+            reads.append(asyncio.ensure_future(session.zk.exists("/")))
+            await asyncio.sleep(0.1)
+        assert session.heard == [SessionSuspended()]
+        assert set(await asyncio.gather(*reads)) == {Failure.UNKNOWN}
+        own_zookeeper.resume()
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_a_request_sent_before_a_cut_was_heard_of_is_answered_during_the_cut(own_zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        session = await opened(own_zookeeper.connect_string + "/late")
+        own_zookeeper.kill()
+        stand_still_until_suspended(session)
+        async with asyncio.timeout(PATIENCE_S):
+            assert await session.zk.write(Create("/a")) is Failure.UNKNOWN
+        assert session.heard == [SessionSuspended()]
+        await asyncio.to_thread(own_zookeeper.start)
+        assert await session.zk.connected()
+        assert await session.zk.exists("/a") is Failure.NO_NODE
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
 def test_a_session_runs_out_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
@@ -124,6 +168,23 @@ def test_of_several_servers_one_that_answers_is_enough(zookeeper: EmbeddedZooKee
         await session.zk.close()
 
     asyncio.run(play())
+
+
+def test_a_server_that_accepts_and_says_nothing_is_unreachable_in_time(zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        silent = f"127.0.0.1:{await proxy.start()}"
+        proxy.hold_requests()
+        ensemble = KazooZooKeeper(silent, session_timeout_ms=30_000, connection_timeout_ms=500)
+        async with asyncio.timeout(PATIENCE_S / 2):
+            with pytest.raises(ZooKeeperUnreachable, match=f"{silent} within 500 ms"):
+                await ensemble.connect(lambda _: None)
+        await proxy.stop()
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
 
 
 def test_no_thread_is_left_whatever_the_session_went_through(zookeeper: EmbeddedZooKeeper) -> None:
@@ -197,6 +258,57 @@ def test_a_request_that_is_given_up_does_not_disturb_the_next(zookeeper: Embedde
             given_up.cancel()
         assert isinstance(await session.zk.exists("/"), Stat)
         await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_thousands_of_requests_at_once_block_nobody(zookeeper: EmbeddedZooKeeper) -> None:
+    """Far more than a pipe holds bytes, from the loop and, for the watches, from the connection thread."""
+
+    async def play() -> None:
+        session = await opened(zookeeper.connect_string + "/many")
+        await session.zk.write(Create("/a"))
+        for _ in range(5):
+            found = await asyncio.gather(*[session.zk.get_many(["/a"], watch=True) for _ in range(2_000)])
+            assert all(isinstance(node, Node) for (node,) in found)
+        await session.zk.close()
+
+    # Were the two to block each other, no timeout of the loop's would strike.
+    thread = threading.Thread(target=asyncio.run, args=(play(),), daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3, 4])
+def test_a_second_cut_while_watches_are_armed_again_loses_none(zookeeper: EmbeddedZooKeeper, answers: int) -> None:
+    """The news of some watches is lost, while the answers to the arming of others have told of a newer zxid."""
+
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        corner = f"/twice-{answers}"
+        session = await opened(f"127.0.0.1:{await proxy.start()}{corner}")
+        other = await opened(zookeeper.connect_string + corner)
+        await other.zk.multi([Create("/data"), Create("/folder")])
+        await session.zk.get("/data", watch=True)
+        await session.zk.exists("/absent", watch=True)
+        await session.zk.children("/folder", watch=True)
+        proxy.cut()
+        await session.hears(SessionSuspended)
+        await other.zk.multi([Create("/absent"), Create("/folder/a")])
+        proxy.heal(answers=answers)
+        await session.hears(SessionResumed)
+        await proxy.holds_an_answer()
+        proxy.cut()
+        await session.hears(SessionSuspended, times=2)
+        proxy.heal()
+        await session.hears(SessionResumed, times=2)
+        assert isinstance(await session.zk.exists("/"), Stat)
+        assert sorted(fired.path for fired in session.fired) == ["/absent", "/folder"]
+        await session.zk.close()
+        await other.zk.close()
+        await proxy.stop()
 
     asyncio.run(play())
 
