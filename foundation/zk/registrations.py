@@ -64,7 +64,8 @@ async def register_broker(
                 Failure.NODE_EXISTS, f"broker id {broker.id} is taken: {path} is owned by session 0x{owner:x}"
             )
         _log.info("deleting the registration of this broker's previous session", path=path, session=f"0x{owner:x}")
-        # At its version, so that it is this registration and not one that has come since.
+        # At its version: one whose listeners were changed since is not ours to delete. One that another session has only just
+        # made has the same version, and would go too, as in Kafka, which deletes at any version.
         removal = await transactions.write(Delete(path, present.stat.version), "registration")
         tolerate(removal, path, Failure.NO_NODE, Failure.BAD_VERSION)
     raise ZooKeeperFailure(Failure.NODE_EXISTS, f"{path} comes and goes; gave up after {MAX_ROUNDS} attempts")

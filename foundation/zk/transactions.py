@@ -129,8 +129,11 @@ class Transactions:
     # ------------------------------------------------------------------ unfenced writes
 
     async def write(self, op: Write, purpose: str) -> OpResult | Failure:
-        """One operation. A conflict after a lost answer is adopted as success if ZooKeeper holds what `op` meant; only a
-        sequential create may be applied twice."""
+        """One operation. A conflict after a lost answer is adopted as success if ZooKeeper holds what `op` meant.
+
+        What no condition of its own stops may be applied twice, the second time over what others wrote in between: a sequential
+        create, a set or delete at any version, a create of what was deleted meanwhile. So it is in Kafka.
+        """
         unsure = False
         for _ in range(MAX_LOST_ANSWERS):
             seq = self._announce(purpose, (op,), None)
@@ -288,7 +291,7 @@ class Transactions:
     async def _look(self, ops: Sequence[Write], unsure: bool) -> list[OpResult | Failure | None]:
         """What ZooKeeper holds now says of each operation: it is done (only if `unsure`), it would conflict, or nothing."""
         nodes = await self.get_many([op.path for op in ops])
-        return [_compare(op, node, unsure) for op, node in zip(ops, nodes, strict=True)]
+        return [_compare(op, node, unsure, self.client.session_id) for op, node in zip(ops, nodes, strict=True)]
 
     # ------------------------------------------------------------------ answers
 
@@ -373,12 +376,14 @@ def _batches(ops: Sequence[Write], together: int) -> list[Sequence[Write]]:
     return batches
 
 
-def _compare(op: Write, node: Node | Failure, unsure: bool) -> OpResult | Failure | None:
+def _compare(op: Write, node: Node | Failure, unsure: bool, session_id: int) -> OpResult | Failure | None:
     match op:
         case Create():
             if isinstance(node, Failure):
                 return None
-            return Created(op.path) if unsure and node.data == (op.data or b"") else Failure.NODE_EXISTS
+            owner = session_id if op.ephemeral else 0
+            ours = unsure and node.data == (op.data or b"") and node.stat.ephemeral_owner == owner
+            return Created(op.path) if ours else Failure.NODE_EXISTS
         case SetData():
             if isinstance(node, Failure):
                 return Failure.NO_NODE

@@ -203,6 +203,23 @@ async def test_a_conflict_with_somebody_else_stays_one_whatever_was_lost(ground:
 
 
 @contract
+async def test_an_ephemeral_is_adopted_only_by_the_session_that_owns_it(ground: Ground) -> None:
+    """The same bytes are not the same znode: another's vanishes with the other, and a lasting one does not vanish at all."""
+    opened, other = await store(ground), await ground.open()
+    await other.zk.write(Create("/theirs", b"x", ephemeral=True))
+    await other.zk.write(Create("/lasting", b"x"))
+    for create in (
+        Create("/theirs", b"x", ephemeral=True),
+        Create("/theirs", b"x"),
+        Create("/lasting", b"x", ephemeral=True),
+    ):
+        opened.below.lose_requests = 1
+        assert await opened.transactions.write(create, "test") is Failure.NODE_EXISTS
+    opened.below.lose_answers = 1
+    assert await opened.transactions.write(Create("/ours", b"x", ephemeral=True), "test") == Created("/ours")
+
+
+@contract
 async def test_reads_are_repeated_and_only_what_was_lost(ground: Ground) -> None:
     opened = await store(ground)
     await opened.raw.write(Create("/a", b"x"))
