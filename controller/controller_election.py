@@ -103,8 +103,7 @@ class ControllerElection:
         Args:
             epoch_zk_version: the fence of the term in progress; None where there is none.
         """
-        self.active_controller_id = NO_CONTROLLER
-        self._resign(why)
+        self.give_up(why)
         self.active_controller_id = await self._registered(zk, watch=True)
         if not self.is_active or epoch_zk_version is None:
             log.warning("the controller has already moved", controller=self.active_controller_id)
@@ -117,10 +116,10 @@ class ControllerElection:
             log.warning("the controller has already moved while giving it up")
         await self._points.reach("resignation.after_write")
 
-    def expire(self) -> None:
-        """EL-12: the session is over, and with it the role, whoever has it next."""
+    def give_up(self, why: str) -> None:
+        """Stop being controller without asking who is: the session is over (EL-12), or nobody can say."""
         self.active_controller_id = NO_CONTROLLER
-        self._resign("the ZooKeeper session expired")
+        self._resign(why)
 
     async def _registered(self, zk: KafkaZkClient, *, watch: bool = False) -> BrokerId:
         registered = await zk.controller_id(watch=watch)

@@ -73,6 +73,7 @@ from foundation.wire.messages.alter_partition import AlterPartitionRequest, Alte
 from foundation.wire.network import Network
 from foundation.zk.client import WatchFired
 from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient, SessionLost, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
@@ -219,7 +220,7 @@ class KafkaController:
                 await self._election.elect(event.zk)
                 self._race_again_if_nobody_won()
             case Expire():
-                self._election.expire()
+                self._election.give_up("the ZooKeeper session expired")
             case ForcedResignation():
                 await self._move(zk, event.why)
             case ShutdownEventThread():
@@ -283,9 +284,9 @@ class KafkaController:
                     await self._move(self._zk, why)
                 case _:
                     assert_never(fault.cost)
-        except (ControllerMoved, SessionLost, ZooKeeperFailure) as failure:
+        except (ControllerMoved, SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
             log.error("cannot find out who is controller", exc_info=failure)
-            self._resign(why)
+            self._election.give_up(why)
 
     def _race_again_if_nobody_won(self) -> None:
         """Whoever was elected is gone again, perhaps before our watch was armed: then no watch will ever tell of its end.

@@ -136,6 +136,25 @@ def test_a_raised_epoch_alone_stops_the_writes_but_not_the_role() -> None:
         assert not any(isinstance(heard.message, LeaderAndIsrRequest) for heard in stage.member(1).heard)
 
 
+@pytest.mark.spec("EL-9", "EQ-4")
+def test_a_controller_znode_that_nobody_can_read_stops_no_event_loop() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        garbage = SetData("/controller", b"what an operator's script left")
+        stage.operator.run(stage.operator.client.write(garbage))
+        stage.settle()
+        controller = stage.member(0).controller
+        # The race is on again while nobody can tell who rules.
+        for member in (stage.member(0), stage.member(1)):
+            member.run(heard(member, WatchFired("/controller", WatchKind.DELETED)))
+        stage.settle()
+        assert (controller.is_active, controller.active_controller_id) == (False, -1)
+        assert [record.epoch for record in stage.member(0).records(ControllerResigned)] == [1]
+        stage.operator.run(stage.operator.client.write(Delete("/controller")))
+        stage.settle(5_000)
+        assert [member.controller.is_active for member in (stage.member(0), stage.member(1))].count(True) == 1
+
+
 @pytest.mark.spec("EL-8", "EL-10")
 def test_who_cannot_take_over_gives_the_role_back() -> None:
     with Stage(standing=(0, 1), brokers=(2,)) as stage:
@@ -571,6 +590,10 @@ def test_every_point_is_passed() -> None:
         stage.settle()
         passed = {name for member in stage.members.values() for name in member.points.passed}
         assert passed == set(POINTS)
+
+
+async def heard(member: Member, notification: WatchFired) -> None:
+    member.controller.notified(notification)
 
 
 async def force(member: Member, event: ControllerEvent) -> None:
