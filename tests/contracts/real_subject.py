@@ -26,7 +26,10 @@ class Proxy:
     def __init__(self, server: tuple[str, int]) -> None:
         self._server = server
         self._listener: asyncio.Server | None = None
-        self._streams: list[asyncio.StreamWriter] = []
+        self._clients: list[asyncio.StreamWriter] = []
+        self._servers: list[asyncio.StreamWriter] = []
+        self._parted: list[asyncio.StreamWriter] = []
+        self._held: list[tuple[asyncio.StreamWriter, bytes]] = []
         self._carriers: list[asyncio.Task[None]] = []
         self._is_cut = False
         self._hold_requests = False
@@ -46,11 +49,29 @@ class Proxy:
         self._hold_answers = True
 
     def cut(self) -> None:
+        self.part()
+        self._held.clear()
+        for server in self._parted:
+            server.transport.abort()
+        self._parted.clear()
+
+    def part(self) -> None:
+        """Cut, but leave the server its end, and keep what was held on the way to it."""
         self._is_cut = True
         self._hold_requests = self._hold_answers = False
-        for stream in self._streams:
-            stream.transport.abort()
-        self._streams.clear()
+        self._parted += self._servers
+        self._servers.clear()
+        for client in self._clients:
+            client.transport.abort()
+        self._clients.clear()
+
+    async def deliver_late(self) -> None:
+        for server, data in self._held:
+            # The server may have closed its end, as it should once the session came back on another connection.
+            with contextlib.suppress(OSError):
+                server.write(data)
+                await server.drain()
+        self._held.clear()
 
     def heal(self, *, answers: int | None = None) -> None:
         """Accept connections again; of the next ones let only so many `answers` (packets of the server's) through."""
@@ -75,7 +96,8 @@ class Proxy:
             writer.transport.abort()
             return
         server_reader, server_writer = await asyncio.open_connection(*self._server)
-        self._streams += [writer, server_writer]
+        self._clients.append(writer)
+        self._servers.append(server_writer)
         self._carriers += [
             asyncio.create_task(self._carry_requests(reader, server_writer)),
             asyncio.create_task(self._carry_answers(server_reader, writer)),
@@ -84,10 +106,13 @@ class Proxy:
     async def _carry_requests(self, client: asyncio.StreamReader, server: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await client.read(65536):
-                if not self._hold_requests:
+                if self._hold_requests:
+                    self._held.append((server, data))
+                else:
                     server.write(data)
                     await server.drain()
-        server.transport.abort()
+        if server not in self._parted:
+            server.transport.abort()
 
     async def _carry_answers(self, server: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -128,6 +153,14 @@ class RealGround:
         heard = sum(isinstance(notification, SessionSuspended) for notification in session.heard)
         self._proxies[session].cut()
         await session.hears(SessionSuspended, times=heard + 1)
+
+    async def part(self, session: Session) -> None:
+        heard = sum(isinstance(notification, SessionSuspended) for notification in session.heard)
+        self._proxies[session].part()
+        await session.hears(SessionSuspended, times=heard + 1)
+
+    async def deliver_late(self, session: Session) -> None:
+        await self._proxies[session].deliver_late()
 
     async def heal(self, session: Session) -> None:
         self._proxies[session].heal()

@@ -7,8 +7,11 @@ import random
 from foundation.zk.client import Create, SessionSuspended, ZooKeeperUnreachable
 from tests.contracts.subject import Case, Session
 from understudy.simulator.loop import SimulatedLoop
-from understudy.simulator.zookeeper import SimulatedZooKeeper
+from understudy.simulator.zookeeper import ServerConnection, SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
+
+_ALL = 1_000
+"""More requests than a case has on the way."""
 
 
 class SimulatedGround:
@@ -17,6 +20,7 @@ class SimulatedGround:
     def __init__(self, loop: SimulatedLoop) -> None:
         self._server = SimulatedZooKeeper(loop, random=random.Random(1), tick_ms=500)
         self._sessions: list[Session] = []
+        self._parted: list[ServerConnection] = []
 
     async def open(self, *, chroot: str = "") -> Session:
         session = Session()
@@ -35,6 +39,20 @@ class SimulatedGround:
         heard = session.heard.count(SessionSuspended())
         self._server.cut(self._node(session), arriving=0)
         await session.hears(SessionSuspended, times=heard + 1)
+
+    async def part(self, session: Session) -> None:
+        heard = session.heard.count(SessionSuspended())
+        link = self._server.link(self._node(session))
+        link.refusing = True
+        # Taken off the link, whose healing would send on what is held.
+        self._parted, link.connections = link.connections, []
+        for connection in self._parted:
+            connection.reset(arriving=_ALL)
+        await session.hears(SessionSuspended, times=heard + 1)
+
+    async def deliver_late(self, session: Session) -> None:
+        for connection in self._parted:
+            connection.flush()
 
     async def heal(self, session: Session) -> None:
         self._server.heal(self._node(session))

@@ -74,6 +74,12 @@ class Ground(Protocol):
         Returns once the session has heard `SessionSuspended`.
         """
 
+    async def part(self, session: Session) -> None:
+        """As `cut`, but of the client's end alone: the server keeps its own, and what was held stays on the way to it."""
+
+    async def deliver_late(self, session: Session) -> None:
+        """What `part` left on the way to the server arrives there now, healed or not."""
+
     async def heal(self, session: Session) -> None:
         """Let the session connect again. Does not wait until it has."""
 

@@ -219,18 +219,38 @@ async def test_a_request_whose_answer_is_lost_answers_unknown_and_was_applied(gr
     assert await data_of(other.zk, "/a") == b"x"
 
 
+@pytest.mark.spec("Z5", "R-5")
+@contract
+async def test_a_request_that_answered_unknown_may_still_be_applied_while_its_session_is_cut(ground: Ground) -> None:
+    session, other = await ground.open(), await ground.open()
+    await session.zk.write(Create("/a"))
+    await other.zk.get("/a", watch=True)
+    await ground.hold_requests(session)
+    late = asyncio.ensure_future(session.zk.write(SetData("/a", b"late")))
+    await asyncio.sleep(0.1)
+    await ground.part(session)
+    assert await late is Failure.UNKNOWN
+    assert await data_of(other.zk, "/a") == b""
+    await ground.deliver_late(session)
+    await other.hears_watch("/a", WatchKind.CHANGED)
+    await resumed(ground, session)
+    assert await data_of(session.zk, "/a") == b"late"
+
+
 @pytest.mark.spec("Z4")
 @contract
 async def test_nothing_of_the_old_connection_is_applied_after_the_session_resumed(ground: Ground) -> None:
     session = await ground.open()
     await session.zk.write(Create("/a"))
     await ground.hold_requests(session)
-    lost = asyncio.ensure_future(session.zk.write(SetData("/a", b"late")))
+    late = asyncio.ensure_future(session.zk.write(SetData("/a", b"late")))
     await asyncio.sleep(0.1)
-    await ground.cut(session)
-    assert await lost is Failure.UNKNOWN
+    await ground.part(session)
+    assert await late is Failure.UNKNOWN
     await resumed(ground, session)
     before = await stat_of(session.zk, "/a")
+    assert before.version == 0
+    await ground.deliver_late(session)
     for _ in range(20):
         await asyncio.sleep(0.02)
         assert await stat_of(session.zk, "/a") == before
