@@ -184,6 +184,7 @@ class Broker:
             world.events,
             world.fences,
             world.points,
+            lambda failure: supervisor.fail("controller-event-thread", failure),
         )
         self._fetchers = ReplicaFetcherManager(
             FetcherSurroundings(

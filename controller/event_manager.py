@@ -48,6 +48,7 @@ class ControllerEventManager:
         process: does what an event asks for and returns its outcome, a word for the record. It never raises: a task that
             died would leave a controller that is elected and does nothing.
         idle: called when the queue has run empty after an event.
+        broken: called if the task has ended by an exception all the same: nothing will ever be processed again.
         bound: how many events may wait.
     """
 
@@ -56,12 +57,14 @@ class ControllerEventManager:
         *,
         process: Callable[[ControllerEvent], Awaitable[str]],
         idle: Callable[[], None],
+        broken: Callable[[BaseException], None],
         clock: Clock,
         events: EventLog,
         bound: int,
     ) -> None:
         self._process = process
         self._idle = idle
+        self._broken = broken
         self._clock = clock
         self._events = events
         self._bound = bound
@@ -73,6 +76,7 @@ class ControllerEventManager:
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="controller-event-thread")
+        self._task.add_done_callback(self._ended)
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -95,7 +99,10 @@ class ControllerEventManager:
 
     async def close(self, *, timeout_ms: int) -> None:
         """Preempt all that wait and end after the event in progress, which is cut short after `timeout_ms`."""
-        if self._task is None or self._closing:
+        if self._closing:
+            return
+        if self._task is None or self._task.done():
+            self._refuse_from_now_on()
             return
         last = self.clear_and_put(ShutdownEventThread())
         self._closing = True
@@ -135,8 +142,17 @@ class ControllerEventManager:
 
     def _preempt_one(self, queued: QueuedEvent) -> None:
         preempt(queued.event)
-        self._events.append(EventPreempted(event_id=queued.id, event=name_of(queued.event)), cause=queued.seq)
         queued._over.set()
+        self._events.append(EventPreempted(event_id=queued.id, event=name_of(queued.event)), cause=queued.seq)
+
+    def _refuse_from_now_on(self) -> None:
+        self._closing = True
+        self._preempt(lambda waiting: True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._broken(failure)
+            self._refuse_from_now_on()
 
     def _overflow(self) -> None:
         self._preempt(lambda waiting: not isinstance(waiting, INDISPENSABLE_EVENTS))
@@ -166,7 +182,12 @@ class ControllerEventManager:
         waited_ms = round(started_at_ms - queued.queued_at_ms, 3)
         started = self._events.append(EventStarted(event_id=queued.id, event=name, queued_ms=waited_ms), cause=queued.seq)
         with causing(started):
-            outcome = await self._process(queued.event)
+            try:
+                outcome = await self._process(queued.event)
+            except asyncio.CancelledError:
+                # Cut short by `close`: whoever waits for this event would wait for ever.
+                self._preempt_one(queued)
+                raise
         took_ms = round(self._clock.monotonic_ms() - started_at_ms, 3)
         self._events.append(EventEnded(event_id=queued.id, event=name, took_ms=took_ms, outcome=outcome), cause=started)
         queued._over.set()

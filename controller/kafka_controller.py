@@ -84,6 +84,8 @@ class KafkaController:
         register: registers this broker in the session it is given and returns its broker epoch; called after a session
             was lost, before the broker joins the race again.
         random: for the ids of topics that were made without one.
+        broken: told if the queue of events has broken, which nothing repairs but the end of the process. It is bound to
+            happen when the event log cannot be written any more.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class KafkaController:
         events: EventLog,
         fences: Fences,
         points: Points,
+        broken: Callable[[BaseException], None],
     ) -> None:
         self.broker_id = broker_id
         self._settings = settings
@@ -113,7 +116,12 @@ class KafkaController:
             broker_id, take_over=self._take_over, resign=self._resign, clock=clock, events=events, points=points
         )
         self._event_manager = ControllerEventManager(
-            process=self._process, idle=self._record_idle, clock=clock, events=events, bound=settings.event_queue_bound
+            process=self._process,
+            idle=self._record_idle,
+            broken=broken,
+            clock=clock,
+            events=events,
+            bound=settings.event_queue_bound,
         )
 
     # ------------------------------------------------------------------ for the broker

@@ -90,6 +90,7 @@ class Stage:
     def __exit__(self, *_: object) -> None:
         self.loop.close()
         assert self.loop.failures == []
+        assert [member.broken for member in self.members.values() if member.broken] == []
 
     def start(self) -> None:
         """Start everybody, one after the other, until all is quiet."""
@@ -174,6 +175,7 @@ class Member:
         self.answer: Callable[[Message], Message | None] = answer_none
         """None: the request is swallowed and its connection closed."""
         self.points = PassedPoints()
+        self.broken: list[BaseException] = []
         self._controller: KafkaController | None = None
         self._world: World | None = None
 
@@ -206,6 +208,7 @@ class Member:
                 self.world.events,
                 self.world.fences,
                 self.points,
+                self.broken.append,
             )
             self._controller.startup(self.zk)
 

@@ -27,7 +27,7 @@ from controller.events import (
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.log import causing
-from foundation.eventlog.records import EventEnded, EventStarted, StepReached
+from foundation.eventlog.records import EventEnded, EventPreempted, EventStarted, StepReached
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from tests.controller.memory_log import MemoryLog
 from tests.controller.values import tp
@@ -43,9 +43,15 @@ class Desk:
         self.log = MemoryLog()
         self.done: list[ControllerEvent] = []
         self.idle = 0
+        self.broken: list[BaseException] = []
         self.doing: dict[type, Callable[[], Awaitable[None]]] = {}
         self.manager = ControllerEventManager(
-            process=self.process, idle=self.went_idle, clock=self.log.clock, events=self.log, bound=bound
+            process=self.process,
+            idle=self.went_idle,
+            broken=self.broken.append,
+            clock=self.log.clock,
+            events=self.log,
+            bound=bound,
         )
 
     async def process(self, event: ControllerEvent) -> str:
@@ -266,21 +272,65 @@ def test_closing_refuses_what_waits_and_what_comes_later() -> None:
     play(scene())
 
 
-def test_closing_cuts_an_event_short_that_does_not_end() -> None:
+@pytest.mark.spec("BUG-8")
+def test_closing_cuts_an_event_short_that_does_not_end_and_answers_it() -> None:
     async def scene() -> None:
         desk = Desk()
 
         async def hang() -> None:
             await asyncio.get_running_loop().create_future()
 
-        desk.doing = {BrokerChange: hang}
+        desk.doing = {AlterPartitionReceived: hang}
         desk.manager.start()
-        desk.manager.put(BrokerChange())
+        reply: Reply[AlterPartitionResponse] = Reply()
+        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
         await asyncio.sleep(1)
         before = asyncio.get_running_loop().time()
         await desk.manager.close(timeout_ms=3_000)
         assert asyncio.get_running_loop().time() - before == pytest.approx(3.0)
         assert desk.names() == []
+        assert (await reply.wait()).error_code == Errors.NOT_CONTROLLER
+        assert [ended.event for ended in desk.log.of(EventPreempted)] == ["AlterPartitionReceived"]
+        assert desk.broken == []
+
+    play(scene())
+
+
+@pytest.mark.spec("BUG-8")
+def test_a_queue_that_was_never_worked_off_answers_too() -> None:
+    async def scene() -> None:
+        desk = Desk()
+        early: Reply[AlterPartitionResponse] = Reply()
+        late: Reply[AlterPartitionResponse] = Reply()
+        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, early))
+        await desk.manager.close(timeout_ms=1_000)
+        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, late))
+        assert (await early.wait()).error_code == (await late.wait()).error_code == Errors.NOT_CONTROLLER
+
+    play(scene())
+
+
+@pytest.mark.spec("EQ-4", "R-9")
+def test_a_queue_that_broke_says_so_and_lets_nobody_wait() -> None:
+    async def scene() -> None:
+        desk = Desk()
+
+        async def fail() -> None:
+            raise OSError("no space left on device")
+
+        desk.doing = {BrokerChange: fail}
+        desk.manager.start()
+        desk.manager.put(BrokerChange())
+        waiting = desk.manager.clear_and_put(Expire())
+        desk.manager.put(BrokerChange())
+        await waiting.over()
+        reply: Reply[AlterPartitionResponse] = Reply()
+        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
+        await quiet()
+        assert [str(failure) for failure in desk.broken] == ["no space left on device"]
+        assert (await reply.wait()).error_code == Errors.NOT_CONTROLLER
+        await desk.manager.clear_and_put(Expire()).over()
+        await desk.manager.close(timeout_ms=1_000)
 
     play(scene())
 
