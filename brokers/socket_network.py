@@ -7,19 +7,30 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable
 
+import structlog
+
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 
 BACKLOG = 128
 RECEIVE_BYTES = 256 * 1024
+ACCEPT_RETRY_MS = 50
+
+NO_ADDRESS = (OSError, OverflowError, ValueError)
+"""What asyncio raises for an address nobody can have: a port beyond 65535 overflows, and a host with an empty label or a NUL is
+a ValueError. Addresses come from znodes and requests, so that none of it may surprise whoever connects."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.Acceptor")
 
 
 class SocketConnection:
-    """One TCP connection; `send` waits while the peer does not read."""
+    """One TCP connection. `send` waits until the kernel has all of it, so that a peer that does not read holds one answer here,
+    and `close` cuts nothing off."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
         self._peer = _address(writer.get_extra_info("peername"))
+        writer.transport.set_write_buffer_limits(high=0)
         raw = writer.get_extra_info("socket")
         if raw is not None:
             # Requests are small and each waits for its answer: Nagle's algorithm would add 40 ms to some of them.
@@ -77,18 +88,29 @@ class SocketServer:
         await asyncio.gather(*(task for _, task in serving), return_exceptions=True)
 
     async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
+        failing = False
         while True:
             try:
-                accepted, _ = await loop.sock_accept(self._listening)
-                reader, writer = await asyncio.open_connection(sock=accepted)
-            except OSError:
-                # Out of descriptors, or the peer was gone before we looked: neither may end the listener.
-                await asyncio.sleep(0.05)
+                connection = await self._accept_one()
+            except OSError as error:
+                # Out of descriptors, or the peer was gone before we looked: neither may end the listener, nor fill the log.
+                if not failing:
+                    log.error("cannot accept connections, trying again", port=self._port, why=str(error))
+                failing = True
+                await asyncio.sleep(ACCEPT_RETRY_MS / 1000)
                 continue
-            connection = SocketConnection(reader, writer)
+            failing = False
             task = asyncio.create_task(self._run(connection), name=f"connection-{connection.peer}")
             self._connections[connection] = task
+
+    async def _accept_one(self) -> SocketConnection:
+        accepted, _ = await asyncio.get_running_loop().sock_accept(self._listening)
+        try:
+            reader, writer = await asyncio.open_connection(sock=accepted)
+        except OSError:
+            accepted.close()
+            raise
+        return SocketConnection(reader, writer)
 
     async def _run(self, connection: SocketConnection) -> None:
         try:
@@ -105,8 +127,8 @@ class SocketNetwork:
                 reader, writer = await asyncio.open_connection(host, port)
         except TimeoutError as error:
             raise ConnectionFailed(f"{host}:{port} did not accept within {timeout_ms} ms") from error
-        except OSError as error:
-            raise ConnectionFailed(f"{host}:{port} cannot be reached: {error.strerror or error}") from error
+        except NO_ADDRESS as error:
+            raise ConnectionFailed(f"{host}:{port} cannot be reached: {_why(error)}") from error
         return SocketConnection(reader, writer)
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> SocketServer:
@@ -123,9 +145,13 @@ class SocketNetwork:
             except OSError:
                 listening.close()
                 raise
-        except OSError as error:
-            raise ConnectionFailed(f"{host}:{port} cannot be bound: {error.strerror or error}") from error
+        except NO_ADDRESS as error:
+            raise ConnectionFailed(f"{host}:{port} cannot be bound: {_why(error)}") from error
         return SocketServer(listening, serve)
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _address(peername: object) -> str:

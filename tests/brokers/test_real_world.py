@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from brokers.__main__ import main, read_properties
 from brokers.config import KafkaConfig
 from brokers.config_types import ConfigError
 from brokers.real_world import FilePoints, node_name, real_world
-from brokers.socket_network import SocketNetwork
+from brokers.socket_network import SocketConnection, SocketNetwork
 from brokers.storage import FileStorage
 from brokers.supervisor import Supervisor
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
@@ -62,6 +63,69 @@ def test_what_cannot_be_connected_or_bound_is_named() -> None:
             await network.connect("127.0.0.1", port, timeout_ms=1_000)
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("a..b", 1), ("x" * 70, 1), ("nul\0", 1)], ids=repr
+)
+def test_an_address_nobody_can_have_is_named_like_one_that_does_not_answer(host: str, port: int) -> None:
+    async def scene() -> None:
+        network = SocketNetwork()
+        with pytest.raises(ConnectionFailed, match=r"cannot be reached: ."):
+            await network.connect(host, port, timeout_ms=1_000)
+        if host != "127.0.0.1":
+            with pytest.raises(ConnectionFailed, match=r"cannot be bound: ."):
+                await network.bind(host, port, echo)
+
+    asyncio.run(scene())
+
+
+def test_a_peer_that_has_said_its_last_word_still_gets_the_whole_answer() -> None:
+    async def scene() -> int:
+        network = SocketNetwork()
+
+        async def answer_once(connection: Connection) -> None:
+            await connection.receive()
+            await connection.send(bytes(8 * 1024 * 1024))
+            connection.close()
+
+        server = await network.bind("127.0.0.1", 0, answer_once)
+        server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"?")
+        writer.write_eof()
+        received = len(await reader.read())
+        writer.close()
+        await server.close()
+        return received
+
+    assert asyncio.run(scene()) == 8 * 1024 * 1024
+
+
+def test_a_listener_out_of_descriptors_says_so_once_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> bytes:
+        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
+        accept, failures = server._accept_one, iter([OSError(24, "Too many open files")] * 2)
+
+        async def short_of_descriptors() -> SocketConnection:
+            for failure in failures:
+                raise failure
+            return await accept()
+
+        monkeypatch.setattr(server, "_accept_one", short_of_descriptors)
+        server.start()
+        client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=1_000)
+        await client.send(b"still there?")
+        answer = await client.receive()
+        client.close()
+        await server.close()
+        return answer
+
+    with structlog.testing.capture_logs() as logs:
+        assert asyncio.run(scene()) == b"still there?"
+    assert [(line["event"], line["why"]) for line in logs] == [
+        ("cannot accept connections, trying again", "[Errno 24] Too many open files")
+    ]
 
 
 def test_sending_waits_for_a_peer_that_does_not_read_and_fails_once_it_is_gone() -> None:
