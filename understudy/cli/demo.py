@@ -149,16 +149,22 @@ class Play:
         self._stage.tell(f"broker {ghost.id} has noticed, resigned, registered again and follows", since=struck)
 
     def curtain(self, folder: Path) -> None:
-        """Spark's report of this very run, and whether it tells the same story."""
+        """Spark's report of this very run; it has to tell the same story."""
+        from understudy.java import choose_java
         from understudy.replay.report import render
         from understudy.replay.spark_job import replay
 
         self._stage.scene("Curtain: what the event logs say, by Spark")
-        self._stage.busy("Spark starts")
-        result = replay([folder])
-        print(render(result))
-        self._stage.good(f"The story happened as told. Run folder: {folder}")
-        self._stage.show(f"once more: understudy replay {folder}")
+        self._stage.busy("Spark starts and reads the logs")
+        result = replay([folder], java=choose_java())
+        self._stage.print(render(result))
+        if result.findings:
+            raise StoryBroken(f"the event logs are not whole: {result.findings[0]}")
+        (metrics,) = result.runs
+        losses = [failover.cause for failover in metrics.failovers]
+        if losses[:2] != ["kill", "pause"]:
+            raise StoryBroken(f"the logs tell of controllers lost by {losses}; expected kill, then pause")
+        self._stage.good(f"The story happened as told. Everything it left is in {folder}")
 
     # -- what the scenes look at
 

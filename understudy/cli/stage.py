@@ -59,6 +59,11 @@ class Stage:
             turn += 1
             time.sleep(_POLL_S)
 
+    def print(self, page: str) -> None:
+        """Lines as they are."""
+        for line in page.splitlines():
+            self._line(line)
+
     def busy(self, what: str) -> None:
         """Say what takes time now; the next line replaces it on a terminal."""
         if self._tty:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from foundation.eventlog.fences import Fence
 from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics
 from foundation.eventlog.metrics import nearest_rank
 from foundation.eventlog.reader import Finding
@@ -22,6 +23,8 @@ PAGE = 40
 """Sections are set apart by an empty line where the page stays within this many lines."""
 SHOWN = 6
 """Rows of a list; the last of them counts the rest where there are more."""
+
+_EVERYDAY_FENCE = Fence.FETCH_LEADER_EPOCH.value
 
 _PHASES: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (
     ("detection", lambda row: row.detection_ms),
@@ -145,20 +148,24 @@ def _requests(run: RunMetrics) -> list[str]:
         f"{_ms_column(row.p50_ms)}{_ms_column(row.p99_ms)}"
         for row in rows
     ]
-    refused = [f"{row.error} {row.requests + row.partitions}×" for row in run.refusals]
+    partitions = [f"{row.api} {row.error} {row.partitions:,}×" for row in run.refusals if row.partitions]
+    whole = [f"{row.api} {row.error} {row.requests:,}×" for row in run.refusals if row.requests]
     head = f"Requests{'':<42}{'sent':>6}{'answered':>10}{'p50':>13}{'p99':>13}"
-    return [head, *_some(table, SHOWN), *([f"  refused: {', '.join(refused[:5])}"] if refused else [])]
+    refused = [f"  refused as a whole: {', '.join(whole[:5])}"] if whole else []
+    refused += [f"  refused for a partition: {', '.join(partitions[:5])}"] if partitions else []
+    return [head, *_some(table, SHOWN), *refused]
 
 
 def _fences(hits: Sequence[FenceHits]) -> list[str]:
-    """One line per fence and node, with the first thing it refused for an example."""
+    """One line per fence and node, with the first thing it refused for an example; those of epochs that only a deposed
+    controller or broker would send come before the fetches that every failover refuses."""
     if not hits:
         return []
     through = sum(hit.let_through for hit in hits)
     refused = sum(hit.hits for hit in hits) - through
     head = f"Fences: refused {refused:,}" + (f", let {through:,} through because they were switched off" if through else "")
     by_fence: dict[tuple[str, str], list[FenceHits]] = {}
-    for hit in sorted(hits, key=lambda hit: hit.first_at_ms):
+    for hit in sorted(hits, key=lambda hit: (hit.fence == _EVERYDAY_FENCE, hit.first_at_ms)):
         by_fence.setdefault((hit.fence, hit.node), []).append(hit)
     return [head, *_some([f"  {_fence(same)}" for same in by_fence.values()], SHOWN)]
 
