@@ -114,6 +114,7 @@ class ControllerElection:
             await zk.delete_controller(epoch_zk_version)
         except ControllerMoved:
             log.warning("the controller has already moved while giving it up")
+            self.active_controller_id = await self._registered(zk, watch=True)
         await self._points.reach("resignation.after_write")
 
     def give_up(self, why: str) -> None:

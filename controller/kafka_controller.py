@@ -29,7 +29,7 @@ from controller import (
 )
 from controller.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
-from controller.controller_election import NO_CONTROLLER, ControllerElection
+from controller.controller_election import NO_CONTROLLER, STANDS_ASIDE_MS, ControllerElection
 from controller.event_manager import ControllerEventManager
 from controller.events import (
     ELECTING_EVENTS,
@@ -216,17 +216,15 @@ class KafkaController:
         match event:
             case Startup() | Reelect():
                 await self._election.maybe_resign(zk, "/controller is gone")
-                await self._election.elect(zk)
-                self._race_again_if_nobody_won()
+                await self._elect(zk)
             case ControllerChange():
                 await self._election.maybe_resign(zk, "/controller changed")
-                self._race_again_if_nobody_won()
+                self._race_again_if_nobody_rules()
             case RegisterBrokerAndReelect():
                 self._zk = event.zk
                 await self._register(event.zk)
                 await self._election.maybe_resign(event.zk, "a new session")
-                await self._election.elect(event.zk)
-                self._race_again_if_nobody_won()
+                await self._elect(event.zk)
             case Expire():
                 self._election.give_up("the ZooKeeper session expired")
             case ForcedResignation():
@@ -285,7 +283,7 @@ class KafkaController:
                         self._term.is_expiring = True
                 case Cost.MAYBE_RESIGN:
                     await self._election.maybe_resign(self._zk, why)
-                    self._race_again_if_nobody_won()
+                    self._race_again_if_nobody_rules()
                 case Cost.MOVE_CONTROLLER:
                     if electing:
                         self._election.stand_aside()
@@ -295,22 +293,47 @@ class KafkaController:
         except (ControllerMoved, SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
             log.error("cannot find out who is controller", exc_info=failure)
             self._election.give_up(why)
+            if not isinstance(failure, SessionLost):
+                self._race_again_after(STANDS_ASIDE_MS)
 
-    def _race_again_if_nobody_won(self) -> None:
-        """Whoever was elected is gone again, perhaps before our watch was armed: then no watch will ever tell of its end.
+    # ------------------------------------------------------------------ the race
 
-        Kafka waits for the watch all the same; where every broker was disconnected at that moment, it waits for ever.
-        """
-        if self._election.active_controller_id != NO_CONTROLLER:
-            return
-        if (wait_ms := self._election.stands_aside_ms) > 0:
-            asyncio.get_running_loop().call_later(wait_ms / 1000, self._event_manager.put, Reelect())
-        else:
-            self._event_manager.put(Reelect())
+    async def _elect(self, zk: KafkaZkClient) -> None:
+        if self._names_us_in_vain:
+            await zk.delete_left_over_controller()
+        await self._election.elect(zk)
+        self._race_again_if_nobody_rules()
 
     async def _move(self, zk: KafkaZkClient, why: str) -> None:
         epoch_zk_version = None if self._term is None else self._term.context.epoch_zk_version
         await self._election.trigger_controller_move(zk, epoch_zk_version, why)
+        if self._names_us_in_vain:
+            self._race_again_if_nobody_rules()
+
+    @property
+    def _names_us_in_vain(self) -> bool:
+        """`/controller` is of an earlier life, or could not be given back: everybody waits for a controller that is none.
+
+        One of an earlier life goes with its session. One of this session would stay as long as the broker lives, so it is
+        deleted; in Kafka it stays.
+        """
+        return self._election.is_active and self._term is None
+
+    def _race_again_if_nobody_rules(self) -> None:
+        """Whoever was elected is gone again, perhaps before our watch was armed: then no watch will ever tell of its end.
+
+        Kafka waits for the watch all the same; where every broker was disconnected at that moment, it waits for ever.
+        """
+        if self._names_us_in_vain:
+            self._race_again_after(STANDS_ASIDE_MS)
+        elif self._election.active_controller_id == NO_CONTROLLER:
+            self._race_again_after(self._election.stands_aside_ms)
+
+    def _race_again_after(self, wait_ms: float) -> None:
+        if wait_ms > 0:
+            asyncio.get_running_loop().call_later(wait_ms / 1000, self._event_manager.put, Reelect())
+        else:
+            self._event_manager.put(Reelect())
 
     # ------------------------------------------------------------------ in and out of office
 

@@ -49,7 +49,7 @@ from foundation.zk.client import (
     ZooKeeperClient,
 )
 from foundation.zk.registrations import Elected as Elected
-from foundation.zk.registrations import register_broker, register_controller
+from foundation.zk.registrations import delete_left_over_controller, register_broker, register_controller
 from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
 from foundation.zk.transactions import ControllerMoved as ControllerMoved
 from foundation.zk.transactions import SessionLost as SessionLost
@@ -157,6 +157,10 @@ class KafkaZkClient:
 
     async def delete_controller(self, epoch_zk_version: int) -> None:
         await self._delete_fenced([ControllerZNode.path], "resignation", epoch_zk_version)
+
+    async def delete_left_over_controller(self) -> None:
+        """Delete a `/controller` of this session that has no term any more; fenced by the epoch as it is now."""
+        await delete_left_over_controller(self._transactions)
 
     # -- brokers
 

@@ -14,7 +14,7 @@ import structlog
 from foundation.cluster.broker import Broker
 from foundation.cluster.identifiers import BrokerId
 from foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
-from foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Transactions, ZooKeeperFailure, tolerate
+from foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Fenced, Transactions, ZooKeeperFailure, tolerate
 from foundation.zk.znodes import BrokerIdZNode, ControllerEpochZNode, ControllerZNode
 
 INITIAL_CONTROLLER_EPOCH = 0
@@ -93,6 +93,21 @@ async def register_controller(transactions: Transactions, broker_id: BrokerId, t
         case other:
             failure = other.failure if isinstance(other, MultiFailed) else Failure.BAD_ARGUMENTS
             raise ZooKeeperFailure(failure, f"election of broker {broker_id}")
+
+
+async def delete_left_over_controller(transactions: Transactions) -> None:
+    """Delete a `/controller` that this session owns, whatever became of its term; leave any other alone.
+
+    Raises:
+        ControllerMoved: it was elected away meanwhile.
+    """
+    # The epoch first: whoever is elected after it was read has raised it, and cannot be hit.
+    _, version = await _controller_epoch(transactions)
+    node = await transactions.get(ControllerZNode.path)
+    if node is not None and node.stat.ephemeral_owner == transactions.client.session_id:
+        delete = Delete(ControllerZNode.path, node.stat.version)
+        deleted = (await transactions.fenced([delete], "resignation", Fenced(version)))[0]
+        tolerate(deleted, ControllerZNode.path, Failure.NO_NODE)
 
 
 async def _controller_epoch(transactions: Transactions) -> tuple[int, int]:

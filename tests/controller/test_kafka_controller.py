@@ -155,6 +155,39 @@ def test_a_controller_znode_that_nobody_can_read_stops_no_event_loop() -> None:
         assert [member.controller.is_active for member in (stage.member(0), stage.member(1))].count(True) == 1
 
 
+@pytest.mark.spec("EL-10", "EL-14", "BUG-3")
+def test_a_role_that_could_not_be_given_back_does_not_leave_the_cluster_without_a_controller() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        stage.depose()
+        controller = stage.member(0)
+        controller.run(force(controller, ForcedResignation("test")))
+        stage.settle(5_000)
+        (active,) = (member for member in (stage.member(0), stage.member(1)) if member.controller.is_active)
+        assert active.controller.epoch == 78
+        assert json.loads(stage.znodes()["/controller"] or b"")["brokerid"] == active.id
+
+
+@pytest.mark.spec("BUG-3", "EL-2")
+def test_the_controller_znode_of_an_earlier_life_is_waited_for() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        stage.operator.run(stage.operator.client.write(Delete("/controller")))
+        stage.settle()
+        ours = b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}'
+        (winner,) = (member for member in (stage.member(0), stage.member(1)) if member.controller.is_active)
+        other = stage.member(1 - winner.id)
+        named = ours.replace(b'"brokerid":1', b'"brokerid":%d' % other.id)
+        # The znode is of the winner's session; it names the other, as that one's earlier life would have.
+        stage.operator.run(stage.operator.client.write(SetData("/controller", named)))
+        stage.settle(3_000)
+        assert not other.controller.is_active
+        assert stage.znodes()["/controller"] == named, "it belongs to another session"
+        stage.operator.run(stage.operator.client.write(Delete("/controller")))
+        stage.settle()
+        assert [member.controller.is_active for member in (winner, other)].count(True) == 1
+
+
 @pytest.mark.spec("EL-8", "EL-10")
 def test_who_cannot_take_over_gives_the_role_back() -> None:
     with Stage(standing=(0, 1), brokers=(2,)) as stage:

@@ -166,6 +166,19 @@ async def test_a_watch_stays_on_an_absent_controller(ground: Ground) -> None:
     await opened.session.hears_watch("/controller", WatchKind.DELETED)
 
 
+@pytest.mark.spec("EL-10", "BUG-3")
+@contract
+async def test_a_controller_znode_left_over_is_deleted_by_its_own_session_only(ground: Ground) -> None:
+    opened, other = await store(ground), await store(ground)
+    await opened.zk.delete_left_over_controller()
+    await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=5)
+    await opened.raw.write(SetData("/controller_epoch", b"7"))
+    await other.zk.delete_left_over_controller()
+    assert await opened.zk.controller_id() == 1
+    await opened.zk.delete_left_over_controller()
+    assert await opened.zk.controller_id() is None
+
+
 @pytest.mark.spec("EL-10")
 @contract
 async def test_a_controller_that_resigns_deletes_its_znode(ground: Ground) -> None:
