@@ -213,12 +213,12 @@ class ZooKeeper(Protocol):
         """Open a session.
 
         Raises:
-            ZooKeeperUnreachable: no server answered within `zookeeper.connection.timeout.ms`.
+            ZooKeeperUnreachable: no server answered within `zookeeper.connection.timeout.ms`, or the chroot cannot be made.
         """
 
 
 class ZooKeeperUnreachable(Exception):
-    """No session could be opened in time. The message names the connect string and the time waited."""
+    """No session could be opened. The message names the connect string and the time waited, or what refused the chroot."""
 
 
 def request_bytes(op: Op) -> int:

@@ -63,12 +63,12 @@ class KazooZooKeeper:
         connection_timeout_ms: `zookeeper.connection.timeout.ms`.
 
     Raises:
-        ValueError: `connect_string` names no servers.
+        ValueError: `connect_string` names no servers, or an empty folder in its chroot.
     """
 
     def __init__(self, connect_string: str, *, session_timeout_ms: int = 18_000, connection_timeout_ms: int = 18_000) -> None:
         hosts, slash, chroot = connect_string.partition("/")
-        if not all(_is_address(host.strip()) for host in hosts.split(",")):
+        if "//" in slash + chroot or not all(_is_address(host.strip()) for host in hosts.split(",")):
             raise ValueError(f"zookeeper.connect={connect_string!r}: expected host:port,host:port/chroot")
         self._connect_string = connect_string
         self._hosts = hosts
@@ -80,7 +80,7 @@ class KazooZooKeeper:
         """Open a session. The listener hears nothing before this returns.
 
         Raises:
-            ZooKeeperUnreachable: no server answered within the connection timeout.
+            ZooKeeperUnreachable: no server answered within the connection timeout, or the chroot cannot be made.
         """
         session = KazooSession(self._hosts, self._chroot, self._session_timeout_ms, listener)
         try:
@@ -119,20 +119,25 @@ class KazooSession:
     # ------------------------------------------------------------------ the session
 
     async def open(self) -> None:
-        """Wait for the session, and make its chroot where it is missing.
+        """Wait for the session, and make its chroot where it is missing. It is handed over connected.
 
         Raises:
-            ZooKeeperUnreachable: it has expired before it could be handed over.
+            ZooKeeperUnreachable: it has expired before it could be handed over, or its chroot cannot be made.
         """
         self._link.start()
         await self._opened.wait()
         names = self._chroot.split("/")[1:]
+        made: OpResult | Failure = Failure.NODE_EXISTS
         for depth in range(1, len(names) + 1):
             create = Create("/" + "/".join(names[:depth]))
-            while await self._write(create, create.path) is Failure.UNKNOWN:
+            while (made := await self._write(create, create.path)) is Failure.UNKNOWN:
                 await self.connected()
-        if self._over:
+        if not await self.connected():
             raise ZooKeeperUnreachable(f"session 0x{self.session_id:x} expired while it was being opened")
+        if isinstance(made, Failure) and made is not Failure.NODE_EXISTS:
+            raise ZooKeeperUnreachable(
+                f"the chroot {self._chroot} of zookeeper.connect is missing and cannot be made: {made.value}"
+            )
         self._is_handed_over = True
 
     @property

@@ -63,7 +63,7 @@ async def test_sessions_differ_and_see_each_other(ground: Ground) -> None:
 
 
 @contract
-async def test_where_no_server_answers_the_failure_names_address_and_time(ground: Ground) -> None:
+async def test_where_no_server_answers_the_failure_names_the_time_waited(ground: Ground) -> None:
     message = await ground.connect_refused()
     assert "700 ms" in message
 

@@ -219,8 +219,23 @@ def test_a_connect_that_is_cancelled_leaves_nothing_behind(zookeeper: EmbeddedZo
     assert left_over(before) == []
 
 
-@pytest.mark.parametrize("connect_string", ["", "/chroot", "host:port", "one:2181,,two:2181", ":2181"])
-def test_a_connect_string_without_servers_is_refused_at_once(connect_string: str) -> None:
+def test_a_chroot_that_cannot_be_made_is_named_with_the_reason(zookeeper: EmbeddedZooKeeper) -> None:
+    async def play() -> None:
+        session = await opened(zookeeper.connect_string)
+        await session.zk.write(Create("/mortal", ephemeral=True))
+        with pytest.raises(ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be made: NoChildrenForEphemerals"):
+            await opened(zookeeper.connect_string + "/mortal/kafka")
+        await session.zk.close()
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
+
+
+@pytest.mark.parametrize(
+    "connect_string", ["", "/chroot", "host:port", "one:2181,,two:2181", ":2181", "one:2181//a", "one:2181/a//b"]
+)
+def test_a_connect_string_that_names_nothing_is_refused_at_once(connect_string: str) -> None:
     with pytest.raises(ValueError, match="expected host:port"):
         KazooZooKeeper(connect_string)
 
