@@ -9,6 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from foundation.cluster.errors import ApiError, Errors
+from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
@@ -43,6 +44,9 @@ def classify(failure: Exception, *, electing: bool) -> Fault:
             return Fault(Cost.WAIT_FOR_EXPIRE, Errors.NOT_CONTROLLER, type(failure).__name__)
         case ApiError():
             return Fault(Cost.NOTHING, failure.error, type(failure).__name__)
+        case ZooKeeperFailure(failure=Failure.UNKNOWN):
+            # Whether it was written nobody knows, so a state that memory takes for current may not be what ZooKeeper holds.
+            return Fault(Cost.MOVE_CONTROLLER, Errors.UNKNOWN_SERVER_ERROR, type(failure).__name__)
         case ZooKeeperFailure() | MalformedZNode() if not electing:
             return Fault(Cost.NOTHING, Errors.UNKNOWN_SERVER_ERROR, type(failure).__name__)
         case _:

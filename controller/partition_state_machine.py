@@ -96,7 +96,8 @@ async def handle_state_changes(
         The outcome of each leader *election*. A new partition that got its first leader is not in it (PSM-7).
 
     Raises:
-        ControllerMoved, SessionLost: the role is lost. Any other failure of ZooKeeper is the outcome of each partition.
+        ControllerMoved, SessionLost: the role is lost.
+        ZooKeeperFailure: UNKNOWN; memory cannot be trusted. Any other failure is the outcome of each partition.
     """
     valid = _valid(term, partitions, target)
     if not valid:
@@ -108,6 +109,8 @@ async def handle_state_changes(
     try:
         results = await _bring_online(term, valid, strategy, batch)
     except ZooKeeperFailure as failure:
+        if failure.failure is Failure.UNKNOWN:
+            raise
         log.error("error while moving partitions", target=target.value, partitions=len(valid), why=str(failure))
         results = dict.fromkeys(valid, StateChangeFailed(str(failure), failure.failure))
         _record_failures(term, results, strategy.value)

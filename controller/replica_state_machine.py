@@ -55,13 +55,16 @@ async def handle_state_changes(
     """Move each broker's replicas of its partitions to `target`. Those that may not go there are recorded and skipped.
 
     Raises:
-        ControllerMoved, SessionLost: the role is lost. Any other failure of ZooKeeper is recorded, and the rest goes on.
+        ControllerMoved, SessionLost: the role is lost.
+        ZooKeeperFailure: UNKNOWN; memory cannot be trusted. Any other failure is recorded, and the rest goes on.
     """
     batch = term.new_batch()
     for broker in sorted(partitions_by_replica):
         try:
             await _move_replicas(term, broker, partitions_by_replica[broker], target, batch)
         except ZooKeeperFailure as failure:
+            if failure.failure is Failure.UNKNOWN:
+                raise
             log.error("error while moving replicas", broker=broker, target=target.value, why=str(failure))
             _record_failures(term, dict.fromkeys(partitions_by_replica[broker], failure.failure.value))
     await term.flush(batch, "replica")

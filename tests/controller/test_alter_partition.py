@@ -6,7 +6,7 @@ from controller.alter_partition import Accept, AlreadySo, Verdict, verdict
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, TopicId
 from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.records import FenceHit, LeadershipWritten
+from foundation.eventlog.records import ControllerResigned, FenceHit, LeadershipWritten
 from foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -14,8 +14,10 @@ from foundation.wire.messages.alter_partition import (
     AlterPartitionResponse,
     BrokerState,
 )
+from foundation.zk.transactions import MAX_LOST_ANSWERS
 from tests.controller.stage import Stage
 from tests.controller.values import ids, state
+from understudy.simulator.zookeeper import LostAnswer
 
 LIVE = ids(1, 2, 3)
 CURRENT = state(1, (1, 2), epoch=5, version=9)
@@ -190,6 +192,20 @@ def test_a_broker_that_is_leaving_may_not_join() -> None:
         controller = scene.member(0)
         controller.run(controller.controller.controlled_shutdown(BrokerId(2), scene.member(2).epoch))
         assert errors(scene.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.INELIGIBLE_REPLICA)]
+
+
+@pytest.mark.spec("IS-12", "R-5", "EL-8")
+def test_a_write_whose_answers_are_all_lost_costs_the_role_because_memory_may_be_behind() -> None:
+    with Scene() as scene:
+        lost = LostAnswer("broker-0", "/brokers/topics/orders", applied=True)
+        scene.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
+        assert scene.ask(1, proposal(0, (1,))).error_code == Errors.UNKNOWN_SERVER_ERROR
+        scene.settle(2_000)
+        assert scene.zookeeper.lost_answers == []
+        controller = scene.member(0)
+        assert [record.epoch for record in controller.records(ControllerResigned)] == [1]
+        assert controller.controller.epoch == 2, "it took over again and knows what was written"
+        assert errors(scene.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.NONE)]
 
 
 @pytest.mark.spec("IS-12")

@@ -16,6 +16,7 @@ from foundation.zk.znodes import MalformedZNode
         (ControllerMoved("x"), Cost.MAYBE_RESIGN, Cost.MAYBE_RESIGN),
         (SessionLost("x"), Cost.WAIT_FOR_EXPIRE, Cost.WAIT_FOR_EXPIRE),
         (ZooKeeperFailure(Failure.NO_AUTH, "/x"), Cost.NOTHING, Cost.MOVE_CONTROLLER),
+        (ZooKeeperFailure(Failure.UNKNOWN, "/x"), Cost.MOVE_CONTROLLER, Cost.MOVE_CONTROLLER),
         (MalformedZNode("/x", "bad", b""), Cost.NOTHING, Cost.MOVE_CONTROLLER),
         (ApiError(Errors.STALE_BROKER_EPOCH, "x"), Cost.NOTHING, Cost.NOTHING),
         (KeyError("a bug"), Cost.MOVE_CONTROLLER, Cost.MOVE_CONTROLLER),

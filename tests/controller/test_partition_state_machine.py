@@ -17,9 +17,11 @@ from foundation.eventlog.records import (
     ZkWrite,
 )
 from foundation.zk.client import Delete, Failure
-from foundation.zk.kafka_zk_client import ControllerMoved
+from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
+from foundation.zk.transactions import MAX_LOST_ANSWERS
 from tests.controller.office import Office
 from tests.controller.values import ids, led, state, tp
+from understudy.simulator.zookeeper import LostAnswer
 
 NEW, ONLINE, OFFLINE, NON_EXISTENT = (
     PartitionState.NEW,
@@ -221,6 +223,16 @@ def test_a_controller_that_has_been_replaced_cannot_write() -> None:
         assert office.known("orders-0") == led(1, (1, 2, 0), by=1), "memory knows only what was accepted"
         office.settle()
         assert office.member(2).told() == []
+
+
+@pytest.mark.spec("PSM-1", "R-5")
+def test_an_election_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one() -> None:
+    with Orders() as office:
+        office.lose(1)
+        office.zookeeper.lost_answers += [LostAnswer("broker-0", STATE_PATH, applied=True)] * MAX_LOST_ANSWERS
+        with pytest.raises(ZooKeeperFailure, match="Unknown"):
+            office.move(ONLINE)
+        assert office.state("orders", 0) == led(2, (2, 0), epoch=1, version=1, by=1)
 
 
 class OnlyReplicaOne(Orders):

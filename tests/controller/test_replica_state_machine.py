@@ -11,9 +11,11 @@ from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, LeadershipWritten, ReplicasMoved
 from foundation.zk.client import Delete
-from foundation.zk.kafka_zk_client import ControllerMoved
+from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
+from foundation.zk.transactions import MAX_LOST_ANSWERS
 from tests.controller.office import Office
 from tests.controller.values import ids, led, replicas, state, tp
+from understudy.simulator.zookeeper import LostAnswer
 
 NEW, ONLINE, OFFLINE = ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE
 
@@ -104,6 +106,15 @@ def test_a_replica_online_again_hears_where_it_stands_and_so_does_everybody() ->
         assert office.member(2).told() == ["LISR E1 orders-0 1@0.0/1 [1, 2, 0] leaders [1]", metadata]
         assert office.member(0).told() == [metadata]
         assert office.controller.records(ReplicasMoved) == [], "it was online before"
+
+
+@pytest.mark.spec("RSM-1", "R-5")
+def test_a_removal_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one() -> None:
+    with Orders() as office:
+        lost = LostAnswer("broker-0", "/brokers/topics/orders/partitions/0/state", applied=True)
+        office.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
+        with pytest.raises(ZooKeeperFailure, match="Unknown"):
+            office.move(OFFLINE, 2)
 
 
 @pytest.mark.spec("RSM-6", "RSM-7", "RB-4")
