@@ -210,7 +210,9 @@ def refuse(event: ControllerEvent, error: Errors) -> None:
         case AlterPartitionReceived():
             event.reply.resolve(AlterPartitionResponse(error_code=error))
         case ControlledShutdown():
-            event.reply.resolve((error, ()))
+            # Who is not controller says so in the words of a moved one (CS-5): the code this API's callers know.
+            moved = error is Errors.NOT_CONTROLLER
+            event.reply.resolve((Errors.STALE_CONTROLLER_EPOCH if moved else error, ()))
         case ReplicaLeaderElection() if event.reply is not None:
             refusal = ApiError(error, "The election was not performed.")
             event.reply.resolve(dict.fromkeys(event.partitions or (), refusal))
@@ -220,5 +222,4 @@ def refuse(event: ControllerEvent, error: Errors) -> None:
 
 def preempt(event: ControllerEvent) -> None:
     """Answer whoever waits for `event` that this broker is not the controller (EQ-6)."""
-    # A controlled shutdown hears of it as of a moved controller: the code its broker knows how to retry.
-    refuse(event, Errors.STALE_CONTROLLER_EPOCH if isinstance(event, ControlledShutdown) else Errors.NOT_CONTROLLER)
+    refuse(event, Errors.NOT_CONTROLLER)

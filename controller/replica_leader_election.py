@@ -18,6 +18,7 @@ from controller.transitions import PartitionState
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
+from foundation.zk.client import Failure
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
@@ -25,6 +26,9 @@ _NOT_AVAILABLE = {
     ElectionType.PREFERRED: Errors.PREFERRED_LEADER_NOT_AVAILABLE,
     ElectionType.UNCLEAN: Errors.ELIGIBLE_LEADERS_NOT_AVAILABLE,
 }
+
+_NO_STATE = (Failure.NO_NODE, Failure.BAD_ARGUMENTS)
+"""Of a state that is not there, or cannot be decoded: nobody can be elected, whoever tries (PSM-9)."""
 
 
 async def process_replica_leader_election(term: Term, event: ReplicaLeaderElection) -> None:
@@ -113,6 +117,6 @@ def _answer(result: LeaderAndIsr | StateChangeFailed, election_type: ElectionTyp
     """PE-4."""
     if isinstance(result, LeaderAndIsr):
         return result.leader
-    if result.failure is None:
+    if result.failure in (None, *_NO_STATE):
         return ApiError(_NOT_AVAILABLE[election_type], result.why)
     return ApiError(Errors.UNKNOWN_SERVER_ERROR, f"{result.why}: {result.failure.value}")

@@ -536,6 +536,28 @@ def test_who_may_not_leave_hears_why() -> None:
         assert controller.controller.is_active
 
 
+@pytest.mark.spec("CS-5", "EL-14")
+def test_who_learns_while_it_helps_a_broker_leave_that_it_is_controller_no_more_says_so() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        stage.depose()
+        controller = stage.member(0)
+        leaving = controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch)
+        assert controller.run(leaving) == (Errors.STALE_CONTROLLER_EPOCH, ())
+
+
+@pytest.mark.spec("PSM-9", "PE-4")
+def test_a_partition_whose_state_was_deleted_by_hand_has_no_leader_to_offer() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        stage.member(1).crash()
+        stage.member(1).start()
+        stage.operator.run(stage.operator.client.write(Delete("/brokers/topics/orders/partitions/0/state")))
+        assert elect(stage.member(0), "orders-0") == {"orders-0": "PREFERRED_LEADER_NOT_AVAILABLE"}
+
+
 @pytest.mark.spec("CS-11")
 def test_a_broker_that_nobody_can_replace_is_told_what_it_still_leads() -> None:
     with Stage() as stage:
