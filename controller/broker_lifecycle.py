@@ -73,6 +73,21 @@ async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
     await term.send_update_metadata(term.context.live_or_shutting_down_broker_ids)
 
 
+async def process_log_dir_event_notification(term: Term) -> None:
+    """LD-2: a broker says that a directory failed, but not what was in it. It is asked by a LeaderAndIsr that repeats where all
+    its replicas stand, and its answer tells those that are gone (SN-6)."""
+    notifications = await term.zk.log_dir_event_notifications()
+    if not notifications:
+        return
+    asked = [broker for broker in term.context.live_or_shutting_down_broker_ids if broker in notifications.values()]
+    log.info("handling log directory failure", brokers=asked)
+    replicas = term.context.partitions_by_replica(only=asked)
+    await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.ONLINE)
+    await term.points.reach("notifications.before_write")
+    await term.zk.delete_log_dir_events(notifications, term.context.epoch_zk_version)
+    await term.points.reach("notifications.after_write")
+
+
 # ------------------------------------------------------------------ callbacks
 
 

@@ -114,6 +114,11 @@ class BrokerModifications:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirEventNotification:
+    """A broker has announced that a log directory of its own failed."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicChange:
     """Children of `/brokers/topics` changed."""
 
@@ -181,6 +186,7 @@ RoleEvent: TypeAlias = (
 TermEvent: TypeAlias = (
     BrokerChange
     | BrokerModifications
+    | LogDirEventNotification
     | TopicChange
     | PartitionModifications
     | LeaderAndIsrResponseReceived

@@ -4,7 +4,7 @@ Every broker has one. It takes part in the race for `/controller`; while it hold
 it does happens inside an event. What the procedures are is written in the modules they live in; here is only when.
 
     the role      Startup, ControllerChange, Reelect, RegisterBrokerAndReelect, Expire, ForcedResignation
-    the cluster   BrokerChange, BrokerModifications, TopicChange, PartitionModifications
+    the cluster   BrokerChange, BrokerModifications, LogDirEventNotification, TopicChange, PartitionModifications
     the brokers   LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
     the clients   AlterPartitionReceived, ControlledShutdown, ReplicaLeaderElection
 """
@@ -45,6 +45,7 @@ from controller.events import (
     ForcedResignation,
     LeaderAndIsrResponseReceived,
     LeaderElectionResults,
+    LogDirEventNotification,
     PartitionModifications,
     Reelect,
     RegisterBrokerAndReelect,
@@ -246,6 +247,8 @@ class KafkaController:
                 await broker_lifecycle.process_broker_change(term)
             case BrokerModifications():
                 await broker_lifecycle.process_broker_modifications(term, event.broker_id)
+            case LogDirEventNotification():
+                await broker_lifecycle.process_log_dir_event_notification(term)
             case TopicChange():
                 await topic_changes.process_topic_change(term)
             case PartitionModifications():

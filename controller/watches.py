@@ -13,6 +13,7 @@ from controller.events import (
     ControllerEvent,
     ElectionTrigger,
     ElectionType,
+    LogDirEventNotification,
     PartitionModifications,
     Reelect,
     ReplicaLeaderElection,
@@ -33,6 +34,8 @@ def event_of(notification: WatchFired) -> ControllerEvent | None:
             return BrokerChange()
         case "/brokers/topics", WatchKind.CHILDREN:
             return TopicChange()
+        case "/log_dir_event_notification", WatchKind.CHILDREN:
+            return LogDirEventNotification()
         case "/admin/preferred_replica_election", WatchKind.CREATED:
             return ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER)
         case path, WatchKind.CHANGED:

@@ -389,6 +389,18 @@ class KafkaZkClient:
         """FO-4: list (arming the child watch) and delete all."""
         await self._delete_children(LogDirEventNotificationZNode.path, "log-dir-events", epoch_zk_version)
 
+    async def log_dir_event_notifications(self) -> dict[str, BrokerId | None]:
+        """LD-2: for each notification, by the name of its znode, the broker with a failed directory; None where it cannot be
+        decoded. Arms the child watch."""
+        listed = await self._transactions.children(LogDirEventNotificationZNode.path, watch=True)
+        names = listed.names if listed else ()
+        nodes = await self._transactions.get_many([f"{LogDirEventNotificationZNode.path}/{name}" for name in names])
+        return {name: _broker_of(node) for name, node in zip(names, nodes, strict=True) if not isinstance(node, Failure)}
+
+    async def delete_log_dir_events(self, names: Iterable[str], epoch_zk_version: int) -> None:
+        paths = [f"{LogDirEventNotificationZNode.path}/{name}" for name in names]
+        await self._delete_fenced(paths, "log-dir-events", epoch_zk_version)
+
     async def delete_isr_change_notifications(self, epoch_zk_version: int) -> None:
         await self._delete_children(IsrChangeNotificationZNode.path, "isr-changes", epoch_zk_version)
 
@@ -439,6 +451,14 @@ def _topic_data(topic_id: TopicId | None, assignment: Mapping[TopicPartition, Re
 def _with_topic_id(topic: str, topic_id: TopicId, node: Node) -> SetData:
     assignment = TopicZNode.decode(topic, node.data).partitions
     return SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), node.stat.version)
+
+
+def _broker_of(notification: Node) -> BrokerId | None:
+    try:
+        return LogDirEventNotificationZNode.decode(notification.data)
+    except MalformedZNode as error:
+        _log.error("log dir event ignored", why=str(error))
+        return None
 
 
 def _state(partition: TopicPartition, node: Node | Failure) -> LeaderIsrAndControllerEpoch | Failure:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 
 from controller.events import ControllerEvent, ElectionType, ForcedResignation
 from controller.points import POINTS
@@ -28,7 +29,7 @@ from foundation.wire.messages.alter_partition import (
     AlterPartitionRequestTopicData,
     BrokerState,
 )
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.schema import Message
 from foundation.zk.client import Delete, SetData, WatchFired, WatchKind
 from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none
@@ -425,6 +426,41 @@ def test_a_replica_whose_directory_failed_is_offline_though_its_broker_lives() -
         stage.member(1).start()
         stage.settle()
         assert stage.member(2).told()[-1] == "UMR E1 orders-0 2@1.1/1 [2] offline [] live [0, 1, 2]"
+
+
+@pytest.mark.spec("LD-2", "SN-6")
+def test_a_broker_that_announces_a_failed_directory_is_asked_what_was_in_it() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2], 1: [1, 2]})
+        stage.forget()
+
+        def half_gone(message: Message) -> Message:
+            """The directory of partition 0 has failed."""
+            answer = answer_none(message)
+            if isinstance(answer, LeaderAndIsrResponse):
+                (topic,) = answer.topics
+                errors = tuple(
+                    replace(partition, error_code=56 if partition.partition_index == 0 else 11)
+                    for partition in topic.partition_errors
+                )
+                return replace(answer, topics=(replace(topic, partition_errors=errors),))
+            return answer
+
+        stage.member(1).answer = half_gone
+        stage.write_znode("/log_dir_event_notification/log_dir_event_0000000000", b'{"version":1,"broker":1,"event":1}')
+        assert stage.member(1).told()[0] == "LISR E1 orders-0 1@0.0/1 [1, 2]; orders-1 1@0.0/1 [1, 2] leaders [1]"
+        assert stage.member(1).told()[-1] == "SR E1 orders-0 @1"
+        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
+        assert stage.state("orders", 1) == led(1, (1, 2), by=1)
+        assert stage.member(2).told()[-1] == "UMR E1 orders-0 2@1.1/1 [2] offline [1] live [0, 1, 2]"
+        assert not any(path.startswith("/log_dir_event_notification/") for path in stage.znodes())
+        # The watch is armed again; what makes no sense is cleared away.
+        stage.forget()
+        stage.write_znode("/log_dir_event_notification/log_dir_event_0000000001", b"?")
+        stage.write_znode("/log_dir_event_notification/log_dir_event_0000000002", b'{"version":1,"broker":9,"event":1}')
+        assert not any(path.startswith("/log_dir_event_notification/") for path in stage.znodes())
+        assert [member.told() for member in stage.members.values()] == [[], [], []]
 
 
 # ------------------------------------------------------------------ topics

@@ -9,6 +9,7 @@ from controller.events import (
     ControllerEvent,
     ElectionTrigger,
     ElectionType,
+    LogDirEventNotification,
     PartitionModifications,
     Reelect,
     ReplicaLeaderElection,
@@ -21,7 +22,7 @@ from foundation.zk.client import WatchFired, WatchKind
 CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, WatchKind.DELETED, WatchKind.CHILDREN
 
 
-@pytest.mark.spec("EL-11", "BR-16", "PE-6")
+@pytest.mark.spec("EL-11", "BR-16", "PE-6", "LD-2")
 @pytest.mark.parametrize(
     ("path", "kind", "event"),
     [
@@ -43,6 +44,8 @@ CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, Watc
         ),
         ("/admin/preferred_replica_election", CHANGED, None),
         ("/admin/preferred_replica_election", DELETED, None),
+        ("/log_dir_event_notification", CHILDREN, LogDirEventNotification()),
+        ("/isr_change_notification", CHILDREN, None),
         ("/config/changes", CHILDREN, None),
         ("/controller_epoch", CHANGED, None),
     ],
