@@ -24,8 +24,8 @@ from foundation.eventlog.records import (
 from foundation.eventlog.run_records import At, Key, RunRecords, millis, optional_millis
 
 CONTROLLER = "/controller"
-_NOT_A_FAULT = "start"
-_UNDONE = ("continue", "heal")
+NOT_A_FAULT = "start"
+UNDONE = ("continue", "heal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class _Losses:
     def __init__(self, run: RunRecords) -> None:
         self._run = run
         self._faults = sorted(
-            [_Fault(at.key, at.data.target, at.data.fault) for at in run.of(FaultStruck) if at.data.fault != _NOT_A_FAULT]
+            [_Fault(at.key, at.data.target, at.data.fault) for at in run.of(FaultStruck) if at.data.fault != NOT_A_FAULT]
             + [_Fault(at.key, at.node, at.data.action) for at in run.of(PointReached)]
         )
         self._gone = _controller_gone(run)
@@ -129,7 +129,7 @@ class _Losses:
     def _fault(self, elected: At[ControllerElected], until: int | None) -> _Fault | None:
         targets = (elected.node, CONTROLLER)
         faults = [f for f in self._faults if f.target in targets and _within(f.key.us, elected.us, until)]
-        return faults[-1] if faults and faults[-1].fault not in _UNDONE else None
+        return faults[-1] if faults and faults[-1].fault not in UNDONE else None
 
     def _noticed(self, elected: At[ControllerElected], since: int, until: int | None) -> Key | None:
         for gone in self._gone:

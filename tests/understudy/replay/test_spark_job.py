@@ -58,6 +58,11 @@ def test_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: 
         assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
 
 
+def test_every_record_type_of_every_version(spark: SparkReplay) -> None:
+    samples = Path(__file__).parents[2] / "foundation" / "eventlog" / "samples"
+    assert agree(spark, sorted(samples.iterdir())).findings == ()
+
+
 def test_logs_that_crashes_and_newer_software_have_touched(spark: SparkReplay, tmp_path: Path) -> None:
     folder = write(killed_controller(), tmp_path / "a folder with ünicode & 100%")
     log = folder / "broker-2-0001-0001.jsonl"

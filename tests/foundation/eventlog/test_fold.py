@@ -1,0 +1,141 @@
+"""The picture at chosen moments of a story, and that no log, however strange, has none."""
+
+from __future__ import annotations
+
+import pytest
+
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.fold import EMPTY, ClusterPicture, Life, fold, fold_all
+from foundation.eventlog.reader import read_lines
+from foundation.eventlog.records import (
+    ControllerElected,
+    FaultStruck,
+    Leadership,
+    LeadershipWritten,
+    MetadataUpdated,
+    RequestSent,
+    ResponseReceived,
+    SessionExpired,
+    StopReplicaApplied,
+)
+from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+def picture_at(ms: float) -> ClusterPicture:
+    records = read_lines(killed_controller().lines).records
+    return fold_all(record for record in records if record.mono_ms <= ms)
+
+
+def test_before_the_kill() -> None:
+    picture = picture_at(2999)
+    assert picture.controller is not None
+    assert (picture.controller.broker_id, picture.controller.epoch, picture.controller.is_ready) == (1, 1, True)
+    assert not picture.controller_gone
+    assert picture.partitions[ORDERS_0].leader == 1
+    assert [picture.broker(broker).life for broker in (1, 2, 3)] == [Life.RUNNING] * 3
+    assert picture.broker(1).broker_epoch == 11
+    assert picture.step == "the last sign"
+
+
+def test_between_kill_and_election() -> None:
+    picture = picture_at(6002)
+    assert picture.broker(1).life is Life.DEAD
+    assert picture.struck == "kill broker-1"
+    assert picture.controller_gone
+    assert picture.broker(2).event == "Reelect"
+    assert picture.partitions[ORDERS_0].leader == 1, "nobody has changed what ZooKeeper holds"
+
+
+def test_requests_are_in_flight_until_they_are_answered() -> None:
+    assert [flight.request.to for flight in picture_at(6061).in_flight.values()] == [3]
+    assert picture_at(6090).in_flight == {}
+
+
+def test_at_the_end() -> None:
+    picture = picture_at(99_999)
+    assert picture.controller is not None
+    assert picture.controller.broker_id == 2
+    assert picture.partitions[ORDERS_0].isr == (2, 3, 1)
+    assert picture.fence_hits == {"broker.controller-epoch": 1}
+    assert picture.broker(1).incarnation == 2
+    assert {node.life for node in picture.nodes.values()} == {Life.DEAD}
+    assert picture.records == 48
+
+
+def folded(logs: Logs) -> ClusterPicture:
+    return fold_all(read_lines(logs.lines).records)
+
+
+def test_zookeepers_state_does_not_become_older() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-2", LeadershipWritten(why="offline", partitions=(Leadership("orders", 0, 2, 5, (2,), 7, 2),)))
+    logs.at(2000, "broker-1", LeadershipWritten(why="offline", partitions=(Leadership("orders", 0, 1, 4, (1,), 6, 1),)))
+    assert folded(logs).partitions[ORDERS_0].leader == 2
+
+
+def test_what_a_broker_believes_is_its_own() -> None:
+    logs = Logs()
+    told = MetadataUpdated(
+        controller_id=2,
+        request_controller_epoch=2,
+        request_broker_epoch=1,
+        live_brokers=(1, 2),
+        partitions=(Leadership("orders", 0, 1, 0, (1,), 0, 1), Leadership("orders", 1, 1, 0, (1,), 0, 1)),
+    )
+    logs.at(1000, "broker-1", told)
+    logs.at(1001, "broker-2", told)
+    deleted = (Leadership("orders", 0, -2, 0, (), 0, 2),)
+    logs.at(
+        1002,
+        "broker-2",
+        MetadataUpdated(
+            controller_id=3, request_controller_epoch=3, request_broker_epoch=1, live_brokers=(2,), partitions=deleted
+        ),
+    )
+    logs.at(
+        1003,
+        "broker-2",
+        StopReplicaApplied(
+            controller_id=3, request_controller_epoch=3, request_broker_epoch=1, partitions=(("orders", 1, 1, True),)
+        ),
+    )
+    picture = folded(logs)
+    assert sorted(picture.broker(1).metadata) == [ORDERS_0, TopicPartition("orders", 1)]
+    assert sorted(picture.broker(2).metadata) == [TopicPartition("orders", 1)], "StopReplica is not about metadata"
+    assert (picture.broker(1).metadata_controller, picture.broker(2).metadata_controller) == (2, 3)
+
+
+def test_a_pause_a_lost_session_and_a_second_life() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))
+    request = RequestSent(to=2, api="StopReplica", api_version=3, client_id="1", correlation_id=0)
+    sent = logs.at(1001, "broker-1", request)
+    logs.at(1002, "testbed", FaultStruck(fault="pause", target="broker-1"))
+    assert folded(logs).broker(1).life is Life.PAUSED
+    assert len(folded(logs).in_flight) == 1
+    logs.at(1003, "testbed", FaultStruck(fault="continue", target="broker-1"))
+    logs.at(1004, "broker-1", SessionExpired(session_id=1))
+    assert (folded(logs).broker(1).life, folded(logs).broker(1).broker_epoch) == (Life.RUNNING, None)
+    logs.at(1005, "testbed", FaultStruck(fault="kill", target="broker-1"))
+    assert folded(logs).in_flight == {}
+    logs.at(1006, "broker-1", request, incarnation=2)
+    late = ResponseReceived(sender=2, api="StopReplica", client_id="1", correlation_id=0)
+    logs.at(1007, "broker-1", late, cause=sent, incarnation=1)
+    picture = folded(logs)
+    assert (picture.broker(1).incarnation, picture.broker(1).life) == (2, Life.RUNNING)
+    assert len(picture.in_flight) == 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_log_has_a_picture_and_folding_changes_none(seed: int) -> None:
+    records = read_lines(RandomRun(seed, records=300).logs.lines).records
+    halfway = fold_all(records[:150])
+    copy = repr(halfway)
+    picture = fold_all(records[150:], halfway)
+    assert picture == fold_all(records)
+    assert picture.records == 300
+    assert repr(halfway) == copy
+    assert fold(EMPTY, records[0]).nodes.keys() == {records[0].node}

@@ -1,0 +1,44 @@
+"""Whatever was released stays readable, with its meaning: one line per record type and version, as the release wrote it.
+
+The lines in `samples/` are never edited. A new record type appends one; a field added later is not in the samples of before,
+and that is the point.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from foundation.eventlog.fold import fold_all
+from foundation.eventlog.metrics import measure
+from foundation.eventlog.reader import decode_record, read
+from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION
+
+SAMPLES = sorted(Path(__file__).with_name("samples").glob("version-*.jsonl"))
+LINES = [line for path in SAMPLES for line in path.read_bytes().splitlines()]
+
+
+def test_every_version_and_type_has_a_sample() -> None:
+    assert [path.name for path in SAMPLES] == [f"version-{version}.jsonl" for version in range(1, RECORD_VERSION + 1)]
+    without = set(PAYLOAD_BY_TYPE) - {msgspec.json.decode(line)["type"] for line in LINES}
+    assert without == set(), f"append a line of each to {SAMPLES[-1].name}, with every field set"
+
+
+@pytest.mark.parametrize("line", LINES, ids=[msgspec.json.decode(line)["type"] for line in LINES])
+def test_a_sample_says_what_it_said(line: bytes) -> None:
+    before = msgspec.json.decode(line)
+    now = msgspec.json.decode(msgspec.json.encode(decode_record(line)))
+    assert {name: now["data"][name] for name in before["data"]} == before["data"]
+    assert {name: value for name, value in now.items() if name != "data"} == {
+        name: value for name, value in before.items() if name != "data"
+    }
+
+
+def test_samples_are_a_log_like_any_other() -> None:
+    reading = read(SAMPLES)
+    assert reading.findings == ()
+    assert len(reading.records) == len(LINES)
+    assert measure("samples", reading.records).totals.records == len(LINES)
+    assert fold_all(reading.records).records == len(LINES)
