@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from foundation.eventlog.fences import Fence
+from understudy.checkers.verdict import ALL_CHECKS
 from understudy.simulator.seeds import run_seed
 
 SEEDS = 200
 BATCH = 25
+SELDOM = 10
+"""A check that is asked less often than this in a batch is not exercised by it."""
 
 
 @pytest.mark.parametrize("first", range(1, SEEDS + 1, BATCH))
@@ -17,6 +22,9 @@ def test_seeds_break_nothing_and_come_to_rest(first: int) -> None:
     failed = [str(report) for report in reports if report.problems]
     assert not failed, f"{len(failed)} of {BATCH} seeds failed:\n" + "\n".join(failed[:5])
     assert sum(report.judgement.elections for report in reports) > 2 * BATCH, "the faults hardly ever moved the controller"
+    judged = sum((report.judgement.judged for report in reports), Counter[str]())
+    seldom = {check.id: judged[check.id] for check in ALL_CHECKS if judged[check.id] < SELDOM}
+    assert not seldom, "checks that were hardly ever put to the test prove nothing"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ class Check:
 
     def __init__(self, facts: ClusterFacts) -> None:
         self.facts = facts
+        self.judged = 0
+        """How often the sentence was really put to the test. A check that never was has shown nothing by being silent."""
         self.violation: Violation | None = None
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:

@@ -37,6 +37,7 @@ class NoOldController(Check):
             return
         assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
         newest = self._newest.get(life_of(record), 0)
+        self.judged += newest > 0
         if data.request_controller_epoch < newest:
             self.violated(record, f"{record.type} of epoch {data.request_controller_epoch} applied after {newest}")
         self._newest[life_of(record)] = max(newest, data.request_controller_epoch)
@@ -65,6 +66,7 @@ class NoEarlierRegistration(Check):
         else:
             assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
             offered, in_force = data.request_broker_epoch, self._in_force.get(life_of(record), ANY_BROKER_EPOCH)
+            self.judged += ANY_BROKER_EPOCH not in (offered, in_force)
             if offered != ANY_BROKER_EPOCH and offered < in_force:
                 self.violated(record, f"{record.type} for broker epoch {offered} applied under {in_force}")
 
@@ -89,10 +91,9 @@ class NoOldLeadership(Check):
             self._live[life] = data.live_brokers
         elif isinstance(data, LeaderAndIsrApplied):
             for leadership in data.leaders + data.followers:
-                partition, own = (
-                    (leadership.topic, leadership.partition),
-                    epochs.get((leadership.topic, leadership.partition), -1),
-                )
+                partition = leadership.topic, leadership.partition
+                own = epochs.get(partition, -1)
+                self.judged += own >= 0
                 if leadership.leader_epoch <= own:
                     what = f"{_name(partition)} taken at leader epoch {leadership.leader_epoch} over {own}"
                     self.violated(record, what)
@@ -102,6 +103,7 @@ class NoOldLeadership(Check):
         elif isinstance(data, StopReplicaApplied):
             for topic, number, leader_epoch, delete in data.partitions:
                 own = epochs.get((topic, number), -1)
+                self.judged += own >= 0
                 if leader_epoch < own and leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE):
                     self.violated(record, f"{_name((topic, number))} stopped at leader epoch {leader_epoch} under {own}")
                 if delete:
@@ -127,6 +129,7 @@ class BrokersAreKnownBeforeLeaders(Check):
             return
         assert isinstance(data, LeaderAndIsrApplied)
         heard = self._heard.get(life)
+        self.judged += 1
         if heard is None or heard.request_controller_epoch < data.request_controller_epoch:
             what = f"LeaderAndIsr of epoch {data.request_controller_epoch} came before that controller's UpdateMetadata"
             self.violated(record, what)

@@ -20,6 +20,7 @@ from foundation.eventlog.records import (
     EventPreempted,
     EventQueued,
     EventStarted,
+    FenceHit,
     InvalidTransition,
     LeaderElectionFailed,
     PartitionsMoved,
@@ -47,6 +48,7 @@ class OneWinnerPerEpoch(Check):
     def on_record(self, record: Envelope) -> None:
         elected = record.data
         assert isinstance(elected, ControllerElected)
+        self.judged += 1
         winner = (life_of(record), elected.session_id)
         if (first := self._winners.setdefault(elected.epoch, winner)) != winner:
             self.violated(record, f"epoch {elected.epoch} was won by {first[0][0]} and by {record.node}")
@@ -72,6 +74,7 @@ class ElectionIsOneTransaction(Check):
             before, self._epoch = self._epoch, controller_epoch(op) or 0
             if op.kind is OpKind.CREATE or transaction.session_id not in self.facts.broker_of_session:
                 continue
+            self.judged += 1
             if self._epoch != before + 1:
                 self.violated(transaction, f"the epoch went from {before} to {self._epoch}")
             if not any(made.kind is OpKind.CREATE and made.path == CONTROLLER for made in transaction.ops):
@@ -96,21 +99,27 @@ class ControllerWritesAreFenced(Check):
         version, self._epoch_version = self._epoch_version, self.facts.epoch_version
         if transaction.closed_session or transaction.session_id not in self.facts.broker_of_session:
             return
-        fenced = any(
-            op.kind is OpKind.CHECK and op.path == CONTROLLER_EPOCH and op.version == version for op in transaction.ops
-        )
-        if not fenced and (op := next((op for op in transaction.ops if _needs_fence(op)), None)):
-            self.violated(transaction, f"{op.kind.value} {op.path} without a check of /controller_epoch at version {version}")
+        if (op := next((op for op in transaction.ops if _needs_fence(op)), None)) is not None:
+            self.judged += 1
+            if not any(_checks_epoch(check, version) for check in transaction.ops):
+                what = f"{op.kind.value} {op.path} without a check of /controller_epoch at version {version}"
+                self.violated(transaction, what)
         for write in self.facts.written:
             self._compare_epochs(transaction, write)
 
     def _compare_epochs(self, transaction: ZnodeTransaction, write: StateWrite) -> None:
         if write.leader is None:
             return
-        if write.controller_epoch < self._newest:
-            what = f"{_name(write.partition)} at controller epoch {write.controller_epoch}, after {self._newest} was seen"
+        # Of a znode also what an operator has put there counts: whoever finds a newer epoch than his own has to leave it.
+        newest = self._newest if write.replaced is None else max(self._newest, write.replaced.controller_epoch)
+        if write.controller_epoch < newest:
+            what = f"{_name(write.partition)} at controller epoch {write.controller_epoch}, after {newest} was seen"
             self.violated(transaction, what)
         self._newest = max(self._newest, write.controller_epoch)
+
+
+def _checks_epoch(op: ZnodeOp, version: int) -> bool:
+    return op.kind is OpKind.CHECK and op.path == CONTROLLER_EPOCH and op.version == version
 
 
 def _needs_fence(op: ZnodeOp) -> bool:
@@ -146,14 +155,20 @@ class SilenceAfterResignation(Check):
         elif isinstance(data, ControllerResigned):
             self._resigned[life] = max(resigned, data.epoch)
         elif isinstance(data, RequestSent):
+            self.judged += resigned > 0
             if 0 < data.controller_epoch <= resigned:
                 what = f"{data.api} of epoch {data.controller_epoch} sent to {data.to} after resigning from {resigned}"
                 self.violated(record, what)
         elif isinstance(data, ZkWrite) and resigned and data.fenced:
+            self.judged += 1
             # EL-10: the one write that is due after a resignation gives `/controller` back.
             version = self._version.get(life, {}).get(resigned, -1)
             if data.epoch_zk_version <= version and data.paths != (CONTROLLER,):
                 self.violated(record, f"{data.purpose} of {data.paths[0]} after resigning from epoch {resigned}")
+
+
+NOBODY_ELIGIBLE = "StateChangeFailed"
+"""How a refusal is recorded that is the controller's own decision; any other names what ZooKeeper answered."""
 
 
 class ContextIsTrue(Check):
@@ -161,7 +176,7 @@ class ContextIsTrue(Check):
     sentence = (
         "a controller without events knows the live brokers and the partitions' states as ZooKeeper held them when it last read"
     )
-    reads = (LeaderElectionFailed, ContextAtIdle)
+    reads = (LeaderElectionFailed, FenceHit, ContextAtIdle)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -171,12 +186,20 @@ class ContextIsTrue(Check):
     def on_record(self, record: Envelope) -> None:
         life, data = life_of(record), record.data
         if isinstance(data, LeaderElectionFailed):
-            # What could not be written or read is known to be unknown; the next controller reads it afresh.
-            self._excused[life] = record.controller_epoch
+            # What could not be written or read is known to be unknown; the next controller reads it afresh. That nobody was
+            # eligible excuses nothing.
+            if any(refused.error != NOBODY_ELIGIBLE for refused in data.partitions):
+                self._excused[life] = record.controller_epoch
+            return
+        if isinstance(data, FenceHit):
+            # It has seen the state of a newer controller, and left it alone.
+            if data.fence == "controller.state-controller-epoch":
+                self._excused[life] = record.controller_epoch
             return
         assert isinstance(data, ContextAtIdle)
         if self.facts.is_empty or self._excused.get(life) == data.epoch:
             return
+        self.judged += 1
         if tuple(sorted(data.live_brokers)) != (registered := self.facts.brokers_at(record.zxid)):
             self.violated(record, f"it believes in brokers {data.live_brokers}; registered at zxid {record.zxid}: {registered}")
         if data.leadership_digest != self._digest_at(record.zxid):
@@ -214,9 +237,11 @@ class OneEventAtATime(Check):
                 self.violated(record, f"event {data.event_id} was queued twice")
             queued[data.event_id] = data.event
         elif isinstance(data, EventPreempted):
+            self.judged += 1
             if queued.pop(data.event_id, None) is None:
                 self.violated(record, f"{data.event} {data.event_id} was preempted, though it was not waiting")
         elif isinstance(data, EventStarted):
+            self.judged += 1
             if running is not None:
                 self.violated(record, f"{data.event} started while {running.event} was running")
             first = next(iter(queued), None)
@@ -261,6 +286,7 @@ class RoleFollowsSession(Check):
         if isinstance(data, SessionOpened):
             self._session[life] = data
         elif isinstance(data, BrokerRegistered):
+            self.judged += 1
             if reign is not None and reign.session_id != data.session_id:
                 self.violated(record, f"registered in a new session while still controller of epoch {reign.epoch}")
         elif isinstance(data, ControllerElected):
@@ -282,6 +308,7 @@ class RoleFollowsSession(Check):
         self._resigned.pop(life, None)
 
     def _owns(self, record: Envelope, reign: _Reign) -> None:
+        self.judged += 1
         owner = self.facts.controller_at(record.zxid)
         ended = self.facts.session_ends.get(reign.session_id)
         dead = ended is not None and ended <= record.zxid
@@ -339,6 +366,7 @@ class LegalTransitions(Check):
                 (data.partitions, PARTITION_SOURCES) if isinstance(data, PartitionsMoved) else (data.replicas, REPLICA_SOURCES)
             )
             states, legal = self._states.setdefault(life, {}), sources.get(data.target, ())
+            self.judged += len(moved)
             for transition in moved:
                 key = (transition.topic, transition.partition, transition.replica)
                 if transition.source not in legal:

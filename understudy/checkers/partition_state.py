@@ -39,6 +39,7 @@ class LeaderIsInSync(_StateCheck):
     sentence = "a partition's leader is in its ISR, or there is none"
 
     def complaint(self, write: StateWrite) -> str | None:
+        self.judged += write.leader != NO_LEADER
         if write.leader == NO_LEADER or write.leader in write.isr:
             return None
         return f"leader {write.leader} is not in ISR {list(write.isr)}"
@@ -49,6 +50,7 @@ class IsrIsAssigned(_StateCheck):
     sentence = "an ISR is never empty, names nobody twice, and holds only replicas the topic assigns"
 
     def complaint(self, write: StateWrite) -> str | None:
+        self.judged += 1
         if not write.isr:
             return "the ISR is empty"
         if len(set(write.isr)) != len(write.isr):
@@ -69,6 +71,7 @@ class LeaderEpochsGrow(_StateCheck):
 
     def complaint(self, write: StateWrite) -> str | None:
         before = write.replaced
+        self.judged += 1
         if before is None:
             return None if write.leader_epoch == 0 else f"created at leader epoch {write.leader_epoch}"
         if write.leader_epoch < before.leader_epoch:
@@ -108,6 +111,7 @@ class OneLeaderPerEpoch(Check):
         own = broker_of(record)
         for leadership in data.leaders:
             partition, epoch = _partition(leadership), leadership.leader_epoch
+            self.judged += 1
             if leadership.leader != own:
                 self.violated(record, f"{own} leads {_name(partition)}, which was given to {leadership.leader}")
             leaders = self._leader.setdefault((partition, epoch), set())
@@ -123,15 +127,35 @@ class OneLeaderPerEpoch(Check):
 
 class CleanElections(_StateCheck):
     id = "P5"
-    sentence = "a new leader was in the ISR it inherits, unless the election is marked as unclean"
+    sentence = (
+        "a new leader was in the ISR it inherits, unless the election is marked as unclean, in the znode and in its "
+        "controller's own record"
+    )
+    reads = (LeadershipWritten,)
 
     def complaint(self, write: StateWrite) -> str | None:
         before = write.replaced
-        if before is None or write.leader in (before.leader, NO_LEADER) or write.leader in before.isr:
+        if before is None or write.leader in (before.leader, NO_LEADER):
             return None
-        if write.leader_recovery_state == RECOVERING:
+        self.judged += 1
+        if write.leader in before.isr:
             return None
-        return f"{write.leader} became leader from outside ISR {list(before.isr)}"
+        if write.leader_recovery_state == RECOVERING and write.isr == (write.leader,):
+            return None
+        return f"{write.leader} became leader from outside ISR {list(before.isr)}, and leads {list(write.isr)}"
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        assert isinstance(data, LeadershipWritten)
+        if data.why == "unclean":
+            return
+        for leadership in data.partitions:
+            for write in self.facts.state(_partition(leadership), leadership.partition_epoch):
+                before = write.replaced
+                if before is None or not _is(leadership, write) or write.leader in (before.leader, NO_LEADER, *before.isr):
+                    continue
+                what = f"{write.leader} became leader of {_name(write.partition)} from outside ISR {list(before.isr)}"
+                self.violated(record, f"{what}, in an election recorded as {data.why}")
 
 
 class IsrChangesReplaceWhatTheyNamed(Check):
@@ -152,10 +176,12 @@ class IsrChangesReplaceWhatTheyNamed(Check):
             # The same epoch again: the proposal had been applied before, and its answer was lost (KAFKA-14144).
             if proposed is None or data.error != "NONE" or data.leader_epoch != proposed.leader_epoch:
                 return
+            self.judged += 1
             if not proposed.partition_epoch <= data.partition_epoch <= proposed.partition_epoch + 1:
                 what = f"proposed over version {proposed.partition_epoch} and accepted as {data.partition_epoch}"
                 self.violated(record, f"the ISR of {data.topic}-{data.partition} was {what}")
         elif isinstance(data, LeadershipWritten) and not self.facts.is_empty:
+            self.judged += len(data.partitions)
             for leadership in data.partitions:
                 writes = self.facts.state(_partition(leadership), leadership.partition_epoch)
                 if not any(_is(leadership, write) for write in writes):
@@ -184,6 +210,7 @@ class JoinersHaveCaughtUp(_StateCheck):
         end_offsets = dict(data.follower_end_offsets)
         needed = max(data.high_watermark, data.epoch_start_offset)
         for replica in data.joining:
+            self.judged += 1
             reached = end_offsets.get(replica)
             if reached is None or reached < needed:
                 what = f"{replica} at offset {reached} let into the ISR of {data.topic}-{data.partition}, which needs {needed}"
@@ -198,6 +225,7 @@ class LastInSyncStaysListed(_StateCheck):
         before = write.replaced
         if write.leader != NO_LEADER or before is None:
             return None
+        self.judged += 1
         kept = [replica for replica in write.isr if replica in before.isr]
         if kept and len(kept) == len(write.isr):
             return None
@@ -223,6 +251,7 @@ class MetadataNeverGoesBack(Check):
                 known.pop(partition, None)
                 continue
             epochs = (leadership.leader_epoch, leadership.partition_epoch)
+            self.judged += partition in known
             before = known.get(partition, epochs)
             # A topic deleted and created again starts over, and a broker may never have heard of the deletion.
             if epochs < before and not self._created_again(partition):

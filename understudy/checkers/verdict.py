@@ -39,6 +39,11 @@ class Judge:
         for check in self._on_record.get(type(record.data), ()):
             check.on_record(record)
 
+    @property
+    def judged(self) -> dict[str, int]:
+        """How often each check, by id, was really put to the test."""
+        return {check.id: check.judged for check in self._checks}
+
     def violations(self) -> list[Violation]:
         """The first witness against each check that does not hold, after what they still had to say at the end."""
         for check in self._checks:

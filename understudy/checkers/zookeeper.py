@@ -17,6 +17,7 @@ class OneOrderOfTransactions(Check):
         self._last = 0
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
+        self.judged += 1
         if transaction.zxid <= self._last:
             self.violated(transaction, f"zxid {transaction.zxid} follows {self._last}")
         self._last = transaction.zxid
@@ -43,6 +44,7 @@ class EphemeralsDieWithTheirSession(Check):
             elif op.kind is OpKind.DELETE and op.path in self._owner:
                 self._ephemerals[self._owner.pop(op.path)].discard(op.path)
         if transaction.closed_session:
+            self.judged += 1
             self._ended.add(transaction.session_id)
             if left := sorted(self._ephemerals.pop(transaction.session_id, ())):
                 self.violated(transaction, f"session {transaction.session_id:#x} ended and left {left[0]}")
@@ -59,6 +61,7 @@ class VersionsCount(Check):
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         for op in transaction.ops:
+            self.judged += 1
             if complaint := self._complaint(op):
                 self.violated(transaction, f"{op.kind.value} {op.path}: {complaint}")
             apply(self._tree, transaction._replace(ops=(op,)))

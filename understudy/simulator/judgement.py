@@ -20,6 +20,8 @@ class Judgement:
     elections: int
     records: int
     fence_hits: Counter[Fence]
+    judged: Counter[str]
+    """How often each check, by id, was put to the test."""
     log_digest: str
     """BLAKE2 over every line of every node's event log: equal for equal histories."""
 
@@ -49,5 +51,6 @@ def judge(cluster: SimulatedCluster) -> Judgement:
         elections=elections,
         records=records,
         fence_hits=fence_hits,
+        judged=Counter(folding.judged),
         log_digest=digest.hexdigest(),
     )

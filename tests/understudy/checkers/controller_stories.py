@@ -190,6 +190,15 @@ def an_old_epoch_is_written_into_a_state() -> History:
     return history
 
 
+@rejects("C3", "at controller epoch 1, after 9 was seen")
+def what_an_operator_wrote_in_the_name_of_a_newer_epoch_is_overwritten() -> History:
+    history = cluster()
+    path = "/brokers/topics/t/partitions/0/state"
+    history.commit(0xFF, history.set(path, {"controller_epoch": 9, "leader": 1, "leader_epoch": 0, "isr": [1, 2, 3]}))
+    history.state(2, 1, [2, 3])
+    return history
+
+
 # ------------------------------------------------------------------ C4: the fences of brokers
 
 
@@ -327,6 +336,22 @@ def an_idle_controller_knows_the_past_it_has_read() -> History:
 def what_could_not_be_written_is_excused() -> History:
     history = cluster()
     history.log(1, LeaderElectionFailed(why="offline", partitions=(Refused("t", 0, "BadVersion"),)))
+    history.log(1, idle(history, live=ALL_THREE, digest="00000000"))
+    return history
+
+
+@accepts("C6")
+def the_state_of_a_newer_controller_is_left_alone() -> History:
+    history = cluster()
+    refusal = FenceHit(fence="controller.state-controller-epoch", what="t-0", offered=1, known=2)
+    history.log(1, refusal, idle(history, live=ALL_THREE, digest="00000000"))
+    return history
+
+
+@rejects("C6", "its leaderships differ")
+def that_nobody_was_eligible_excuses_nothing() -> History:
+    history = cluster()
+    history.log(1, LeaderElectionFailed(why="preferred", partitions=(Refused("t", 0, "StateChangeFailed"),)))
     history.log(1, idle(history, live=ALL_THREE, digest="00000000"))
     return history
 

@@ -150,6 +150,23 @@ def an_unclean_election_says_so() -> History:
     return history
 
 
+@rejects("P5", "3 became leader from outside ISR [1], and leads [3, 2]")
+def an_unclean_leader_takes_others_along() -> History:
+    history = cluster()
+    history.state(-1, 1, [1])
+    history.state(3, 2, [3, 2], recovery=1)
+    return history
+
+
+@rejects("P5", "in an election recorded as offline")
+def an_unclean_election_is_recorded_as_a_clean_one() -> History:
+    history = cluster()
+    history.state(-1, 1, [1])
+    history.state(3, 2, [3], recovery=1)
+    history.log(1, LeadershipWritten(why="offline", partitions=(leadership(3, 2, (3,), version=2),)))
+    return history
+
+
 @rejects("P5", "3 became leader from outside ISR [1]")
 def an_unclean_election_in_secret() -> History:
     history = cluster()
