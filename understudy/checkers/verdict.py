@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from foundation.eventlog.records import Envelope
 from understudy.checkers import control_requests, controller, partition_state, zookeeper
@@ -10,7 +11,22 @@ from understudy.checkers.check import Check, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
 
-ALL_CHECKS: tuple[type[Check], ...] = (*zookeeper.CHECKS, *controller.CHECKS, *control_requests.CHECKS, *partition_state.CHECKS)
+
+class Family(NamedTuple):
+    """Checks that belong together."""
+
+    name: str
+    checks: tuple[type[Check], ...]
+
+
+FAMILIES = (
+    Family("ZooKeeper", zookeeper.CHECKS),
+    Family("controllers", controller.CHECKS),
+    Family("control requests", control_requests.CHECKS),
+    Family("partition states", partition_state.CHECKS),
+)
+
+ALL_CHECKS: tuple[type[Check], ...] = tuple(check for family in FAMILIES for check in family.checks)
 
 
 def all_checks(facts: ClusterFacts) -> tuple[Check, ...]:

@@ -12,6 +12,14 @@ Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 class Failed(Exception):
     """What was asked for failed: one sentence for people, exit code 1."""
 
+    exit_code = 1
+
+
+class BadInput(Failed):
+    """What was given cannot be worked on; exit code 2, as for a wrong command line."""
+
+    exit_code = 2
+
 
 def count(text: str) -> int:
     """A whole number from 1."""

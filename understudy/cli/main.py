@@ -11,26 +11,24 @@ import os
 import sys
 from collections.abc import Sequence
 
-from understudy.cli import demo, health, replay, simulate, status, up, zookeeper
+from understudy.cli import check, demo, health, replay, simulate, status, up, zookeeper
 from understudy.cli.arguments import Failed
 
-VERBS = (demo, up, status, health, simulate, replay, zookeeper)
+VERBS = (demo, up, status, check, health, simulate, replay, zookeeper)
 """In the order of `--help`: the modules with `register`."""
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; the exit code: 0 done, 1 failed, 2 the command line is wrong, 130 interrupted."""
+    """Run one command line; the exit code: 0 done, 1 failed, 2 the command line or what it names is wrong, 130 interrupted."""
     options = parser().parse_args(arguments)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
     except Failed as failure:
         print(f"understudy {options.verb}: {failure}", file=sys.stderr)
-        return EXIT_FAILED
+        return failure.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -8,6 +8,7 @@ next time. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the 
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -41,6 +42,8 @@ ERROR, CREATE_SESSION, CLOSE_SESSION = -1, -10, -11
 
 T = TypeVar("T")
 
+_NAME = re.compile(r"log\.[0-9a-f]{1,16}")
+
 
 class MalformedTransactionLog(Exception):
     """The file is not a transaction log, or damaged. The message names file, offset and what was expected."""
@@ -57,15 +60,28 @@ def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = ""
     Raises:
         MalformedTransactionLog: a file is damaged in the middle. An unfinished last entry is no damage.
     """
-    files = sorted(folder.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
     ephemerals: dict[int, list[str]] = {}
     history: list[ZnodeTransaction] = []
-    for path in files:
+    for path in _files(folder):
         for transaction in _read_file(path):
             whole = _with_ephemerals(transaction, ephemerals)
             if whole.zxid > after_zxid and (seen := _below(whole, chroot)) is not None:
                 history.append(seen)
     return history
+
+
+def first_zxid(folder: Path) -> int | None:
+    """Where the log begins, which is 1 unless its beginning has been purged; None where there is no log."""
+    return next((_first_zxid(path) for path in _files(folder)), None)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The log files, oldest first. Their names say with which transaction each begins; others are not ZooKeeper's."""
+    return sorted((path for path in folder.glob("log.*") if _NAME.fullmatch(path.name)), key=_first_zxid)
+
+
+def _first_zxid(path: Path) -> int:
+    return int(path.suffix[1:], 16)
 
 
 def _with_ephemerals(transaction: ZnodeTransaction, ephemerals: dict[int, list[str]]) -> ZnodeTransaction:

@@ -59,7 +59,7 @@ def test_a_connect_string_is_kept_as_it_is(text: str) -> None:
     assert arguments.zookeeper_connect(text) == text
 
 
-@pytest.mark.parametrize("verb", ["up", "status", "health", "zookeeper"])
+@pytest.mark.parametrize("verb", ["up", "status", "check", "health", "simulate", "zookeeper"])
 def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])
