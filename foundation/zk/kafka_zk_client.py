@@ -361,6 +361,9 @@ class KafkaZkClient:
         listed = await self._transactions.children(DeleteTopicsZNode.path, watch=watch)
         return listed.names if listed else ()
 
+    async def is_topic_marked_for_deletion(self, topic: str) -> bool:
+        return await self._transactions.exists(DeleteTopicsTopicZNode.path(topic)) is not None
+
     async def delete_topic_deletions(self, topics: Sequence[str], epoch_zk_version: int) -> None:
         await self._delete_fenced([DeleteTopicsTopicZNode.path(topic) for topic in topics], "topic-deletion", epoch_zk_version)
 

@@ -472,6 +472,7 @@ async def test_topic_deletions_are_listed_watched_and_taken_away(ground: Ground)
     await opened.raw.multi([Create("/admin/delete_topics/u"), Create("/admin/delete_topics/t")])
     await opened.session.hears_watch("/admin/delete_topics", WatchKind.CHILDREN)
     assert await opened.zk.topic_deletions() == ("t", "u")
+    assert [await opened.zk.is_topic_marked_for_deletion(topic) for topic in ("t", "v")] == [True, False]
     await opened.zk.delete_topic_deletions(["t", "none"], version)
     assert await opened.zk.topic_deletions() == ("u",)
 
