@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from brokers.apis.serving import Serves
-from brokers.apis.topic_answers import has_leaders
+from brokers.apis.topic_answers import has_leaders, require_storable, unstorable
 from brokers.services import BrokerServices, RequestContext
+from brokers.topic_names import why_invalid
 from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -25,6 +26,7 @@ from foundation.wire.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
 Replicas = tuple[BrokerId, ...]
@@ -87,6 +89,7 @@ def new_partitions(
         )
     if topic.assignments is not None:
         return _manual(topic.assignments, increment, len(existing), model.replicas, brokers)
+    require_storable(topic.count)
     candidates = sorted(brokers)
     start = next((index for index, broker in enumerate(candidates) if broker >= model.replicas[0]), 0)
     try:
@@ -144,8 +147,10 @@ def _manual(
 async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, validate_only: bool) -> int | ApiError:
     """Check and, unless asked not to, write; the topic's new number of partitions, or why not."""
     try:
+        if why_invalid(topic.name) is not None:  # no topic has such a name, and it must not become part of a path
+            raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
         zk = services.zk()
-        if topic.name in await zk.topic_deletions():
+        if await zk.is_topic_marked_for_deletion(topic.name):
             raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
         found = (await zk.topic_assignments((topic.name,))).get(topic.name)
         existing = {} if found is None else found.partitions
@@ -153,12 +158,26 @@ async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, valida
         if found is not None and not validate_only:
             grown = dict(existing)
             grown |= {TopicPartition(topic.name, index): ReplicaAssignment(replicas) for index, replicas in added.items()}
-            await zk.add_partitions(topic.name, found.topic_id, grown)
+            await _write(services, topic, found.topic_id, grown)
     except ApiError as error:
         return error
     except (SessionLost, ZooKeeperFailure) as failure:
         return ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure))
     return topic.count
+
+
+async def _write(
+    services: BrokerServices,
+    topic: CreatePartitionsTopic,
+    topic_id: TopicId | None,
+    grown: Mapping[TopicPartition, ReplicaAssignment],
+) -> None:
+    try:
+        await services.zk().add_partitions(topic.name, topic_id, grown)
+    except ZooKeeperFailure as failure:
+        if failure.failure is not Failure.TOO_LARGE:
+            raise
+        raise unstorable(topic.count) from failure
 
 
 def _result(name: str, outcome: int | ApiError) -> CreatePartitionsTopicResult:

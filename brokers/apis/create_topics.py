@@ -9,12 +9,13 @@ configuration; 7 the topic id.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from brokers.apis.serving import Serves
-from brokers.apis.topic_answers import has_leaders, topic_configs_described
+from brokers.apis.topic_answers import has_leaders, require_storable, topic_configs_described, unstorable
 from brokers.config_types import ConfigError
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.services import BrokerServices, RequestContext
@@ -36,6 +37,9 @@ from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeepe
 DEFAULT = -1
 """Asks for `num.partitions` or `default.replication.factor`."""
 
+TOPICS_WITHOUT_PAUSE = 100
+"""After so many topics of one request, everybody else gets a turn: a topic that is refused waits for nothing by itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCreation:
@@ -46,27 +50,39 @@ class TopicCreation:
     config: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """What the answer says of a topic that was written, or would have been; its id is the zero one then."""
+
+    topic_id: TopicId
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
 async def handle(services: BrokerServices, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     if not services.controller.is_active:
         refused = (CreatableTopicResult(name=topic.name, error_code=Errors.NOT_CONTROLLER) for topic in request.topics)
         return CreateTopicsResponse(topics=tuple(refused))
     prohibited = prohibited_names(request.topics)
-    outcomes: dict[str, TopicCreation | ApiError] = {}
-    topic_ids: dict[str, TopicId] = {}
-    for topic in request.topics:
+    outcomes: dict[str, Created | ApiError] = {}
+    for number, topic in enumerate(request.topics, start=1):
         if topic.name in prohibited:
             outcomes[topic.name] = prohibited[topic.name]
-            continue
-        outcomes[topic.name] = await _create(services, topic, topic_ids, validate_only=request.validate_only)
-    created = {name: len(outcome.assignment) for name, outcome in outcomes.items() if isinstance(outcome, TopicCreation)}
+        else:
+            outcomes[topic.name] = await _create(services, topic, validate_only=request.validate_only)
+        if number % TOPICS_WITHOUT_PAUSE == 0:
+            await asyncio.sleep(0)
+    created = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Created)}
     if created and not request.validate_only:
         await services.metadata.wait_until(
-            lambda snapshot: all(has_leaders(snapshot, topic, count) for topic, count in created.items()),
+            lambda snapshot: all(has_leaders(snapshot, name, made.partitions) for name, made in created.items()),
             timeout_ms=request.timeout_ms,
         )
-        for name, count in created.items():
-            if request.timeout_ms <= 0 or not has_leaders(services.metadata.snapshot, name, count):
+        for name, made in created.items():
+            if request.timeout_ms <= 0 or not has_leaders(services.metadata.snapshot, name, made.partitions):
                 outcomes[name] = ApiError(Errors.REQUEST_TIMED_OUT, "")
+    topic_ids = {name: made.topic_id for name, made in created.items()}
     return CreateTopicsResponse(topics=tuple(_result(name, outcome, topic_ids, services) for name, outcome in outcomes.items()))
 
 
@@ -107,6 +123,7 @@ def replicas_for(
     replication_factor = topic.replication_factor
     if replication_factor == DEFAULT:
         replication_factor = services.config.default_replication_factor
+    require_storable(partitions)
     try:
         return assign_replicas_to_brokers(rack_by_broker, partitions, replication_factor, services.random)
     except IncompleteRacks as incomplete:
@@ -117,7 +134,7 @@ def validated(topic: CreatableTopic, assignment: Mapping[int, tuple[BrokerId, ..
     """TC-4 and TC-5, the part that looks at nothing but values: name, collisions, assignment, configuration.
 
     Args:
-        existing: the topics in ZooKeeper.
+        existing: the topics in ZooKeeper; without `.` and `_` in the name, those of the same name are enough.
 
     Raises:
         ApiError: whatever a client has to hear.
@@ -150,29 +167,40 @@ def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
         raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
 
 
-async def _create(
-    services: BrokerServices, topic: CreatableTopic, topic_ids: dict[str, TopicId], *, validate_only: bool
-) -> TopicCreation | ApiError:
+async def _create(services: BrokerServices, topic: CreatableTopic, *, validate_only: bool) -> Created | ApiError:
     """Check and, unless asked not to, write one topic; what was written, or why not."""
+    topic_id = NO_TOPIC_ID
     try:
         snapshot = services.metadata.snapshot
         if topic.name in snapshot.topics:
             raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         assignment = replicas_for(services, snapshot, topic)
-        zk = services.zk()
-        existing = await zk.topics()
-        if topic.name in await zk.topic_deletions():
-            raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' is marked for deletion.")
-        creation = validated(topic, assignment, existing)
+        creation = validated(topic, assignment, await _existing(services, topic.name))
         if not validate_only:
-            topic_ids[creation.topic] = await _write(services, creation)
+            topic_id = await _write(services, creation)
     except ApiError as error:
         return error
     except ControllerMoved as moved:
         return ApiError(Errors.STALE_CONTROLLER_EPOCH, str(moved))
     except (SessionLost, ZooKeeperFailure) as failure:
         return ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure))
-    return creation
+    return Created(topic_id=topic_id, partitions=len(assignment), replication_factor=len(assignment[0]), config=creation.config)
+
+
+async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
+    """The topics in ZooKeeper that `validated` has to know of: listing all of them for each would cost their number squared.
+    None for a name that is no name, which must not become part of a path.
+
+    Raises:
+        ApiError: the topic is marked for deletion.
+    """
+    if why_invalid(name) is not None:
+        return ()
+    if await services.zk().is_topic_marked_for_deletion(name):
+        raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+    if has_collision_characters(name):
+        return await services.zk().topics()
+    return (name,) if await services.zk().topic_exists(name) else ()
 
 
 async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
@@ -184,6 +212,8 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
     failure = await zk.create_topic(creation.topic, topic_id, assignment)
     if failure is Failure.NODE_EXISTS:
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{creation.topic}' already exists.")
+    if failure is Failure.TOO_LARGE:
+        raise unstorable(len(assignment))
     if failure is not None:
         raise ApiError(
             Errors.UNKNOWN_SERVER_ERROR,
@@ -194,15 +224,18 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
 
 
 def _result(
-    name: str, outcome: TopicCreation | ApiError, topic_ids: Mapping[str, TopicId], services: BrokerServices
+    name: str, outcome: Created | ApiError, topic_ids: Mapping[str, TopicId], services: BrokerServices
 ) -> CreatableTopicResult:
+    topic_id = topic_ids.get(name, NO_TOPIC_ID)
     if isinstance(outcome, ApiError):
-        return CreatableTopicResult(name=name, error_code=outcome.error, error_message=outcome.message or None, configs=())
+        return CreatableTopicResult(
+            name=name, topic_id=topic_id, error_code=outcome.error, error_message=outcome.message or None, configs=()
+        )
     return CreatableTopicResult(
         name=name,
-        topic_id=topic_ids.get(name, NO_TOPIC_ID),
-        num_partitions=len(outcome.assignment),
-        replication_factor=len(outcome.assignment[0]),
+        topic_id=topic_id,
+        num_partitions=outcome.partitions,
+        replication_factor=outcome.replication_factor,
         configs=topic_configs_described(outcome.config, services.config),
     )
 

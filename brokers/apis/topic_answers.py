@@ -1,4 +1,5 @@
-"""What several topic requests have in common: when a topic counts as created, and how its configuration is shown."""
+"""What several topic requests have in common: how large a topic may be, when it counts as created, how its configuration is
+shown."""
 
 from __future__ import annotations
 
@@ -9,11 +10,16 @@ from brokers.config import TABLE, KafkaConfig
 from brokers.config_types import ConfigKey, ConfigValue
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.topic_config import TOPIC_TABLE
+from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.create_topics import CreatableTopicConfigs
+from foundation.zk.client import MAX_REQUEST_BYTES
 
 TOPIC_CONFIG = 1
 STATIC_BROKER_CONFIG = 4
 DEFAULT_CONFIG = 5
+
+MAX_PARTITIONS = MAX_REQUEST_BYTES // len('"0":[1],')
+"""No topic's znode has room for more, however short the ids of partitions and brokers are."""
 
 
 class Effective(NamedTuple):
@@ -22,6 +28,25 @@ class Effective(NamedTuple):
     key: ConfigKey
     value: str | None
     source: int
+
+
+def require_storable(partitions: int) -> None:
+    """Refuse what no znode could hold before anything is computed for it: placing two thousand million partitions would take
+    the memory of this machine.
+
+    Raises:
+        ApiError: INVALID_PARTITIONS.
+    """
+    if partitions > MAX_PARTITIONS:
+        raise unstorable(partitions)
+
+
+def unstorable(partitions: int) -> ApiError:
+    return ApiError(
+        Errors.INVALID_PARTITIONS,
+        f"{partitions} partitions with their replicas do not fit into the topic's znode; "
+        f"a request to ZooKeeper may have {MAX_REQUEST_BYTES} bytes",
+    )
 
 
 def has_leaders(snapshot: MetadataSnapshot, topic: str, partitions: int) -> bool:

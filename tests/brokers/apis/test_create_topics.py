@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from brokers.apis import create_topics
 from brokers.apis.create_topics import prohibited_names, replicas_for, validated
 from brokers.config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
@@ -24,6 +25,7 @@ from foundation.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from foundation.zk.client import Create
 from tests.brokers.services import Stage
 from understudy.simulator.cluster import SimulatedCluster
 
@@ -114,6 +116,11 @@ def test_configurations_that_contradict_each_other() -> None:
     ("topic", "error", "part"),
     [
         (CreatableTopic(num_partitions=0, replication_factor=1), Errors.INVALID_PARTITIONS, "larger than 0"),
+        (
+            CreatableTopic(num_partitions=2**31 - 1, replication_factor=1),
+            Errors.INVALID_PARTITIONS,
+            "do not fit into the topic",
+        ),
         (CreatableTopic(num_partitions=1, replication_factor=0), Errors.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (
             CreatableTopic(num_partitions=1, replication_factor=4),
@@ -218,6 +225,39 @@ def test_a_topic_that_is_there_is_there(cluster: SimulatedCluster) -> None:
     assert answers == {"existing": ("TOPIC_ALREADY_EXISTS", "Topic 'existing' already exists.")}
 
 
+def test_a_topic_larger_than_a_znode_is_refused_and_says_so(cluster: SimulatedCluster) -> None:
+    answers = create(cluster, CreateTopicsRequest(topics=(topic("vast", 100_000, 3),)))
+    error, message = answers["vast"]
+    assert error == "INVALID_PARTITIONS"
+    assert "100000 partitions with their replicas do not fit into the topic's znode" in str(message)
+
+
+def test_a_topic_marked_for_deletion_is_not_made_again(cluster: SimulatedCluster) -> None:
+    assert cluster.zookeeper.operate([Create("/admin/delete_topics/doomed", b"")])
+    assert create(cluster, CreateTopicsRequest(topics=(topic("doomed"),))) == {
+        "doomed": ("TOPIC_ALREADY_EXISTS", "Topic 'doomed' is marked for deletion.")
+    }
+
+
+def test_topics_that_are_refused_neither_ask_zookeeper_nor_keep_others_waiting() -> None:
+    async def scene() -> tuple[int, int]:
+        stage, turns = Stage(), 0
+
+        async def somebody_else() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.create_task(somebody_else())
+        topics = tuple(CreatableTopic(name=f"bad!{number}", num_partitions=1, replication_factor=1) for number in range(1_000))
+        response = await create_topics.handle(stage.services, CreateTopicsRequest(topics=topics), stage.context(7))
+        other.cancel()
+        return turns, sum(answered.error_code == Errors.INVALID_TOPIC_EXCEPTION for answered in response.topics)
+
+    assert asyncio.run(scene()) == (10, 1_000)
+
+
 @pytest.mark.spec("TC-7")
 def test_validate_only_writes_nothing(cluster: SimulatedCluster) -> None:
     request = CreateTopicsRequest(topics=(topic("dry"), topic("wet.", 0)), validate_only=True)
@@ -283,6 +323,20 @@ def test_a_topic_grows(cluster: SimulatedCluster) -> None:
     ("asked", "error", "message"),
     [
         (CreatePartitionsTopic(name="nope", count=3), "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'nope' does not exist."),
+        (CreatePartitionsTopic(name="a/../two", count=3), "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'a/../two' does not exist."),
+        (CreatePartitionsTopic(name="", count=3), "UNKNOWN_TOPIC_OR_PARTITION", "The topic '' does not exist."),
+        (
+            CreatePartitionsTopic(name="two", count=2**31 - 1),
+            "INVALID_PARTITIONS",
+            "2147483647 partitions with their replicas do not fit into the topic's znode; a request to ZooKeeper may have "
+            "1000000 bytes",
+        ),
+        (
+            CreatePartitionsTopic(name="two", count=100_000),
+            "INVALID_PARTITIONS",
+            "100000 partitions with their replicas do not fit into the topic's znode; a request to ZooKeeper may have "
+            "1000000 bytes",
+        ),
         (CreatePartitionsTopic(name="two", count=2), "INVALID_PARTITIONS", "Topic already has 2 partitions."),
         (
             CreatePartitionsTopic(name="two", count=1),
