@@ -33,7 +33,7 @@ from foundation.cluster.errors import Errors
 from foundation.eventlog.log import causing
 from foundation.eventlog.records import RequestDetail, RequestReceived, ResponseSent
 from foundation.wire.codec import decode
-from foundation.wire.errors import UnsupportedVersion
+from foundation.wire.errors import UnsupportedVersion, WireError
 from foundation.wire.headers import RequestHeader, decode_request_header, encode_response
 from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.registry import Api, api_by_key, api_of
@@ -81,7 +81,7 @@ class KafkaApis:
         Raises:
             UnsupportedVersion: an API or version that is not served; the connection is to be closed (AP-4).
             MalformedMessage: the frame cannot be read.
-            RequestFailed: the handler failed.
+            RequestFailed: the handler failed, or its answer cannot be sent in this version.
         """
         header, body = decode_request_header(frame)
         api = api_by_key(header.api_key)
@@ -108,7 +108,11 @@ class KafkaApis:
                 raise RequestFailed(f"{api.name} v{header.api_version}: {type(error).__name__}: {error}") from error
             if serves.recorded:
                 self._sent(api, request, response, context)
-        return encode_response(api, header.api_version, header.correlation_id, response)
+        try:
+            return encode_response(api, header.api_version, header.correlation_id, response)
+        except WireError as error:
+            log.error("an answer cannot be sent", api=api.name, why=str(error))
+            raise RequestFailed(str(error)) from error
 
     def _api_versions(self, api: Api, header: RequestHeader, body: bytes) -> bytes:
         low, high = api_versions.VERSIONS

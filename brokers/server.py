@@ -8,7 +8,9 @@ its own socket.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
+from collections.abc import AsyncIterator
 
 import structlog
 
@@ -22,6 +24,10 @@ from foundation.wire.framing import FrameReader
 from foundation.wire.network import Connection, ConnectionLost, Network, Server
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.SocketServer")
+
+
+class _Idle(Exception):
+    """Nothing moved on a connection for too long; the message says what was waited for."""
 
 
 class KafkaServer:
@@ -71,10 +77,8 @@ class KafkaServer:
             await self._answer(listener, connection)
         except (MalformedMessage, UnsupportedVersion) as error:
             self._refuse(connection, str(error))
-        except TimeoutError:
-            self._refuse(
-                connection, f"no whole request for {self._config.connections_max_idle_ms} ms (connections.max.idle.ms)"
-            )
+        except _Idle as idle:
+            self._refuse(connection, f"{idle} for {self._config.connections_max_idle_ms} ms (connections.max.idle.ms)")
         except RequestFailed as error:
             self._refuse(connection, f"internal error: {error}")
         except ConnectionLost as lost:
@@ -89,16 +93,27 @@ class KafkaServer:
         """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive."""
         assert self._apis is not None, "connections are served after start()"
         frames = FrameReader(self._config.socket_request_max_bytes)
-        idle_s = self._config.connections_max_idle_ms / 1000
         while True:
-            async with asyncio.timeout(idle_s):
+            async with self._idle_limit("no whole request"):
                 ready = await self._next_frames(connection, frames)
             if not ready:
+                if frames.has_unfinished_frame:
+                    log.info("connection ended inside a request", peer=connection.peer)
                 return
             for frame in ready:
                 answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
-                async with asyncio.timeout(idle_s):
+                async with self._idle_limit("an answer was not read"):
                     await connection.send(answer)
+
+    @contextlib.asynccontextmanager
+    async def _idle_limit(self, what: str) -> AsyncIterator[None]:
+        """Raises `_Idle` with `what` after `connections.max.idle.ms`; as in Kafka, a negative one is none."""
+        limit_ms = self._config.connections_max_idle_ms
+        try:
+            async with asyncio.timeout(None if limit_ms < 0 else limit_ms / 1000):
+                yield
+        except TimeoutError as timeout:
+            raise _Idle(what) from timeout
 
     async def _next_frames(self, connection: Connection, frames: FrameReader) -> list[bytes]:
         """At least one whole frame; none when the peer has closed."""

@@ -19,7 +19,9 @@ def why_invalid(name: str) -> str | None:
     if name in (".", ".."):
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_NAME_LENGTH:
-        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+        # Kafka repeats the whole name; with the longest one that a request can carry, this sentence would fit in no answer.
+        start = name if len(name) <= 2 * MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
+        return f"Topic name is invalid: the length of '{start}' is longer than the max allowed length {MAX_NAME_LENGTH}"
     if _LEGAL.fullmatch(name) is None:
         return (
             f"Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"

@@ -120,9 +120,10 @@ def test_a_listener_out_of_descriptors_says_so_once_and_goes_on(monkeypatch: pyt
         await server.close()
         return answer
 
-    with structlog.testing.capture_logs() as logs:
-        assert asyncio.run(scene()) == b"still there?"
-    assert [(line["event"], line["why"]) for line in logs] == [
+    said = structlog.testing.CapturingLogger()
+    monkeypatch.setattr("brokers.socket_network.log", said)
+    assert asyncio.run(scene()) == b"still there?"
+    assert [(call.args[0], call.kwargs["why"]) for call in said.calls] == [
         ("cannot accept connections, trying again", "[Errno 24] Too many open files")
     ]
 

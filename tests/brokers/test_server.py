@@ -6,18 +6,22 @@ import asyncio
 import random
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
+import structlog
 
 from brokers.config import KafkaConfig
 from brokers.kafka_apis import SERVED_VERSIONS, KafkaApis
 from brokers.server import KafkaServer
+from foundation.cluster.errors import Errors
 from foundation.wire.headers import decode_response, encode_request
 from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from foundation.wire.messages.delete_topics import DeleteTopicsRequest
 from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from foundation.wire.messages.metadata import MetadataRequest
+from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.network import Connection, ConnectionLost, Server
 from foundation.wire.registry import api_by_key, api_of
 from foundation.wire.schema import Message
@@ -81,6 +85,7 @@ class FakeNetwork:
 class Played(NamedTuple):
     stage: Stage
     network: FakeNetwork
+    apis: KafkaApis
 
     def connect(self, peer: str = "127.0.0.1:50000") -> tuple[FakeConnection, asyncio.Task[None]]:
         assert self.network.serve is not None
@@ -98,8 +103,9 @@ async def play(**settings: str) -> Played:
     stage, network = Stage(config), FakeNetwork()
     server = KafkaServer(config=config, network=network, events=stage.recorder.log)
     await server.bind()
-    server.start(KafkaApis(stage.services, stage.supervisor))
-    return Played(stage, network)
+    apis = KafkaApis(stage.services, stage.supervisor)
+    server.start(apis)
+    return Played(stage, network, apis)
 
 
 def frame(message: Message, correlation_id: int = 1, version: int | None = None) -> bytes:
@@ -230,6 +236,87 @@ def test_a_request_that_never_becomes_whole_is_given_up() -> None:
 
     refusals, closed = asyncio.run(scene())
     assert refusals == ["no whole request for 30 ms (connections.max.idle.ms)"]
+    assert closed
+
+
+def test_an_answer_that_is_not_read_is_given_up_and_the_reason_says_so() -> None:
+    async def scene() -> list[str]:
+        played = await play(connections_max_idle_ms="30")
+        connection, task = played.connect()
+        connection.may_send.clear()
+        connection.feed(frame(ApiVersionsRequest(), 7, 0))
+        await task
+        return played.refusals()
+
+    assert asyncio.run(scene()) == ["an answer was not read for 30 ms (connections.max.idle.ms)"]
+
+
+def test_a_negative_idle_limit_is_none() -> None:
+    async def scene() -> tuple[list[int], list[str]]:
+        played = await play(connections_max_idle_ms="-1")
+        connection, task = played.connect()
+        await asyncio.sleep(0.01)
+        connection.feed(frame(ApiVersionsRequest(), 7, 0))
+        connection.feed(b"")
+        await task
+        return correlation_ids(connection), played.refusals()
+
+    assert asyncio.run(scene()) == ([7], [])
+
+
+@pytest.mark.parametrize(("cut", "said"), [(0, []), (-1, ["connection ended inside a request"])])
+def test_a_connection_that_ends_inside_a_request_leaves_a_line(
+    cut: int, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        played = await play()
+        connection, task = played.connect()
+        whole = frame(ApiVersionsRequest(), 7, 0)
+        connection.feed(whole[: len(whole) + cut])
+        connection.feed(b"")
+        await task
+
+    log = structlog.testing.CapturingLogger()
+    monkeypatch.setattr("brokers.server.log", log)
+    asyncio.run(scene())
+    assert [call.args[0] for call in log.calls] == said
+
+
+@pytest.mark.spec("TC-5")
+@pytest.mark.parametrize("name", ["x" * 32_767, "é" * 16_383, "x" * 250])
+@pytest.mark.parametrize("version", [1, 7])
+def test_the_longest_name_a_request_can_carry_is_refused_in_an_answer(name: str, version: int) -> None:
+    async def scene() -> tuple[list[bytes], list[str]]:
+        played = await play()
+        connection, task = played.connect()
+        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        connection.feed(frame(CreateTopicsRequest(topics=(topic,)), 7, version))
+        connection.feed(b"")
+        await task
+        return connection.sent, played.refusals()
+
+    sent, refusals = asyncio.run(scene())
+    assert refusals == []
+    response = decode_response(api_of(CreateTopicsResponse), version, sent[0][4:])[1]
+    assert isinstance(response, CreateTopicsResponse)
+    assert response.topics[0].error_code == Errors.INVALID_TOPIC_EXCEPTION
+    assert response.topics[0].name == name
+
+
+def test_an_answer_that_cannot_be_sent_ends_its_connection_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def boasts(*_: object) -> MetadataResponse:
+        return MetadataResponse(cluster_id="x" * 40_000)
+
+    async def scene() -> tuple[list[str], bool]:
+        played = await play()
+        monkeypatch.setitem(played.apis._served, 3, replace(played.apis._served[3], handle=boasts))
+        connection, task = played.connect()
+        connection.feed(frame(MetadataRequest()))
+        await task
+        return played.refusals(), connection.closed
+
+    [reason], closed = asyncio.run(scene())
+    assert "MetadataResponse.cluster_id is a string of 40000 bytes" in reason
     assert closed
 
 
