@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -48,6 +49,8 @@ def register(verbs: Verbs) -> None:
 def run(options: argparse.Namespace) -> int:
     from understudy.testbed.local_cluster import ClusterError, LocalCluster
 
+    # A shell that starts us in the background has SIGINT ignored; Ctrl-C must end the story all the same.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     stage = Stage()
     partitions, session_ms = (6, 1_500) if options.fast else (24, 3_000)
     folder = options.dir or _new_folder()

@@ -71,8 +71,8 @@ def test_ctrl_c_at_any_moment_leaves_no_process_behind(tmp_path: Path, scene: st
         while scene not in (line := demo.stdout.readline()):
             assert line, "it ended before the scene"
         demo.send_signal(signal.SIGINT)
-        demo.stdout.read()
-        assert demo.wait(timeout=60) == 130
+        said = demo.stdout.read() + (demo.stderr.read() if demo.stderr else "")
+        assert demo.wait(timeout=60) == 130, said
     eventually_none(tmp_path)
 
 
