@@ -209,7 +209,8 @@ class BrokerChannel:
             sent = self._record_sent(waiting, attempt)
             sent_at_ms = clock.monotonic_ms()
             timeout_ms = self._manager.settings.request_timeout_ms
-            response = await connection.request(request.message, request.version, timeout_ms=timeout_ms)
+            body = None if request.body is None else request.body.at(request.broker_epoch)
+            response = await connection.request(request.message, request.version, timeout_ms=timeout_ms, body=body)
         except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as failure:
             self._record_failed(waiting, failure, cause=sent)
             self._disconnect()

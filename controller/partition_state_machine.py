@@ -29,7 +29,7 @@ from controller.leader_election import (
 )
 from controller.request_batch import RequestBatch
 from controller.term import Term
-from controller.transitions import PartitionState, is_valid_partition_transition
+from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, PartitionsMoved, Refused, Transition
@@ -307,10 +307,11 @@ async def _write(
 
 
 def _valid(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> list[TopicPartition]:
+    states, legal = term.context.partition_states, VALID_PREVIOUS_PARTITION_STATES[target]
     valid = []
     for partition in partitions:
-        source = term.context.partition_states.setdefault(partition, PartitionState.NON_EXISTENT)
-        if is_valid_partition_transition(source, target):
+        source = states.setdefault(partition, PartitionState.NON_EXISTENT)
+        if source in legal:
             valid.append(partition)
         else:
             log.error("invalid state change", partition=str(partition), source=source.value, target=target.value)

@@ -26,7 +26,7 @@ import structlog
 from controller.leader_election import under_new_leader
 from controller.request_batch import RequestBatch
 from controller.term import Term
-from controller.transitions import ReplicaState, is_valid_replica_transition
+from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
@@ -256,10 +256,11 @@ def _online_and_offline_replicas(
 
 def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> list[TopicPartition]:
     states = term.context.replica_states.setdefault(broker, {})
+    legal = VALID_PREVIOUS_REPLICA_STATES[target]
     valid = []
     for partition in partitions:
         source = states.setdefault(partition, ReplicaState.NON_EXISTENT)
-        if is_valid_replica_transition(source, target):
+        if source in legal:
             valid.append(partition)
         else:
             log.error(

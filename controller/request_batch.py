@@ -8,7 +8,8 @@ say of a partition is what the context holds when `requests` is called; only the
 it is added, because a replica is stopped *as of* the epoch before it left the ISR (RB-4).
 
 A takeover sends every partition to every broker. So each partition's state is built once and shared by all requests that
-carry it, UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with equal lists.
+carry it; UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with equal lists. They
+share their bytes, too (`shared_body`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from controller.context import ControllerContext
+from controller.shared_body import SharedBody
 from foundation.cluster.broker import Broker
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderAndIsr
@@ -55,6 +59,8 @@ class ControlRequest:
     message: ControlMessage
     version: int
     partitions: int
+    body: SharedBody | None = field(default=None, compare=False, repr=False)
+    """`message` in bytes, but for the broker epoch, where other brokers are sent the same; None: nobody is."""
 
 
 @dataclass(slots=True)
@@ -107,29 +113,29 @@ class RequestBatch:
 
     def _leader_and_isr_requests(self) -> Iterable[ControlRequest]:
         state_of = self._leader_and_isr_states()
-        shared: list[tuple[dict[TopicPartition, bool], tuple[LeaderAndIsrTopicState, ...], tuple[LeaderAndIsrLiveLeader, ...]]]
-        shared = []
+        shared: list[tuple[dict[TopicPartition, bool], LeaderAndIsrRequest, SharedBody]] = []
         for broker in sorted(self._leader_and_isr):
             if (broker_epoch := self.context.broker_epoch(broker)) is None:
                 continue
             news = self._leader_and_isr[broker]
             same = next((known for known in shared if known[0] == news), None)
             if same is None:
-                same = (news, self._leader_and_isr_topics(news, state_of), self._live_leaders(news))
+                message = LeaderAndIsrRequest(
+                    controller_id=self.controller_id,
+                    controller_epoch=self.context.epoch,
+                    broker_epoch=broker_epoch,
+                    topic_states=self._leader_and_isr_topics(news, state_of),
+                    live_leaders=self._live_leaders(news),
+                )
+                same = (news, message, SharedBody(message, LEADER_AND_ISR_VERSION))
                 shared.append(same)
-            message = LeaderAndIsrRequest(
-                controller_id=self.controller_id,
-                controller_epoch=self.context.epoch,
-                broker_epoch=broker_epoch,
-                topic_states=same[1],
-                live_leaders=same[2],
-            )
             yield ControlRequest(
                 broker_id=broker,
                 broker_epoch=broker_epoch,
-                message=message,
+                message=replace(same[1], broker_epoch=broker_epoch),
                 version=LEADER_AND_ISR_VERSION,
                 partitions=len(news),
+                body=same[2],
             )
 
     def _leader_and_isr_states(self) -> Callable[[TopicPartition, bool], LeaderAndIsrPartitionState]:
@@ -194,23 +200,22 @@ class RequestBatch:
         ]
         if not targets:
             return
-        topic_states = self._update_metadata_topics()
-        live_brokers = tuple(_update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers)
-        partitions = sum(len(topic.partition_states) for topic in topic_states)
+        for_all = UpdateMetadataRequest(
+            controller_id=self.controller_id,
+            controller_epoch=self.context.epoch,
+            topic_states=self._update_metadata_topics(),
+            live_brokers=tuple(_update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers),
+        )
+        body = SharedBody(for_all, UPDATE_METADATA_VERSION)
+        partitions = sum(len(topic.partition_states) for topic in for_all.topic_states)
         for broker, broker_epoch in targets:
-            message = UpdateMetadataRequest(
-                controller_id=self.controller_id,
-                controller_epoch=self.context.epoch,
-                broker_epoch=broker_epoch,
-                topic_states=topic_states,
-                live_brokers=live_brokers,
-            )
             yield ControlRequest(
                 broker_id=broker,
                 broker_epoch=broker_epoch,
-                message=message,
+                message=replace(for_all, broker_epoch=broker_epoch),
                 version=UPDATE_METADATA_VERSION,
                 partitions=partitions,
+                body=body,
             )
 
     def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:

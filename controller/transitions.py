@@ -1,7 +1,7 @@
 """The states of partitions and replicas, and which move is legal: both machines on one screen.
 
 Values are Kafka's own labels, which logs, records and diagrams show. Mirrors `kafka.controller.PartitionState` and
-`ReplicaState`. Pure: a state and a target in, a verdict out.
+`ReplicaState`.
 
     Partition: NonExistent → New → Online ⇄ Offline → NonExistent
     Replica:   NonExistent → New → Online ⇄ Offline → DeletionStarted → DeletionSuccessful → NonExistent
@@ -64,11 +64,3 @@ VALID_PREVIOUS_REPLICA_STATES: Mapping[ReplicaState, tuple[ReplicaState, ...]] =
     ReplicaState.DELETION_INELIGIBLE: (ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED),
     ReplicaState.NON_EXISTENT: (ReplicaState.DELETION_SUCCESSFUL,),
 }
-
-
-def is_valid_partition_transition(source: PartitionState, target: PartitionState) -> bool:
-    return source in VALID_PREVIOUS_PARTITION_STATES[target]
-
-
-def is_valid_replica_transition(source: ReplicaState, target: ReplicaState) -> bool:
-    return source in VALID_PREVIOUS_REPLICA_STATES[target]

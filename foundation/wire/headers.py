@@ -43,15 +43,20 @@ def response_header_version(api: Api, api_version: int) -> int:
     return 1 if api.is_flexible(api_version) and api.request is not ApiVersionsRequest else 0
 
 
-def encode_request(message: Message, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
+def encode_request(
+    message: Message, api_version: int, correlation_id: int, client_id: str | None, *, body: bytes | None = None
+) -> bytes:
     """A whole frame: size, header, body.
+
+    Args:
+        body: `message` at `api_version`, where it is encoded already.
 
     Raises:
         UnsupportedVersion: see `codec.encode`.
         UnencodableValue: see `codec.encode`.
     """
     api = api_of(message)
-    body = encode(message, api_version)
+    body = encode(message, api_version) if body is None else body
     header_version = request_header_version(api, api_version)
     header = _REQUEST_START.pack(api.key, api_version, correlation_id)
     if header_version >= 1:

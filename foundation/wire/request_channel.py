@@ -56,8 +56,11 @@ class RequestChannel:
     def is_closed(self) -> bool:
         return self._closed
 
-    async def request(self, message: Message, api_version: int, *, timeout_ms: int) -> Message:
+    async def request(self, message: Message, api_version: int, *, timeout_ms: int, body: bytes | None = None) -> Message:
         """Send `message` and return the response to it.
+
+        Args:
+            body: `message` at `api_version`, where it is encoded already.
 
         Raises:
             ConnectionLost: the connection ended before the answer, or had ended before.
@@ -71,7 +74,7 @@ class RequestChannel:
         assert not self._in_flight, f"{self._connection.peer}: a second request while one is in flight"
         api = api_of(message)
         correlation_id = self._next_correlation_id
-        frame = encode_request(message, api_version, correlation_id, self._client_id)
+        frame = encode_request(message, api_version, correlation_id, self._client_id, body=body)
         self._next_correlation_id = 0 if correlation_id == _LAST_CORRELATION_ID else correlation_id + 1
         self._in_flight = True
         try:
