@@ -12,6 +12,7 @@ import msgspec
 
 from brokers.partition import LOG_END_OFFSET, FollowerState, IsrProposal, Partition
 from foundation.cluster.errors import Errors
+from foundation.cluster.leadership import NO_LEADER_EPOCH
 
 HIGH_WATERMARK = 0
 EPOCH_START_OFFSET = 0
@@ -26,17 +27,18 @@ STAYS_PENDING = frozenset(
         Errors.FENCED_LEADER_EPOCH,
         Errors.INVALID_UPDATE_VERSION,
         Errors.INVALID_REQUEST,
+        Errors.NEW_LEADER_ELECTED,
     }
 )
 """The controller knows of something newer: its next LeaderAndIsr settles what the ISR is."""
 
 
-def after_fetch(known: FollowerState, fetch_offset: int, now_ms: float) -> FollowerState:
+def after_fetch(
+    known: FollowerState, fetch_offset: int, now_ms: float, *, leader_epoch: int = NO_LEADER_EPOCH
+) -> FollowerState:
     """What a Fetch tells of its sender: it has everything before `fetch_offset`."""
     caught_up = now_ms if fetch_offset >= LOG_END_OFFSET else known.last_caught_up_ms
-    return FollowerState(
-        log_end_offset=fetch_offset, last_caught_up_ms=max(known.last_caught_up_ms, caught_up), last_fetch_ms=now_ms
-    )
+    return FollowerState(fetch_offset, max(known.last_caught_up_ms, caught_up), now_ms, leader_epoch)
 
 
 def expansion(

@@ -45,14 +45,16 @@ class IsrManager:
             replicas.broker_id, channel=channel, broker_epoch=broker_epoch, answered=self._answered
         )
 
-    def fetched(self, partition: Partition, follower: int, fetch_offset: int) -> None:
-        """`follower` has asked for what comes at `fetch_offset`: it has everything before (IS-1)."""
+    def fetched(self, partition: Partition, follower: int, fetch_offset: int, *, leader_epoch: int) -> None:
+        """`follower` has asked, at `leader_epoch`, for what comes at `fetch_offset`: it has everything before (IS-1)."""
         followers = self._replicas.followers.setdefault(partition.topic_partition, {})
         known = followers.get(follower)
         if known is None:
             in_sync = follower in partition.isr
             known = FollowerState(last_caught_up_ms=partition.leader_since_ms if in_sync else 0.0)
-        state = followers[follower] = isr.after_fetch(known, fetch_offset, self._clock.monotonic_ms())
+        state = followers[follower] = isr.after_fetch(
+            known, fetch_offset, self._clock.monotonic_ms(), leader_epoch=leader_epoch
+        )
         proposal = isr.expansion(partition, follower, state, is_alive=self._metadata.snapshot.is_alive)
         if proposal is not None:
             self._propose(partition, proposal)
@@ -85,7 +87,7 @@ class IsrManager:
             return  # the controller has yet to answer for an earlier epoch; the next fetch or check tries again
         self._replicas.replace(isr.proposing(partition, proposal))
         followers = self._replicas.followers.get(partition.topic_partition, {})
-        ends = ((member, followers[member].log_end_offset) for member in proposal.joining if member in followers)
+        joining = tuple((member, followers[member]) for member in proposal.joining if member in followers)
         self._events.append(
             IsrProposed(
                 topic=partition.topic_partition.topic,
@@ -96,7 +98,8 @@ class IsrManager:
                 joining=proposal.joining,
                 leaving=proposal.leaving,
                 leader_end_offset=LOG_END_OFFSET,
-                follower_end_offsets=tuple(ends),
+                follower_end_offsets=tuple((member, state.log_end_offset) for member, state in joining),
+                follower_leader_epochs=tuple((member, state.leader_epoch) for member, state in joining),
                 high_watermark=isr.HIGH_WATERMARK,
                 epoch_start_offset=isr.EPOCH_START_OFFSET,
             )

@@ -46,6 +46,8 @@ class FollowerState(NamedTuple):
     log_end_offset: int = UNKNOWN_OFFSET
     last_caught_up_ms: float = 0.0
     last_fetch_ms: float = 0.0
+    leader_epoch: int = NO_LEADER_EPOCH
+    """At which it last fetched; `NO_LEADER_EPOCH` where it named none."""
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -2,8 +2,8 @@
 
 Logs are empty in this milestone, so a good Fetch waits for `max_wait_ms` and brings nothing; what it does bring is
 knowledge: a follower's Fetch tells its leader how far it has come (IS-1). A partition in error is answered at once (BK-13),
-and a waiting Fetch looks again when a control request changes what is led here. Sessions are refused by session id 0: every
-Fetch is a full one.
+and a waiting Fetch looks again when a control request changes what is led here. Every answer has session id 0, which opens no
+session; a Fetch that goes on in one is refused, and every other is a full one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from foundation.wire.messages.fetch import (
     PartitionData,
 )
 
-CONSUMER = -1
 NO_EPOCH = -1
 FIRST_VERSION_BY_TOPIC_ID = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
-INVALID_SESSION = 0
+FULL_FETCH_EPOCHS = (0, -1)
+"""Of a session: begin one, or have none. With every other the request names only what has changed since the last."""
 MAX_WAIT_MS = 60_000
 """However long a client wants to wait, it hears from us after this."""
 
@@ -46,13 +46,13 @@ class Wanted(NamedTuple):
 async def handle(services: BrokerServices, request: FetchRequest, context: RequestContext) -> FetchResponse:
     by_state = context.api_version >= FIRST_VERSION_WITH_REPLICA_STATE
     follower = request.replica_state.replica_id if by_state else request.replica_id
-    if request.session_id != INVALID_SESSION:
+    if request.session_epoch not in FULL_FETCH_EPOCHS:
         return FetchResponse(error_code=Errors.FETCH_SESSION_ID_NOT_FOUND)
     wanted = tuple(_wanted(services, request, context))
     errors = [verdict(services, each, follower) for each in wanted]
-    if follower != CONSUMER:
+    if follower >= 0:
         _note_progress(services, wanted, errors, follower)
-    if not any(errors) and wanted:
+    if wanted and request.min_bytes > 0 and not any(errors):
         errors = await _wait(services, wanted, follower, min(request.max_wait_ms, MAX_WAIT_MS))
     return FetchResponse(responses=tuple(_responses(wanted, errors, context.api_version)))
 
@@ -71,10 +71,11 @@ def verdict(services: BrokerServices, wanted: Wanted, follower: int) -> Errors:
     if wanted.topic is None:
         return Errors.UNKNOWN_TOPIC_ID
     topic_partition = TopicPartition(wanted.topic, wanted.asked.partition)
+    if services.metadata.snapshot.partition(*topic_partition) is None:
+        return Errors.UNKNOWN_TOPIC_OR_PARTITION
     partition = services.replicas.partitions.get(topic_partition)
     if partition is None:
-        known = services.metadata.snapshot.partition(*topic_partition) is not None
-        return Errors.NOT_LEADER_OR_FOLLOWER if known else Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return Errors.NOT_LEADER_OR_FOLLOWER
     if NO_TOPIC_ID not in (wanted.topic_id, partition.topic_id) and wanted.topic_id != partition.topic_id:
         return Errors.INCONSISTENT_TOPIC_ID
     return _epoch_error(services, partition, wanted.asked.current_leader_epoch) or _leader_error(partition, wanted, follower)
@@ -94,7 +95,7 @@ def _epoch_error(services: BrokerServices, partition: Partition, offered: int) -
 def _leader_error(partition: Partition, wanted: Wanted, follower: int) -> Errors:
     if not partition.is_leader:
         return Errors.NOT_LEADER_OR_FOLLOWER
-    if follower != CONSUMER and follower not in partition.replicas:
+    if follower >= 0 and follower not in partition.replicas:
         with_epoch = wanted.asked.current_leader_epoch != NO_EPOCH
         return Errors.UNKNOWN_LEADER_EPOCH if with_epoch else Errors.NOT_LEADER_OR_FOLLOWER
     if wanted.asked.fetch_offset != LOG_END_OFFSET:
@@ -106,7 +107,8 @@ def _note_progress(services: BrokerServices, wanted: tuple[Wanted, ...], errors:
     for each, error in zip(wanted, errors, strict=True):
         if error is Errors.NONE and each.topic is not None:
             partition = services.replicas.partitions[TopicPartition(each.topic, each.asked.partition)]
-            services.isr.fetched(partition, follower, each.asked.fetch_offset)
+            epoch = each.asked.current_leader_epoch
+            services.isr.fetched(partition, follower, each.asked.fetch_offset, leader_epoch=epoch)
 
 
 async def _wait(services: BrokerServices, wanted: tuple[Wanted, ...], follower: int, max_wait_ms: int) -> list[Errors]:

@@ -396,6 +396,8 @@ class IsrProposed(_Record, frozen=True, kw_only=True, gc=False):
     """(replica, log end offset) of those joining."""
     high_watermark: int = 0
     epoch_start_offset: int = 0
+    follower_leader_epochs: tuple[tuple[int, int], ...] = ()
+    """(replica, leader epoch it fetched at) of those joining; −1 where its Fetch named none."""
 
 
 class IsrResult(_Record, frozen=True, kw_only=True, gc=False):

@@ -33,6 +33,7 @@ def test_seeds_break_nothing_and_come_to_rest(first: int) -> None:
         (Fence.ZK_CONTROLLER_EPOCH, "C3 "),
         (Fence.BROKER_CONTROLLER_EPOCH, "C4a "),
         (Fence.BROKER_EPOCH, "C4b "),
+        (Fence.FETCH_LEADER_EPOCH, "R8 "),
     ],
     ids=lambda value: value.value if isinstance(value, Fence) else value.strip(),
 )

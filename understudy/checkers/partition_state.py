@@ -1,4 +1,4 @@
-"""What must hold of a partition's state in ZooKeeper, and of those who believe in it (P1 to P9)."""
+"""What must hold of a partition's state in ZooKeeper, and of those who believe in it (P1 to P9, R8)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from understudy.checkers.facts import ClusterFacts, Partition, StateWrite
 from understudy.checkers.history import ZnodeTransaction
 
 NO_LEADER = -1
+NO_LEADER_EPOCH = -1
 LEADER_DURING_DELETE = -2
 RECOVERING = 1
 
@@ -217,6 +218,21 @@ class JoinersHaveCaughtUp(_StateCheck):
                 self.violated(record, what)
 
 
+class JoinersFetchAtThisEpoch(Check):
+    id = "R8"
+    sentence = "a replica joins an ISR by a Fetch at the leader epoch of that ISR, or by one that names no epoch"
+    reads = (IsrProposed,)
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        assert isinstance(data, IsrProposed)
+        for replica, fetched_at in data.follower_leader_epochs:
+            self.judged += 1
+            if fetched_at not in (NO_LEADER_EPOCH, data.leader_epoch):
+                what = f"{replica} joins by a Fetch at leader epoch {fetched_at}, its leader is at {data.leader_epoch}"
+                self.violated(record, f"{_name((data.topic, data.partition))}: {what}")
+
+
 class LastInSyncStaysListed(_StateCheck):
     id = "P8"
     sentence = "when a partition loses its leader its ISR only shrinks, and its last member stays listed"
@@ -284,6 +300,7 @@ CHECKS: tuple[type[Check], ...] = (
     CleanElections,
     IsrChangesReplaceWhatTheyNamed,
     JoinersHaveCaughtUp,
+    JoinersFetchAtThisEpoch,
     LastInSyncStaysListed,
     MetadataNeverGoesBack,
 )

@@ -12,7 +12,7 @@ from foundation.wire.messages.stop_replica import StopReplicaPartitionState, Sto
 from tests.brokers.services import Stage
 from tests.brokers.stage import ME, ORDERS, ORDERS_0, OTHER, leader_and_isr, state, tell
 
-CONSUMER = -1
+CONSUMER, DEBUGGING_CONSUMER = -1, -2
 ANOTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
 
 
@@ -25,12 +25,14 @@ def request(
     leader_epoch: int = 5,
     offset: int = 0,
     max_wait_ms: int = 0,
+    min_bytes: int = 1,
 ) -> FetchRequest:
     asked = FetchPartition(partition=partition, current_leader_epoch=leader_epoch, fetch_offset=offset)
     return FetchRequest(
         replica_id=follower,
         replica_state=ReplicaState(replica_id=follower),
         max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
         topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(asked,)),),
     )
 
@@ -50,6 +52,7 @@ def error_of(response: FetchResponse) -> Errors:
     [
         (request(), Errors.NONE),
         (request(CONSUMER), Errors.NONE),
+        (request(DEBUGGING_CONSUMER), Errors.NONE),
         (request(leader_epoch=-1), Errors.NONE),
         (request(leader_epoch=4), Errors.FENCED_LEADER_EPOCH),
         (request(leader_epoch=6), Errors.UNKNOWN_LEADER_EPOCH),
@@ -87,11 +90,33 @@ def test_an_id_nobody_has_heard_of(topic_id: TopicId, expected: Errors) -> None:
     assert error_of(asyncio.run(scene())) is expected
 
 
-def test_a_session_nobody_opened_is_not_found() -> None:
+@pytest.mark.parametrize(("session_id", "epoch", "found"), [(12, 1, False), (0, 1, False), (12, 0, True), (12, -1, True)])
+def test_a_session_nobody_opened_cannot_be_gone_on_with_but_left_or_begun(session_id: int, epoch: int, found: bool) -> None:
     async def scene() -> FetchResponse:
-        return await answer(Stage(), FetchRequest(session_id=12))
+        return await answer(Stage(), FetchRequest(session_id=session_id, session_epoch=epoch))
 
-    assert asyncio.run(scene()).error_code == Errors.FETCH_SESSION_ID_NOT_FOUND
+    error = Errors.NONE if found else Errors.FETCH_SESSION_ID_NOT_FOUND
+    assert asyncio.run(scene()).error_code == error
+
+
+@pytest.mark.spec("BK-13")
+def test_what_is_led_here_and_not_in_the_metadata_cache_yet_is_unknown() -> None:
+    async def scene() -> FetchResponse:
+        stage = Stage()
+        tell(stage.replicas, leader_and_isr(state(0, leader_epoch=5)))
+        return await answer(stage, request(), 12)
+
+    assert error_of(asyncio.run(scene())) is Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_fetch_that_needs_no_bytes_does_not_wait_for_any() -> None:
+    async def scene() -> FetchResponse:
+        stage = Stage()
+        stage.lead("orders", 0)
+        async with asyncio.timeout(1):
+            return await answer(stage, request(max_wait_ms=60_000, min_bytes=0))
+
+    assert error_of(asyncio.run(scene())) is Errors.NONE
 
 
 @pytest.mark.spec("BK-13")
@@ -117,8 +142,8 @@ def test_a_follower_that_fetches_joins_the_isr_if_it_is_alive_and_not_in_it(
         stage = Stage()
         stage.lead("orders", 0)
         stage.hear({"orders": {0: ME}}, live=live)
-        await answer(stage, request(follower))
-        await answer(stage, request(follower))
+        await answer(stage, request(follower, leader_epoch=5))
+        await answer(stage, request(follower, leader_epoch=5))
         return stage
 
     stage = asyncio.run(scene())
@@ -127,6 +152,7 @@ def test_a_follower_that_fetches_joins_the_isr_if_it_is_alive_and_not_in_it(
     assert (stage.replicas.partitions[ORDERS_0].proposal is not None) == joins
     if joins:
         assert (proposed[0]["joining"], proposed[0]["follower_end_offsets"]) == ([3], [[3, 0]])
+        assert proposed[0]["follower_leader_epochs"] == [[3, 5]]
 
 
 def test_a_fetch_waits_and_an_election_meanwhile_ends_the_wait_with_an_error() -> None:

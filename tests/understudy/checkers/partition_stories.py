@@ -175,7 +175,9 @@ def an_unclean_election_in_secret() -> History:
     return history
 
 
-def proposed(isr: tuple[int, ...], version: int, *, joining: tuple[int, ...] = (), end_offset: int = 10) -> IsrProposed:
+def proposed(
+    isr: tuple[int, ...], version: int, *, joining: tuple[int, ...] = (), end_offset: int = 10, fetched_at: int = 0
+) -> IsrProposed:
     return IsrProposed(
         topic="t",
         partition=0,
@@ -188,6 +190,7 @@ def proposed(isr: tuple[int, ...], version: int, *, joining: tuple[int, ...] = (
         follower_end_offsets=tuple((replica, end_offset) for replica in joining),
         high_watermark=10,
         epoch_start_offset=4,
+        follower_leader_epochs=tuple((replica, fetched_at) for replica in joining),
     )
 
 
@@ -225,6 +228,20 @@ def a_follower_joins_when_it_has_caught_up() -> History:
     history.state(1, 0, [1, 2])
     history.log(1, proposed((1, 2, 3), 1, joining=(3,)))
     history.state(1, 0, [1, 2, 3])
+    return history
+
+
+@accepts("R8")
+def followers_join_by_fetches_of_this_epoch_or_of_none() -> History:
+    history = cluster()
+    history.log(1, proposed((1, 2, 3), 1, joining=(3,)), proposed((1, 2, 3), 1, joining=(2,), fetched_at=-1))
+    return history
+
+
+@rejects("R8", "t-0: 3 joins by a Fetch at leader epoch 4, its leader is at 0")
+def a_follower_of_another_epoch_joins() -> History:
+    history = cluster()
+    history.log(1, proposed((1, 2, 3), 1, joining=(3,), fetched_at=4))
     return history
 
 

@@ -41,7 +41,7 @@ def test_every_story_is_told() -> None:
 def test_every_check_has_an_id_and_says_what_holds() -> None:
     assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
     for check in ALL_CHECKS:
-        assert re.fullmatch(r"[CPZ]\d+[a-c]?", check.id)
+        assert re.fullmatch(r"[CPRZ]\d+[a-c]?", check.id)
         assert check.sentence
         assert not check.sentence.endswith(".")
         assert check.reads or check.reads_transactions
