@@ -11,26 +11,33 @@ from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
-BROKERS = 1
+BROKERS, CONTROLLERS = 1, 2
 
 
 async def handle(services: BrokerServices, request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    if request.endpoint_type == CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=Errors.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
-            error_code=Errors.INVALID_REQUEST,
+            error_code=Errors.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"Unsupported endpoint type {request.endpoint_type}",
-            endpoint_type=request.endpoint_type,
         )
     snapshot = services.metadata.snapshot
     reachable = ((broker, snapshot.endpoint(broker, context.listener)) for broker in sorted(snapshot.live_brokers))
+    brokers = tuple(
+        DescribeClusterBroker(broker_id=broker, host=at.host, port=at.port, rack=snapshot.live_brokers[broker].rack)
+        for broker, at in reachable
+        if at is not None
+    )
+    # A controller that is not among them would be an id nobody can do anything with.
+    controllers = (broker.broker_id for broker in brokers if broker.broker_id == snapshot.controller_id)
     return DescribeClusterResponse(
         cluster_id=services.cluster_id,
-        controller_id=-1 if snapshot.controller_id is None else snapshot.controller_id,
-        brokers=tuple(
-            DescribeClusterBroker(broker_id=broker, host=at.host, port=at.port, rack=snapshot.live_brokers[broker].rack)
-            for broker, at in reachable
-            if at is not None
-        ),
+        controller_id=next(controllers, -1),
+        brokers=brokers,
         cluster_authorized_operations=(EVERY_CLUSTER_OPERATION if request.include_cluster_authorized_operations else NOT_ASKED),
     )
 

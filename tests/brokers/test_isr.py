@@ -106,6 +106,7 @@ def test_a_success_commits_at_our_leader_epoch_and_no_older_partition_epoch(
         (Errors.INELIGIBLE_REPLICA, True, False),
         (Errors.UNKNOWN_TOPIC_OR_PARTITION, False, False),
         (Errors.UNKNOWN_TOPIC_ID, False, False),
+        (Errors.NEW_LEADER_ELECTED, False, False),
         (Errors.FENCED_LEADER_EPOCH, False, False),
         (Errors.INVALID_UPDATE_VERSION, False, False),
         (Errors.INVALID_REQUEST, False, False),
