@@ -1,12 +1,13 @@
 """DescribeConfigs (key 32, versions 0 to 4): topics' and this broker's configuration, with where each value comes from.
 
 Answered from the two tables and, for a topic, its znode. A broker describes itself only; the cluster-wide dynamic defaults (an
-empty broker name) are empty, because nothing is configured dynamically yet. Versions: 1 sources and synonyms; 3 types and
-documentation.
+empty broker name) are empty, because nothing is configured dynamically yet. A resource asked for twice is answered once.
+Versions: 1 sources and synonyms; 3 types and documentation.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from brokers.apis.serving import Serves
@@ -29,7 +30,8 @@ TOPIC, BROKER = 2, 4
 
 async def handle(services: BrokerServices, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     results = []
-    for resource in request.resources:
+    for resource in dict.fromkeys(request.resources):
+        await asyncio.sleep(0)  # a broker's configuration waits for nothing by itself, and may be asked for in many ways
         try:
             found = await _effective(services, resource)
             configs = tuple(described(found, resource, request, version=context.api_version))

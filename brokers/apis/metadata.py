@@ -1,7 +1,8 @@
 """Metadata (key 3, versions 0 to 12): brokers, controller, topics and their leaders, from the metadata cache (MC-3).
 
 Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version 12
-may ask by topic id. Topics are not created by asking for them (`auto.create.topics.enable` is accepted and not acted upon).
+may ask by topic id, and then only ids are answered. A topic named twice is answered once. Topics are not created by asking
+for them (`auto.create.topics.enable` is accepted and not acted upon).
 """
 
 from __future__ import annotations
@@ -38,7 +39,12 @@ async def handle(services: BrokerServices, request: MetadataRequest, context: Re
     if wants_all:
         topics = tuple(_known_topic(snapshot, topic, context) for topic in sorted(snapshot.topics))
     else:
-        topics = tuple(_asked_topic(snapshot, topic, context) for topic in request.topics or ())
+        asked = tuple(dict.fromkeys(request.topics or ()))
+        if context.api_version < FIRST_VERSION_BY_TOPIC_ID and any(not _is_name(topic) for topic in asked):
+            refused = (MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=topic.name or "") for topic in asked)
+            return MetadataResponse(topics=tuple(refused))
+        by_id = any(topic.topic_id != NO_TOPIC_ID for topic in asked)
+        topics = tuple(_asked_topic(snapshot, topic, context) for topic in asked if not by_id or topic.topic_id != NO_TOPIC_ID)
     if request.include_topic_authorized_operations:
         topics = tuple(replace(topic, topic_authorized_operations=EVERY_TOPIC_OPERATION) for topic in topics)
     return MetadataResponse(
@@ -58,10 +64,13 @@ def _brokers(snapshot: MetadataSnapshot, listener: str) -> Iterator[MetadataResp
             yield MetadataResponseBroker(node_id=broker, host=at.host, port=at.port, rack=rack)
 
 
+def _is_name(asked: MetadataRequestTopic) -> bool:
+    """Whether versions that cannot answer by topic id can answer this; 10 and 11 could be asked for one all the same."""
+    return asked.name is not None and asked.topic_id == NO_TOPIC_ID
+
+
 def _asked_topic(snapshot: MetadataSnapshot, asked: MetadataRequestTopic, context: RequestContext) -> MetadataResponseTopic:
     by_id = asked.topic_id != NO_TOPIC_ID
-    if context.api_version < FIRST_VERSION_BY_TOPIC_ID and (by_id or asked.name is None):
-        return MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=asked.name or "")
     name = snapshot.topic_names.get(asked.topic_id) if by_id else asked.name
     if name is None:
         error = Errors.UNKNOWN_TOPIC_ID if by_id else Errors.INVALID_REQUEST

@@ -44,6 +44,14 @@ def describe(
     return response.results[0]
 
 
+def test_a_resource_asked_for_many_times_is_answered_once(cluster: SimulatedCluster) -> None:
+    one = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("broker.id",))
+    other = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("listeners",))
+    response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=(one, other) * 500), version=4))
+    assert isinstance(response, DescribeConfigsResponse)
+    assert [result.configs[0].name for result in response.results] == ["broker.id", "listeners"]
+
+
 @pytest.mark.spec("IO-17")
 @pytest.mark.parametrize("version", range(5))
 def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: SimulatedCluster, version: int) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from brokers.apis import describe_cluster, metadata
 from foundation.cluster.errors import Errors
@@ -148,6 +149,23 @@ def test_topics_by_id(asked: MetadataRequestTopic, version: int, expected: tuple
     assert (topic.error_code, topic.name) == expected
 
 
+def test_what_cannot_be_asked_spoils_the_whole_request_before_version_12() -> None:
+    asked = (MetadataRequestTopic(name="orders"), MetadataRequestTopic(name=None))
+    response = ask(MetadataRequest(topics=asked), 11)
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [("orders", 42), ("", 42)]
+    assert (response.brokers, response.controller_id) == ((), -1)
+
+
+def test_ids_are_answered_and_names_beside_them_are_not() -> None:
+    asked = (MetadataRequestTopic(name="nothing"), MetadataRequestTopic(name=None, topic_id=ORDERS))
+    assert [topic.name for topic in ask(MetadataRequest(topics=asked), 12).topics] == ["orders"]
+
+
+def test_a_topic_named_many_times_is_answered_once() -> None:
+    response = ask(named("orders", *["nothing", "orders"] * 1_000))
+    assert [topic.name for topic in response.topics] == ["orders", "nothing"]
+
+
 def test_without_an_authorizer_everybody_may_do_everything() -> None:
     asked = MetadataRequest(include_cluster_authorized_operations=True, include_topic_authorized_operations=True)
     response = ask(asked, 9)
@@ -165,4 +183,22 @@ def test_describe_cluster_shows_brokers_and_refuses_to_show_controllers() -> Non
     response = asyncio.run(scene(1))
     assert [at.broker_id for at in response.brokers] == [1, 2]
     assert (response.cluster_id, response.controller_id) == ("cluster", 2)
-    assert asyncio.run(scene(2)).error_code == Errors.INVALID_REQUEST
+    refusals = [asyncio.run(scene(endpoint_type)) for endpoint_type in (2, 7)]
+    assert [(refusal.error_code, refusal.error_message, refusal.endpoint_type) for refusal in refusals] == [
+        (
+            Errors.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+            1,
+        ),
+        (Errors.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 7", 1),
+    ]
+
+
+@pytest.mark.parametrize(("controller", "shown"), [(2, 2), (4, -1), (9, -1), (-1, -1)])
+def test_describe_cluster_names_no_controller_that_its_listener_does_not_reach(controller: int, shown: int) -> None:
+    async def scene() -> DescribeClusterResponse:
+        stage = Stage()
+        stage.metadata.update(replace(HEARD, controller_id=controller))
+        return await describe_cluster.handle(stage.services, DescribeClusterRequest(), stage.context(1))
+
+    assert asyncio.run(scene()).controller_id == shown
