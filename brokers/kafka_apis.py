@@ -35,7 +35,7 @@ from foundation.eventlog.records import RequestDetail, RequestReceived, Response
 from foundation.wire.codec import decode
 from foundation.wire.errors import UnsupportedVersion, WireError
 from foundation.wire.headers import RequestHeader, decode_request_header, encode_response
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
 from foundation.wire.registry import Api, api_by_key, api_of
 from foundation.wire.schema import Message
 
@@ -118,8 +118,8 @@ class KafkaApis:
         low, high = api_versions.VERSIONS
         if not low <= header.api_version <= high:
             return encode_response(api, 0, header.correlation_id, api_versions.unsupported_version())
-        decode(ApiVersionsRequest, header.api_version, body)
-        response = ApiVersionsResponse(api_keys=SERVED_VERSIONS)
+        request = decode(ApiVersionsRequest, header.api_version, body)
+        response = api_versions.answer(request, header.api_version, SERVED_VERSIONS)
         return encode_response(api, header.api_version, header.correlation_id, response)
 
     def _received(self, api: Api, request: Message, context: RequestContext) -> int:

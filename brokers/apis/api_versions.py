@@ -6,6 +6,7 @@ header of every answer is the oldest, so that a client from the future can begin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,18 @@ from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
 from foundation.wire.registry import api_of
 
 VERSIONS = (0, 4)
+
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+FIRST_VERSION_WITH_SOFTWARE = 3
+
+
+def answer(request: ApiVersionsRequest, version: int, served: Sequence[ApiVersion]) -> ApiVersionsResponse:
+    """What is `served`; INVALID_REQUEST where the client's software has a name that is none (KIP-511)."""
+    names = (request.client_software_name, request.client_software_version)
+    if version >= FIRST_VERSION_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, names)):
+        return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=tuple(served))
 
 
 def served_versions(served: Sequence[Serves[Any]]) -> tuple[ApiVersion, ...]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 import structlog
 
+from brokers.apis import api_versions
 from brokers.config import KafkaConfig
 from brokers.kafka_apis import SERVED_VERSIONS, KafkaApis
 from brokers.server import KafkaServer
@@ -124,7 +125,7 @@ def test_answers_leave_in_the_order_of_requests_though_the_first_takes_longest()
         played.stage.lead("orders", 0)
         connection, task = played.connect()
         partition = FetchPartition(partition=0, fetch_offset=0)
-        slow = FetchRequest(max_wait_ms=200, topics=(FetchTopic(topic="orders", partitions=(partition,)),))
+        slow = FetchRequest(max_wait_ms=200, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=(partition,)),))
         connection.feed(frame(slow, 1, version=11) + frame(MetadataRequest(topics=()), 2) + frame(ApiVersionsRequest(), 3, 0))
         await asyncio.sleep(0.02)
         early = correlation_ids(connection)
@@ -368,6 +369,24 @@ def test_api_versions_says_what_is_served(version: int) -> None:
         api = api_by_key(served.api_key)
         assert api is not None
         assert api.min_version <= served.min_version <= served.max_version <= api.max_version
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "valid"),
+    [
+        ("librdkafka", 3, True),
+        ("a", 4, True),
+        ("a b", 3, False),
+        ("", 4, False),
+        ("-a", 4, False),
+        ("a\n", 3, False),
+        ("", 2, True),
+    ],
+)
+def test_software_with_a_name_that_is_none_is_not_told_what_is_served(name: str, version: int, valid: bool) -> None:
+    hello = ApiVersionsRequest(client_software_name=name, client_software_version="1.0")
+    response = api_versions.answer(hello, version, SERVED_VERSIONS)
+    assert (response.error_code, response.api_keys) == ((0, SERVED_VERSIONS) if valid else (42, ()))
 
 
 @pytest.mark.spec("AP-2")
