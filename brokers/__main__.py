@@ -34,6 +34,7 @@ from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.Kafka")
 
 START_FAILURES = (
+    ConfigError,
     ConnectionFailed,
     InconsistentMetaProperties,
     OSError,

@@ -78,7 +78,7 @@ def updated(snapshot: MetadataSnapshot, request: UpdateMetadataRequest) -> Metad
             topics.pop(topic, None)
         if topic_id == NO_TOPIC_ID or not partitions:
             topic_ids.pop(topic, None)
-        else:
+        elif topic_id is not None:
             topic_ids[topic] = topic_id
     renamed = topic_ids != snapshot.topic_ids
     return MetadataUpdate(
@@ -95,14 +95,15 @@ def updated(snapshot: MetadataSnapshot, request: UpdateMetadataRequest) -> Metad
 
 def _by_topic(
     request: UpdateMetadataRequest,
-) -> list[tuple[str, TopicId, tuple[UpdateMetadataPartitionState, ...]]]:
-    """Version 4 and older name the topic in each partition, and know no ids."""
+) -> list[tuple[str, TopicId | None, tuple[UpdateMetadataPartitionState, ...]]]:
+    """Version 4 and older name the topic in each partition and say nothing of ids, which is not to say that there is none."""
     grouped: dict[str, list[UpdateMetadataPartitionState]] = {}
     for state in request.ungrouped_partition_states:
         grouped.setdefault(state.topic_name, []).append(state)
-    return [(topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states] + [
-        (topic, NO_TOPIC_ID, tuple(states)) for topic, states in grouped.items()
+    by_topic: list[tuple[str, TopicId | None, tuple[UpdateMetadataPartitionState, ...]]] = [
+        (topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states
     ]
+    return by_topic + [(topic, None, tuple(states)) for topic, states in grouped.items()]
 
 
 class MetadataCache:

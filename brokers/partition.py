@@ -57,7 +57,6 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         isr: the committed in-sync replicas; empty for a follower, which is not told.
         leader_since_ms: monotonic time at which the current leader epoch began here.
         proposal: the ISR change under way, if any.
-        stopped: a StopReplica without deletion has ended its fetching.
     """
 
     topic_partition: TopicPartition
@@ -74,7 +73,6 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     leader_recovery_state: int = LeaderRecoveryState.RECOVERED
     leader_since_ms: float = 0.0
     proposal: IsrProposal | None = None
-    stopped: bool = False
 
     @property
     def is_leader(self) -> bool:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from brokers.config import KafkaConfig
+from brokers.config_types import ConfigError
 from brokers.meta_properties import FILE, read_meta_properties
 from brokers.socket_network import SocketNetwork
 from brokers.storage import FileStorage
@@ -77,13 +78,27 @@ def node_name(config: KafkaConfig, storage: FileStorage) -> str:
     return f"broker-{stored}" if stored is not None else f"broker-unnumbered-{os.getpid()}"
 
 
+def _zookeeper(config: KafkaConfig) -> KazooZooKeeper:
+    try:
+        return KazooZooKeeper(
+            config.zookeeper_connect,
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms,
+        )
+    except ValueError as error:
+        expected = "expected host:port,host:port/chroot"
+        raise ConfigError.invalid("zookeeper.connect", config.zookeeper_connect, expected) from error
+
+
 def real_world(config: KafkaConfig) -> World:
     """Everything a broker of this configuration may ask of this machine. Nothing is connected or bound yet.
 
     Raises:
         OSError: the log directory or the event log cannot be written.
         InconsistentMetaProperties: the log directory's `meta.properties` cannot be read.
+        ConfigError: `zookeeper.connect` cannot be read.
     """
+    zookeeper = _zookeeper(config)
     clock = MachineClock()
     storage = FileStorage(Path(config.log_directory))
     folder = config.understudy_events_dir or str(Path(config.log_directory) / EVENTS_FOLDER)
@@ -99,13 +114,8 @@ def real_world(config: KafkaConfig) -> World:
     points: Points = UnarmedPoints()
     if config.understudy_points_file is not None:
         points = FilePoints(Path(config.understudy_points_file), events)
-    connection_timeout_ms = config.zookeeper_connection_timeout_ms
     return World(
-        zookeeper=KazooZooKeeper(
-            config.zookeeper_connect,
-            session_timeout_ms=config.zookeeper_session_timeout_ms,
-            connection_timeout_ms=connection_timeout_ms or config.zookeeper_session_timeout_ms,
-        ),
+        zookeeper=zookeeper,
         network=SocketNetwork(),
         clock=clock,
         random=random.Random(random.SystemRandom().getrandbits(128)),

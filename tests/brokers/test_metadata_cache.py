@@ -87,6 +87,15 @@ def test_old_versions_name_the_topic_in_each_partition() -> None:
     assert {topic: sorted(states) for topic, states in topics.items()} == {"a": [0, 1], "b": [0]}
 
 
+@pytest.mark.spec("MC-1")
+def test_old_versions_know_no_ids_and_take_none_away() -> None:
+    named = updated(MetadataSnapshot(), request({"orders": {0: 1}}, topic_id=ORDERS)).snapshot
+    flat = UpdateMetadataRequest(
+        ungrouped_partition_states=(UpdateMetadataPartitionState(topic_name="orders", partition_index=0, leader=2),)
+    )
+    assert updated(named, flat).snapshot.topic_id("orders") == ORDERS
+
+
 def test_an_address_is_that_of_a_live_broker_on_the_listener_asked_for() -> None:
     snapshot = updated(MetadataSnapshot(), request({})).snapshot
     endpoint = snapshot.endpoint(2, "PLAINTEXT")

@@ -264,6 +264,13 @@ def test_a_wrong_configuration_is_one_clear_line_and_exit_code_1(
     assert not (tmp_path / "data").exists(), "nothing is touched before the configuration is right"
 
 
+@pytest.mark.parametrize("servers", ["::::", "localhost:abc", "a:1,,b:2"])
+def test_servers_that_cannot_be_read_are_a_wrong_configuration(tmp_path: Path, servers: str) -> None:
+    config = KafkaConfig.from_properties({"zookeeper.connect": servers, "broker.id": "1", "log.dirs": str(tmp_path)})
+    with pytest.raises(ConfigError, match=f"Invalid value {servers} for configuration zookeeper.connect: expected host:port"):
+        real_world(config)
+
+
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "nowhere.properties")]) == 1
     assert "nowhere.properties" in capsys.readouterr().err
