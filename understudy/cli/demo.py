@@ -153,6 +153,7 @@ class Play:
 
     def curtain(self, folder: Path) -> None:
         """Spark's report of this very run; it has to tell the same story."""
+        from understudy.cli.check import check_run_folder
         from understudy.java import choose_java
         from understudy.replay.report import render
         from understudy.replay.spark_job import replay
@@ -167,6 +168,13 @@ class Play:
         losses = [failover.cause for failover in metrics.failovers]
         if losses[:2] != ["kill", "pause"]:
             raise StoryBroken(f"the logs tell of controllers lost by {losses}; expected kill, then pause")
+        verdict = check_run_folder(folder)
+        if verdict.violations:
+            raise StoryBroken(f"an invariant was violated: {verdict.violations[0]}")
+        checks = sum(len(family.ids) for family in verdict.families)
+        self._stage.print(
+            f"Invariants: all {checks} hold over {verdict.records:,} records and {verdict.transactions:,} transactions"
+        )
         self._stage.good(f"The story happened as told. Everything it left is in {folder}")
 
     # -- what the scenes look at
