@@ -25,8 +25,12 @@ class SimulatedStage:
     def __enter__(self) -> SimulatedStage:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._cluster.close()
+        if kind is None:
+            # A task that failed, or a broker that died of it, can leave every znode and request as Kafka would.
+            died = [f"{end.node} died of {end.error!r}" for end in self._cluster.exits if end.is_unexpected]
+            assert not (failed := [*self._cluster.loop.failures, *died]), "; ".join(failed)
 
     # -- what is done
 
