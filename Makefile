@@ -13,12 +13,14 @@ help:  ## this list
 setup: $(STAMP)  ## make .venv with the understudy command in it
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $(STAMP)
+	@echo "installing into .venv: Spark, a Java runtime, the tools; the first time this downloads about 0.7 GB …"
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $(STAMP)
 
 demo: setup  ## kill the controller of a real cluster and watch another take over (ARGS=--fast for a shorter one)
-	.venv/bin/understudy demo $(ARGS)
+	@.venv/bin/understudy demo $(ARGS)
 
 test: setup  ## all tests
 	$(PYTEST) -n 2 --dist loadgroup $(ARGS)
