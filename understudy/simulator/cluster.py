@@ -394,6 +394,16 @@ class SimulatedCluster:
             self.struck("depose", self.broker(controller))
             self.zookeeper.operate([Delete(ControllerZNode.path)])
 
+    def stop_zookeeper(self) -> None:
+        """The ensemble is gone for everybody; sessions do not end meanwhile."""
+        self._events.append(FaultStruck(fault="stop", target="zookeeper"))
+        self.zookeeper.go_down()
+
+    def start_zookeeper(self) -> None:
+        if not self.zookeeper.reachable:
+            self._events.append(FaultStruck(fault="start", target="zookeeper"))
+            self.zookeeper.come_back()
+
     def heal_zookeeper(self, broker_id: int) -> None:
         self._events.append(FaultStruck(fault="heal", target=f"broker-{broker_id} -> zookeeper"))
         self.zookeeper.heal(f"broker-{broker_id}")
@@ -406,6 +416,7 @@ class SimulatedCluster:
         """End every fault: links flow, ZooKeeper answers, all brokers are awake and up."""
         self.zookeeper.unknown_probability = 0.0
         self.zookeeper.lost_answers.clear()
+        self.start_zookeeper()
         self.heal_network()
         for number, broker in self.brokers.items():
             broker.node.disarm()

@@ -29,7 +29,7 @@ class Fault:
     """A broker's id; 0: whoever is controller then."""
     lasts_ms: int
     detail: str = ""
-    """A point's name, a path, or the direction of a cut."""
+    """A point's name, a path, the direction of a cut, or by how many ms a clock steps."""
 
     def __str__(self) -> str:
         whom = f"broker {self.target}" if self.target else "the controller"
@@ -73,6 +73,8 @@ def _draw_fault(source: random.Random, kinds: list[str], brokers: int, now: int,
         detail = source.choice(("/controller", "/brokers/topics", "/brokers/ids")) + source.choice((" applied", " lost"))
     elif kind in ("cut-zookeeper", "cut-one-way"):
         detail = source.choice(("requests", "answers", "both"))
+    elif kind == "step-clock":
+        detail = str(source.choice((-3_600_000, -5_000, 5_000, 3_600_000)))
     target = 0 if source.random() < 0.4 else source.randint(1, brokers)
     return Fault(at_ms=now, kind=kind, target=target, lasts_ms=lasts_ms, detail=detail)
 
@@ -133,6 +135,16 @@ def _lost_answer(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Faul
     cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, path, how == "applied"))
 
 
+def _stop_zookeeper(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.stop_zookeeper()
+    cluster.after(fault.lasts_ms, cluster.start_zookeeper)
+
+
+def _step_clock(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    cluster.struck("step-clock", broker)
+    broker.node.clock.offset_ms += int(fault.detail)
+
+
 def _isolate(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
     cluster.cut([broker.id], [number for number in cluster.brokers if number != broker.id])
     cluster.after(fault.lasts_ms, cluster.heal_network)
@@ -191,6 +203,8 @@ _STRIKES: dict[str, _Strike] = {
     "reset-zookeeper": _reset_zookeeper,
     "cut-zookeeper": _cut_zookeeper,
     "lost-answer": _lost_answer,
+    "stop-zookeeper": _stop_zookeeper,
+    "step-clock": _step_clock,
     "isolate": _isolate,
     "cut-pair": _cut_pair,
     "cut-one-way": _cut_one_way,

@@ -22,6 +22,9 @@ from understudy.simulator.randomness import derived
 BUFFER_BYTES = 4 * 1024 * 1024
 """Bytes on their way in one direction, unread ones included, before `send` waits."""
 
+FRAGMENTED = 0.05
+"""How often a read returns less than has arrived."""
+
 _BACKLOG = 50
 _LOOPBACK_MS = 0.02
 _FIRST_FREE_PORT = 20_000
@@ -61,6 +64,7 @@ class SimulatedNetwork:
         self._latency_ms = latency_ms
         self._ways: dict[tuple[str, str], _Way] = {}
         self._jitter = derived(seed, "network", "jitter")
+        self._fragments = derived(seed, "network", "fragments")
         self._listeners: dict[tuple[str, int], _Listener] = {}
         self._connections: dict[SimulatedConnection, None] = {}
 
@@ -123,6 +127,11 @@ class SimulatedNetwork:
         if sender is not None:
             sender.last_arrival = when = max(sender.last_arrival, when)
         self.loop.call_at(when, arrive, context=self.context)
+
+    def readable(self, size: int) -> int:
+        """How many of `size` bytes that have arrived one read returns. TCP keeps no messages: now and then a frame's header or
+        body comes in two."""
+        return self._fragments.randint(1, size) if self._fragments.random() < FRAGMENTED else size
 
     # ------------------------------------------------------------------ connections
 
@@ -287,7 +296,10 @@ class SimulatedConnection:
                 self._reader = None
         data = b"".join(self._received) if len(self._received) > 1 else self._received[0]
         self._received.clear()
-        self._unread_bytes = 0
+        if (kept := len(data) - self._network.readable(len(data))) > 0:
+            data, rest = data[:-kept], data[-kept:]
+            self._received.append(rest)
+        self._unread_bytes -= len(data)
         self.other.delivered(len(data))
         return data
 

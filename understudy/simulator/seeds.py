@@ -82,7 +82,10 @@ def run_seed(
     reordering = draw.random() < 0.5
     brokers, partitions = brokers or drawn_brokers, partitions or drawn_partitions
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
-    cluster = SimulatedCluster(seed, brokers=brokers, fences_off=fences_off, reordering=reordering)
+    settings = {"unclean.leader.election.enable": "true"} if draw.random() < 0.25 else {}
+    cluster = SimulatedCluster(seed, brokers=brokers, settings=settings, fences_off=fences_off, reordering=reordering)
+    if draw.random() < 0.5:
+        _set_clocks_wrong(cluster)
     problems: list[str] = []
     settled_after_ms = 0.0
     try:
@@ -111,6 +114,14 @@ def run_seed(
         messages=cluster.network.messages,
         callbacks=cluster.loop.executed,
     )
+
+
+def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
+    """As on machines that nobody looks after: minutes apart, and one in a thousand too fast or too slow."""
+    draw = derived(cluster.seed, "clocks")
+    for broker in cluster.brokers.values():
+        broker.node.clock.offset_ms = draw.uniform(-600_000, 600_000)
+        broker.node.clock.drift = draw.uniform(-0.001, 0.001)
 
 
 def run_seeds(

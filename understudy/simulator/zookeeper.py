@@ -269,6 +269,18 @@ class SimulatedZooKeeper:
         for connection in tuple(link.connections):
             connection.flush()
 
+    def go_down(self) -> None:
+        """The ensemble loses its quorum: every connection breaks, none can be opened, and no session ends until it is back."""
+        self.reachable = False
+        for node in self._links:
+            self.reset(node, arriving=0)
+
+    def come_back(self) -> None:
+        """Clients may connect again; every session has its full timeout from now on, as a new leader gives it."""
+        self.reachable = True
+        for session in self._sessions.values():
+            self._touch(session)
+
     def expire(self, session_id: int) -> None:
         """End a session now, as if it had timed out; harmless when it is over already."""
         session = self._sessions.get(session_id)
@@ -364,7 +376,8 @@ class SimulatedZooKeeper:
 
     def _tick(self) -> None:
         now = self._now_ms()
-        for session in [session for session in self._sessions.values() if session.expires_at_ms <= now]:
+        over = [session for session in self._sessions.values() if session.expires_at_ms <= now] if self.reachable else []
+        for session in over:
             self._end(session)
         self._ticking = bool(self._sessions)
         if self._ticking:

@@ -308,7 +308,10 @@ class SimulatedSession:
         return self._data_watches, self._absent_watches, self._child_watches
 
     def _beat(self) -> None:
-        """A sixth of the timeout has passed: ping after a silence of a third, give up after one of two thirds."""
+        """A sixth of the timeout has passed: ping after a silence as long, give up after one of two thirds.
+
+        Real clients ping after a third; this one looks only every sixth and would come too late half of the time.
+        """
         self._beating = None
         if self._state is _State.OVER:
             return

@@ -36,6 +36,8 @@ def test_every_kind_is_drawn_and_every_run_has_few_of_them() -> None:
         "reset-zookeeper",
         "cut-zookeeper",
         "lost-answer",
+        "stop-zookeeper",
+        "step-clock",
         "isolate",
         "cut-pair",
         "cut-one-way",

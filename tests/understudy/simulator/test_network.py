@@ -195,3 +195,20 @@ def test_a_reset_from_outside_is_heard_at_both_ends(pair: Pair) -> None:
 
 async def _nobody(_: Connection) -> None:
     raise AssertionError("nobody may be served here")
+
+
+def test_a_read_may_end_anywhere_and_loses_nothing(pair: Pair) -> None:
+    """TCP is a stream: now and then what was sent at once is read in two."""
+    pair.serve(echo=False)
+    connection = pair.connect()
+    sent = [f"frame {number};".encode() for number in range(400)]
+
+    async def send() -> None:
+        for data in sent:
+            await connection.send(data)
+            await asyncio.sleep(0.01)
+
+    pair.near.spawn(send())
+    pair.loop.run_for(10)
+    assert b"".join(pair.got) == b"".join(sent)
+    assert len(set(pair.got) - set(sent)) > 5, "no frame was ever cut in two"

@@ -287,3 +287,28 @@ def test_what_the_server_said_before_it_closed_arrives_when_the_link_heals(
         SessionSuspended(),
         SessionExpired(),
     ]
+
+
+def test_no_session_ends_while_the_ensemble_is_down_and_all_have_their_full_timeout_afterwards(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
+    broker, heard = loop.process("broker-1"), list[Notification]()
+    opening = broker.spawn(connect(server, "broker-1", heard))
+    loop.run_for(1)
+    session = opening.result()
+    writing = broker.spawn(session.write(Create("/a", b"", ephemeral=True)))
+    loop.run_for(1)
+    assert writing.result() == Created("/a")
+    server.go_down()
+    asking = broker.spawn(session.get("/a"))
+    loop.run_for(60)
+    assert asking.result() is Failure.UNKNOWN
+    assert server.live_sessions == (session.session_id,)
+    assert heard == [SessionSuspended()]
+    broker.pause()
+    server.come_back()
+    loop.run_for(TIMEOUT_MS / 1000 - 0.1)
+    assert server.live_sessions == (session.session_id,)
+    broker.resume()
+    loop.run_for(1)
+    assert heard == [SessionSuspended(), SessionResumed()]
