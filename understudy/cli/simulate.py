@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from understudy.cli.arguments import Failed, Verbs, count
+from understudy.cli.arguments import BadInput, Failed, Verbs, count
 
 SHOWN_FAILURES = 5
 
@@ -32,12 +32,25 @@ def run(options: argparse.Namespace) -> int:
 def _replay(seed: int, seconds: int, events: Path | None) -> int:
     from understudy.simulator.seeds import run_seed
 
+    if events is not None:
+        _claim(events)
     report = run_seed(seed, seconds, events=events)
     print(report.schedule)
     print(report)
     if events is not None:
         print(f"event logs: {events}")
     return 1 if report.problems else 0
+
+
+def _claim(folder: Path) -> None:
+    """Make sure of `folder` before the run: what is left there has to be one run's."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        holds = next((path for path in sorted(folder.rglob("*.jsonl"))), None)
+    except OSError as error:
+        raise BadInput(f"--events {folder}: {error.strerror}; give a folder that can be written") from None
+    if holds is not None:
+        raise BadInput(f"--events {folder}: it holds another run's event logs, {holds} for one; give a new folder")
 
 
 def _run_many(seeds: int, seconds: int, workers: int) -> int:

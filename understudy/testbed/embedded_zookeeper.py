@@ -6,6 +6,7 @@ Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process 
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import socket
@@ -216,8 +217,13 @@ class EmbeddedZooKeeper:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((self.host, port))
-            except OSError:
-                return False
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return False
+                raise ZooKeeperNotStarted(
+                    f"ZooKeeper did not start: it cannot bind port {port} of {self.host}: {error.strerror}; "
+                    "give an address of this machine, and a port it may use"
+                ) from None
             return True
 
     @property

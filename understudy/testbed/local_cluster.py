@@ -317,7 +317,10 @@ class LocalCluster:
         return BrokerHandle(self, broker_id, role)
 
     def _claim_directory(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ClusterError(f"{self.directory} cannot be a run folder: {error.strerror}; give another") from None
         try:
             before = run_folder.read_cluster_file(self.directory)
         except run_folder.NotARunFolder:

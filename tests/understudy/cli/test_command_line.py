@@ -23,6 +23,7 @@ from understudy.cli.main import main, parser
         ("up --zookeeper localhost", "'localhost' is not HOST:PORT"),
         ("up --override broker.rack", "'broker.rack' is not KEY=VALUE"),
         ("zookeeper --dir x --port 99999", "'99999' is not a port; expected 0 to 65535"),
+        ("zookeeper --dir x --tick-time-ms 0", "'0' is not a whole number from 1"),
         ("zookeeper", "the following arguments are required: --dir"),
         ("health localhost:0", "'localhost:0' is not HOST:PORT, for example localhost:9092"),
         ("status", "give either the run folder that `understudy up` named, or --zookeeper CONNECT"),

@@ -43,3 +43,13 @@ def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest
     with pytest.raises(SystemExit):
         main(["simulate", "--seeds", "2", "--events", str(tmp_path)])
     assert "--events goes with --seed" in capsys.readouterr().err
+
+
+def test_logs_go_to_a_folder_of_their_own_or_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["simulate", "--seed", "2", "--events", str(tmp_path / "file")]) == 2
+    assert "give a folder that can be written" in capsys.readouterr().err
+    (tmp_path / "broker-7").mkdir()
+    (tmp_path / "broker-7" / "broker-7-0001-0001.jsonl").write_text("")
+    assert main(["simulate", "--seed", "2", "--events", str(tmp_path)]) == 2
+    assert "it holds another run's event logs" in capsys.readouterr().err

@@ -110,6 +110,15 @@ def test_a_java_that_is_none_is_reported_with_what_it_said(tmp_path: Path) -> No
         pass
 
 
+def test_an_address_of_another_machine_is_not_called_taken(tmp_path: Path) -> None:
+    foreign = EmbeddedZooKeeper(tmp_path, port=21_810, host="203.0.113.7")
+    with (
+        pytest.raises(ZooKeeperNotStarted, match=r"cannot bind port 21810 of 203\.0\.113\.7: .*give an address of this"),
+        foreign,
+    ):
+        pass
+
+
 def test_a_port_that_is_taken_is_reported(server: EmbeddedZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.testbed.embedded_zookeeper._BIND_ATTEMPTS", 2)
     second = EmbeddedZooKeeper(tmp_path / "second", port=server.port)

@@ -222,6 +222,12 @@ def test_several_clusters_run_side_by_side(shared: LocalCluster, zookeeper: Embe
     assert not folder.exists()
 
 
+def test_a_run_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ClusterError, match=r"cannot be a run folder: .*; give another"):
+        LocalCluster(1, zookeeper="127.0.0.1:1", directory=tmp_path / "file" / "run").start()
+
+
 def test_a_run_folder_in_use_is_refused(shared: LocalCluster, tmp_path: Path) -> None:
     somebody = ProcessEntry(pid=os.getppid(), started=linux.start_time(os.getppid()) or 0)
     write_cluster_file(tmp_path, msgspec.structs.replace(read_cluster_file(shared.directory), owner=somebody))
