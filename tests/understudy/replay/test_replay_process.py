@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.foundation.eventlog.stories import killed_controller
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture
@@ -77,6 +77,36 @@ def test_java_does_not_outlive_an_owner_that_was_killed(run_folder: Path) -> Non
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=PATIENCE_S)
     wait_for(lambda: is_gone(java), f"Java {java} ends with its owner")
+
+
+AGREE = """
+import sys
+from pathlib import Path
+from understudy.java import choose_java
+from understudy.replay.result import replay_in_python
+from understudy.replay.spark_job import SparkReplay, SparkSettings
+
+paths = [Path(path) for path in sys.argv[1:]]
+with SparkReplay(SparkSettings(java=choose_java(), quick=False)) as spark:
+    found, expected = spark.replay(paths), replay_in_python(paths)
+assert found.runs == expected.runs, "the tables differ"
+assert found.findings == expected.findings
+print(len(found.runs))
+"""
+
+
+def test_what_is_tuned_for_large_logs_computes_the_same(run_folder: Path, tmp_path: Path) -> None:
+    """Another session with other settings: compiled, adaptive, in several partitions."""
+    folders = [run_folder]
+    for seed in range(2):
+        folder = tmp_path / f"random-{seed}"
+        folder.mkdir()
+        folders.append(folder)
+        for name, lines in RandomRun(seed, records=300).logs.lines.items():
+            (folder / name).write_bytes(b"".join(lines))
+    command = [sys.executable, "-c", AGREE, *map(str, folders)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr[-3000:]
 
 
 def test_nothing_to_replay_is_one_sentence(tmp_path: Path) -> None:
