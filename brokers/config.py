@@ -4,7 +4,7 @@
 Parsing, errors, warnings and DescribeConfigs all read it. Mirrors `kafka.server.KafkaConfig` and
 `org.apache.kafka.common.config.ConfigDef`; error sentences are those a Kafka operator knows.
 
-Every key of Kafka 3.9 is known; those in `brokers.accepted_keys` change nothing here.
+Every key of Kafka 3.9 is known; those in `brokers.accepted_keys` are read and change nothing here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from brokers.accepted_keys import is_accepted
+from brokers.accepted_keys import check_accepted, is_accepted
 from brokers.config_types import BOOLEAN, INT, LONG, STRING, ConfigError, ConfigKey, ConfigType
 from brokers.listeners import Listeners
 from controller.settings import ControllerSettings
@@ -124,6 +124,7 @@ class KafkaConfig:
             ConfigError: a value cannot be read, contradicts another, or asks for what is not offered.
         """
         values = {key: TABLE[key].parse(text) for key, text in properties.items() if key in TABLE}
+        check_accepted(properties)
         config = cls(**{_field_name(key): value for key, value in values.items()})  # type: ignore[arg-type]  # checked by the table
         _check(config, properties)
         return config

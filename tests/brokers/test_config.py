@@ -9,9 +9,38 @@ import pytest
 from brokers.accepted_keys import ACCEPTED_KEYS
 from brokers.config import TABLE, KafkaConfig, unknown_keys
 from brokers.config_types import ConfigError
+from brokers.properties import parse_properties
 from foundation.cluster.broker import EndPoint, SecurityProtocol
 
 BASE = {"broker.id": "1", "zookeeper.connect": "localhost:2181"}
+
+KAFKAS_OWN = """\
+broker.id=0
+listeners=PLAINTEXT://:9092
+advertised.listeners=PLAINTEXT://your.host.name:9092
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.flush.interval.messages=10000
+log.flush.interval.ms=1000
+log.retention.hours=168
+log.retention.bytes=1073741824
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+"""
+"""What `config/server.properties` of Kafka 3.9 sets, and what it suggests in comments."""
 
 
 def config(**overrides: str) -> KafkaConfig:
@@ -40,12 +69,52 @@ def error(**overrides: str) -> str:
         ("control.plane.listener.name", "CONTROL", "not supported yet; remove it"),
         ("inter.broker.protocol.version", "2.8", "only 3.9-IV0 is spoken"),
         ("log.dirs", "/a,/b", "exactly one directory is supported"),
+        # Accepted keys are read too, though nothing is done with them.
+        ("num.io.threads", "abc", "Not a number of type INT"),
+        ("offsets.topic.replication.factor", "32768", "Not a number of type SHORT"),
+        ("log.retention.ms", "", "Not a number of type LONG"),
+        ("log.cleaner.min.cleanable.ratio", "half", "Not a number of type DOUBLE"),
+        ("log.cleaner.min.cleanable.ratio", "1_0", "Not a number of type DOUBLE"),
+        ("log.cleaner.io.max.bytes.per.second", "inf", "Not a number of type DOUBLE"),
+        ("log.cleaner.enable", "yes", "Expected value to be either true or false"),
+        ("principal.builder.class", "com/example/Builder", "Class com/example/Builder could not be found."),
+        ("create.topic.policy.class.name", "", "Class  could not be found."),
     ],
 )
 def test_a_bad_value_is_named_with_what_was_expected(key: str, value: str, reason: str) -> None:
     with pytest.raises(ConfigError) as raised:
         KafkaConfig.from_properties(BASE | {key: value})
     assert str(raised.value) == f"Invalid value {value} for configuration {key}: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("num.io.threads", " +8 "),
+        ("offsets.topic.replication.factor", "-32768"),
+        ("log.retention.ms", "-1"),
+        ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308"),
+        ("log.cleaner.min.cleanable.ratio", ".5d"),
+        ("log.cleaner.io.max.bytes.per.second", "Infinity"),
+        ("log.cleaner.enable", "FALSE"),
+        ("log.cleanup.policy", "compact, delete"),
+        ("sasl.enabled.mechanisms", ""),
+        ("ssl.client.auth", "anything at all"),
+        ("ssl.key.password", "&%$/ ä"),
+        ("principal.builder.class", "com.example.Outer$Builder"),
+    ],
+)
+def test_what_kafka_can_read_is_accepted_though_nothing_is_done_with_it(key: str, value: str) -> None:
+    properties = BASE | {key: value}
+    assert KafkaConfig.from_properties(properties) == config()
+    assert unknown_keys(properties) == ()
+
+
+def test_every_key_of_kafkas_own_server_properties_is_accepted() -> None:
+    properties = parse_properties(KAFKAS_OWN)
+    assert len(properties) == KAFKAS_OWN.count("=")
+    assert unknown_keys(properties) == ()
+    assert KafkaConfig.from_properties(properties).broker_id == 0
 
 
 @pytest.mark.parametrize(
@@ -132,7 +201,7 @@ def test_typing_errors_are_found_and_kafkas_keys_are_not_taken_for_them() -> Non
 
 
 def test_a_key_is_acted_upon_or_accepted_never_both() -> None:
-    assert not ACCEPTED_KEYS & set(TABLE)
+    assert not ACCEPTED_KEYS.keys() & TABLE.keys()
     assert len(ACCEPTED_KEYS) + len(TABLE) > 320
 
 

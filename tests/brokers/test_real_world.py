@@ -249,6 +249,7 @@ def test_overrides_come_last(tmp_path: Path) -> None:
     ("overrides", "message"),
     [
         (["broker.id=abc"], "Invalid value abc for configuration broker.id: Not a number of type INT"),
+        (["num.io.threads=abc"], "Invalid value abc for configuration num.io.threads: Not a number of type INT"),
         (["nonsense"], "--override nonsense: expected key=value"),
         (["listeners=SSL://:9093"], "SSL is not supported yet"),
     ],
