@@ -127,7 +127,7 @@ def _partitions(run: RunMetrics) -> list[str]:
         (row for row in run.partitions if row.leaderless_ms), key=lambda row: (-row.leaderless_ms, row.topic, row.partition)
     )
     return [
-        f"Partitions: {totals.partitions:,}, {totals.leaderless_ms / 1000:,.3f} partition-seconds without a leader; "
+        f"Partitions: {totals.partitions:,}, leaderless for {totals.leaderless_ms / 1000:,.3f} partition-seconds; "
         f"elections {totals.clean_elections:,} clean, {totals.unclean_elections:,} unclean; "
         f"ISR −{totals.isr_shrinks:,} +{totals.isr_expands:,}",
         *_some([f"  {_partition(row)}" for row in worst], 3),
@@ -197,7 +197,7 @@ def _many_runs(replay: Replay) -> list[list[str]]:
             *_some([line for cause in sorted({row.cause for row in failovers}) for line in _cause(cause, failovers)], 15),
         ],
         [
-            f"Partitions: {sum(row.leaderless_ms for row in totals) / 1000:,.3f} partition-seconds without a leader; "
+            f"Partitions: leaderless for {sum(row.leaderless_ms for row in totals) / 1000:,.3f} partition-seconds; "
             f"elections {clean:,} clean, {unclean:,} unclean",
             f"Fences: {_count(sum(row.fence_hits for row in totals), 'hit')}",
         ],

@@ -43,7 +43,7 @@ def test_the_page_of_a_killed_controller() -> None:
         "  takeover        40.000 ms  ▌                                    2 partitions, 2 brokers",
         "  propagation     30.000 ms  ▍                                    2 requests, none unanswered",
         "",
-        "Partitions: 2, 3.030 partition-seconds without a leader; elections 3 clean, 0 unclean; ISR −2 +1",
+        "Partitions: 2, leaderless for 3.030 partition-seconds; elections 3 clean, 0 unclean; ISR −2 +1",
         "  orders-0: 3,030.0 ms without a leader; at the end leader 2 in epoch 1",
         "",
         "Requests                                            sent  answered          p50          p99",
