@@ -42,7 +42,8 @@ def own_zookeeper(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
         yield server
 
 
-async def opened(connect_string: str, *, session_timeout_ms: int = 6_000) -> Session:
+async def opened(connect_string: str, *, session_timeout_ms: int = 30_000) -> Session:
+    """By default a session that outlives the restart of a server on a machine with much else to do."""
     session = Session()
     session.zk = await KazooZooKeeper(connect_string, session_timeout_ms=session_timeout_ms).connect(session.listen)
     return session
