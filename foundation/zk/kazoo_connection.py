@@ -53,6 +53,9 @@ MULTI_READ_PATHS = 1_000
 SET_WATCHES_BYTES = 128 * 1024
 """The size at which the watches to arm again are split over requests, as in Java's client."""
 
+CONNECT_TRIES = 3
+"""How often within one session timeout a server may leave a connect request unanswered."""
+
 _WATCH_KINDS = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILDREN}
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0, "max_jitter": 0.4}
 
@@ -412,6 +415,10 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
                 connecting.shutdown(socket.SHUT_RDWR)
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        if isinstance(request, Connect):
+            # A server accepts connections while it starts, and never answers those that came too early: there must be time
+            # for another try before the session is over, which kazoo and Java's client do not leave with a single server.
+            timeout = min(timeout, self.client._session_timeout / 1000 / CONNECT_TRIES)
         answer = super()._invoke(timeout, request, xid)
         self._heard_at = time.monotonic()
         if isinstance(request, Connect) and answer[0].time_out > 0:

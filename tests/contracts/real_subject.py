@@ -45,6 +45,15 @@ class Proxy:
     def hold_requests(self) -> None:
         self._hold_requests = True
 
+    def carry_requests(self) -> None:
+        """Carry what comes from now on; what was held stays held."""
+        self._hold_requests = False
+
+    async def holds_a_request(self) -> None:
+        """Wait until something is held on the way to the server."""
+        while not self._held:
+            await asyncio.sleep(0.01)
+
     def hold_answers(self) -> None:
         self._hold_answers = True
 

@@ -188,6 +188,29 @@ def test_a_server_that_accepts_and_says_nothing_is_unreachable_in_time(zookeeper
     assert left_over(before) == []
 
 
+def test_a_server_that_leaves_a_reconnect_unanswered_gets_another_in_time(zookeeper: EmbeddedZooKeeper) -> None:
+    """As ZooKeeper does with connections that reach it while it starts."""
+
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        session = await opened(f"127.0.0.1:{await proxy.start()}", session_timeout_ms=9_000)
+        session_id = session.zk.session_id
+        proxy.cut()
+        await session.hears(SessionSuspended)
+        proxy.hold_requests()
+        proxy.heal()
+        async with asyncio.timeout(PATIENCE_S):
+            await proxy.holds_a_request()
+        proxy.carry_requests()
+        await session.hears(SessionResumed)
+        assert session.zk.session_id == session_id
+        await session.zk.close()
+        await proxy.stop()
+
+    asyncio.run(play())
+
+
 def test_no_thread_is_left_whatever_the_session_went_through(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         closed = await opened(zookeeper.connect_string)
