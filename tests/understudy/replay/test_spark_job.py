@@ -13,6 +13,8 @@ from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.replay.result import Replay, replay_in_python
 from understudy.replay.spark_job import SparkReplay, TablesExist
+from understudy.simulator.seeds import run_seed
+from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +58,28 @@ def test_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: 
     assert len(expected.runs) == 26
     for table in TABLES:
         assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
+
+
+def test_runs_of_the_simulator(spark: SparkReplay, tmp_path: Path) -> None:
+    for seed in (1, 7):
+        run_seed(seed, 15, events=tmp_path / f"seed-{seed}")
+    expected = agree(spark, [tmp_path])
+    assert len(expected.runs) == 2
+    assert expected.findings == ()
+    assert any(run.failovers for run in expected.runs)
+
+
+def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
+    """A controller killed with SIGKILL, another in its place, and Spark and the oracle on their logs."""
+    with LocalCluster(brokers=3, directory=tmp_path / "run", session_timeout_ms=2_000) as cluster:
+        fallen = cluster.controller()
+        fallen.kill()
+        cluster.wait_until(lambda: cluster.controller_id() not in (None, fallen.id), "another broker is controller")
+        fallen.start()
+        cluster.stop()
+    expected = agree(spark, [tmp_path / "run"])
+    assert expected.findings == ()
+    assert [failover.cause for failover in expected.runs[0].failovers][:1] == ["kill"]
 
 
 def test_every_record_type_of_every_version(spark: SparkReplay) -> None:
