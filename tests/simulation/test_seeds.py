@@ -27,6 +27,7 @@ def test_seeds_break_nothing_and_come_to_rest(first: int) -> None:
     assert not seldom, "checks that were hardly ever put to the test prove nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fence", "check"),
     [
