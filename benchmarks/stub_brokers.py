@@ -14,18 +14,14 @@ import sys
 import time
 from pathlib import Path
 
-from brokers.real_world import MachineClock
+from benchmarks.store import open_store
 from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
 from foundation.wire.headers import encode_response
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from foundation.wire.messages.stop_replica import StopReplicaResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataResponse
 from foundation.wire.registry import api_by_key
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from foundation.zk.kazoo_client import KazooZooKeeper
 
 _ANSWERS = {4: LeaderAndIsrResponse(), 5: StopReplicaResponse(), 6: UpdateMetadataResponse()}
 _READ_LIMIT = 64 * 1024 * 1024
@@ -34,9 +30,7 @@ _READ_LIMIT = 64 * 1024 * 1024
 async def serve(zookeeper: str, log: Path, ids: list[int]) -> None:
     """Register `ids` and answer until killed."""
     with log.open("a", buffering=1) as out:
-        session = await KazooZooKeeper(zookeeper, session_timeout_ms=30_000).connect(lambda _: None)
-        events = EventLog(run="", node="stubs", incarnation=1, clock=MachineClock(), write=len)
-        store = KafkaZkClient(session, events=events, fences=Fences(events))
+        store, _ = await open_store(zookeeper)
         for broker_id in ids:
             server = await asyncio.start_server(
                 lambda reader, writer, stub=broker_id: _answer(stub, reader, writer, out), "127.0.0.1", 0, limit=_READ_LIMIT

@@ -19,14 +19,10 @@ from typing import NamedTuple
 
 from benchmarks.kafka_beside import KafkaCluster, kafka_libs
 from benchmarks.rows import Row
-from brokers.real_world import MachineClock
+from benchmarks.store import open_store
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
-from foundation.zk.client import Delete, ZooKeeperClient
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from foundation.zk.kazoo_client import KazooZooKeeper
+from foundation.zk.client import Delete
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess
@@ -118,14 +114,8 @@ def _timed(log: Path, act: Callable[[], None], quiet_ms: float = QUIET_MS) -> fl
     return (last - begun) / 1000
 
 
-async def _store(zookeeper: str) -> tuple[KafkaZkClient, ZooKeeperClient]:
-    session = await KazooZooKeeper(zookeeper, session_timeout_ms=30_000).connect(lambda _: None)
-    events = EventLog(run="", node="bench", incarnation=1, clock=MachineClock(), write=len)
-    return KafkaZkClient(session, events=events, fences=Fences(events)), session
-
-
 async def _create_topics(zookeeper: str, topics: int) -> None:
-    store, _ = await _store(zookeeper)
+    store, _ = await open_store(zookeeper)
     brokers = [BrokerId(stub) for stub in STUBS]
     rotated = [tuple(brokers[shift:] + brokers[:shift]) for shift in range(len(brokers))]
     for number in range(topics):
@@ -135,6 +125,6 @@ async def _create_topics(zookeeper: str, topics: int) -> None:
 
 
 async def _delete_controller(zookeeper: str) -> None:
-    store, session = await _store(zookeeper)
+    store, session = await open_store(zookeeper)
     await session.write(Delete("/controller"))
     await store.close()

@@ -11,14 +11,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from benchmarks.rows import Row
-from brokers.real_world import MachineClock
+from benchmarks.store import open_store
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
 from foundation.zk.client import Check, Create, Op, SetData
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
+from foundation.zk.kazoo_client import KazooSession
 from foundation.zk.transactions import MAX_IN_FLIGHT
 from foundation.zk.znodes import ControllerEpochZNode, TopicPartitionStateZNode
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -33,9 +30,7 @@ def run() -> list[Row]:
 
 
 async def _measure(connect_string: str) -> list[Row]:
-    session = await KazooZooKeeper(connect_string).connect(lambda _: None)
-    events = EventLog(run="", node="bench", incarnation=1, clock=MachineClock(), write=len)
-    store = KafkaZkClient(session, events=events, fences=Fences(events))
+    store, session = await open_store(connect_string)
     await store.create_top_level_paths()
     elected = await store.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=0)
     version = elected.epoch_zk_version

@@ -14,7 +14,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,7 +89,7 @@ class Play:
         )
         _ask(self._client().create_topic(TOPIC, partitions=self._partitions, replication_factor=3))
         self._stage.tell(f"topic {TOPIC} created over Kafka's protocol: {self._partitions} partitions × 3 replicas")
-        self._show_leaders(self._settled("every partition has its preferred leader"))
+        self._show_leaders(self._when(lambda found: found.is_well, "every partition has its preferred leader"))
 
     def the_lead_falls(self) -> None:
         """SIGKILL, another takes over, every partition has a live leader."""
@@ -100,22 +100,20 @@ class Play:
         self._stage.tell(f"SIGKILL to broker {controller.id}, the controller", since=struck)
         successor = self._successor(controller.id)
         self._stage.tell(f"broker {successor} is controller, epoch {self._epochs[-1]}", since=struck)
-        found = self._stage.wait(lambda: self._all_led(), "every partition has a live leader", timeout_s=PATIENCE_S)
+        picture = self._when(lambda found: not found.leaderless, "every partition has a live leader")
         self._stage.tell(f"all {self._partitions} partitions have a live leader again", since=struck)
-        self._show_leaders(found)
+        self._show_leaders(picture)
 
     def the_return(self) -> None:
         """The dead broker returns, rejoins every ISR, and gets its partitions back."""
         dead = next(broker for broker in self._cluster.brokers if not broker.is_running)
         dead.start()
         self._stage.tell(f"broker {dead.id} returns")
-        self._stage.wait(
-            lambda: not self._findings().under_replicated, f"broker {dead.id} is in every ISR again", timeout_s=PATIENCE_S
-        )
+        self._when(lambda found: not found.under_replicated, f"broker {dead.id} is in every ISR again")
         self._stage.tell(f"broker {dead.id} is in sync everywhere: its leaders asked for it by AlterPartition")
         results = _ask(self._client().elect_leaders())
         moved = sum(code == 0 for code in results.values())
-        picture = self._settled("leadership is back at the preferred replicas")
+        picture = self._when(lambda found: found.is_well, "leadership is back at the preferred replicas")
         self._stage.tell(f"preferred leader election: {moved} partitions moved back")
         self._show_leaders(picture)
 
@@ -134,7 +132,7 @@ class Play:
         self._stage.show(f"the states of {SECOND_TOPIC} are in ZooKeeper, no broker has been told")
         successor = self._successor(ghost.id)
         self._stage.tell(f"its session is over: broker {successor} is controller, epoch {self._epochs[-1]}", since=struck)
-        self._stage.wait(lambda: self._all_led(), "every partition has a live leader", timeout_s=PATIENCE_S)
+        self._when(lambda found: not found.leaderless, "every partition has a live leader")
         ghost.resume()
         struck = time.monotonic()
         self._stage.tell(f"broker {ghost.id} wakes up and goes on as if nothing had happened", since=struck)
@@ -144,11 +142,7 @@ class Play:
         )
         for node, hit in refusals:
             self._stage.tell(f"{node} refuses {hit.what}: epoch {hit.offered}, it knows {hit.known}", since=struck)
-        self._stage.wait(
-            lambda: not self._findings().under_replicated,
-            f"broker {ghost.id} has registered again and is in sync",
-            timeout_s=PATIENCE_S,
-        )
+        self._when(lambda found: not found.under_replicated, f"broker {ghost.id} has registered again and is in sync")
         self._stage.tell(f"broker {ghost.id} has noticed, resigned, registered again and follows", since=struck)
 
     def curtain(self, folder: Path) -> None:
@@ -186,28 +180,16 @@ class Play:
         bootstrap = [broker.address for broker in self._cluster.brokers if broker.is_running]
         return AdminClient(SocketNetwork(), bootstrap, timeout_ms=timeout_ms)
 
-    def _findings(self) -> Findings:
+    def _when(self, holds: Callable[[Findings], bool], what: str) -> ClusterPicture:
+        """Wait until what the partitions lack is as `holds` wants it; the picture it was found in."""
         from understudy.testbed.picture import findings
 
-        self._cluster.check()
-        return findings(self._cluster.view.picture())
-
-    def _all_led(self) -> ClusterPicture | None:
-        from understudy.testbed.picture import findings
-
-        self._cluster.check()
-        picture = self._cluster.view.picture()
-        return None if findings(picture).leaderless or not picture.partitions else picture
-
-    def _settled(self, what: str) -> ClusterPicture:
-        from understudy.testbed.picture import findings
-
-        def well() -> ClusterPicture | None:
+        def found() -> ClusterPicture | None:
             self._cluster.check()
             picture = self._cluster.view.picture()
-            return picture if picture.partitions and findings(picture).is_well else None
+            return picture if picture.partitions and holds(findings(picture)) else None
 
-        return self._stage.wait(well, what, timeout_s=PATIENCE_S)
+        return self._stage.wait(found, what, timeout_s=PATIENCE_S)
 
     def _successor(self, fallen: int) -> int:
         """Wait for a controller other than `fallen`, of a higher epoch."""
