@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
+from controller import partition_reassignment
 from controller.context import ControllerContext
 from controller.events import AlterPartitionReceived
 from controller.term import Term
@@ -62,6 +63,8 @@ async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> 
     # All that were asked for, also the rejected: their leaders may have missed an earlier one.
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids, proposals)
     event.reply.resolve(AlterPartitionResponse(topics=(*unknown_topics, *_topics(context, outcomes, version))))
+    succeeded = [partition for partition, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)]
+    await partition_reassignment.maybe_complete(term, succeeded)
 
 
 def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collection[BrokerId], version: int) -> Verdict:

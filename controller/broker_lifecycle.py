@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from controller import partition_state_machine, replica_state_machine
+from controller import partition_reassignment, partition_state_machine, replica_state_machine, topic_deletion
 from controller.broker_changes import BrokerChanges, broker_changes
 from controller.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from controller.term import Term
@@ -101,8 +101,13 @@ async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
     await term.send_update_metadata(others)
     # Everything it needs to know, in front of the LeaderAndIsr: a follower refuses a leader it has not heard of.
     await term.send_update_metadata(new, context.partitions_with_leaders())
-    await replica_state_machine.handle_state_changes(term, context.partitions_by_replica(only=new), ReplicaState.ONLINE)
+    replicas = context.partitions_by_replica(only=new)
+    await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.ONLINE)
     await partition_state_machine.trigger_online_state_change(term)
+    await partition_reassignment.resume_for_brokers(term, new)
+    hosted = {partition.topic for partitions in replicas.values() for partition in partitions}
+    if queued := sorted(hosted & context.topics_to_be_deleted):
+        await topic_deletion.resume_deletions_for_topics(term, queued)
     await term.zk.watch_brokers(new)
 
 
@@ -128,6 +133,12 @@ async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Seq
     await partition_state_machine.handle_state_changes(term, lost, PartitionState.OFFLINE)
     elections = await partition_state_machine.trigger_online_state_change(term)
     await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)
+    leaving = {
+        broker: [partition for partition in partitions if context.is_topic_queued_for_deletion(partition.topic)]
+        for broker, partitions in replicas.items()
+    }
+    if any(leaving.values()):
+        await topic_deletion.fail_replica_deletion(term, leaving)
     if not remaining and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
         # No partition changed, so nobody has heard yet that these brokers are gone (KAFKA-13225).
         await term.send_update_metadata(context.live_or_shutting_down_broker_ids)

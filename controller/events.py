@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeAlias, TypeVar
 
+from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from foundation.zk.admin_znodes import ProducerIdBlock
 from foundation.zk.kafka_zk_client import KafkaZkClient
 
 T = TypeVar("T")
@@ -50,10 +52,17 @@ class ElectionTrigger(Enum):
 
     ZOOKEEPER = "ZkTriggered"
     ADMIN_CLIENT = "AdminClientTriggered"
+    AUTO = "AutoTriggered"
 
 
 LeaderElectionResults: TypeAlias = Mapping[TopicPartition, BrokerId | ApiError]
 """By partition the leader elected, or why there is none."""
+
+ReassignmentResults: TypeAlias = Mapping[TopicPartition, ApiError | None] | ApiError
+"""By partition why its reassignment did not begin, None where it did; or why none was tried."""
+
+OngoingReassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment] | ApiError
+"""The partitions on the move; or why nobody can say."""
 
 
 # ------------------------------------------------------------------ the role
@@ -130,6 +139,51 @@ class PartitionModifications:
     topic: str
 
 
+@dataclass(frozen=True, slots=True)
+class TopicDeletion:
+    """Children of `/admin/delete_topics` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangeNotification:
+    """A leader that writes its ISR itself (before KIP-497) has announced changes."""
+
+
+# ------------------------------------------------------------------ partitions on the move
+
+
+@dataclass(frozen=True, slots=True)
+class ZkPartitionReassignment:
+    """`/admin/reassign_partitions` was created, or may have been created again unseen."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignmentIsrChange:
+    """The state of a partition on the move was rewritten, by a leader that writes its ISR itself."""
+
+    partition: TopicPartition
+
+
+# ------------------------------------------------------------------ what time and configuration bring
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPreferredReplicaLeaderElection:
+    """It is time to look whether leaderships have drifted from their preferred replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanLeaderElectionEnable:
+    """The cluster's default now allows replicas outside the ISR to lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUncleanLeaderElectionEnable:
+    """A topic's config now allows replicas outside the ISR to lead."""
+
+    topic: str
+
+
 # ------------------------------------------------------------------ answers to control requests
 
 
@@ -147,6 +201,21 @@ class LeaderAndIsrResponseReceived:
 class UpdateMetadataResponseReceived:
     broker_id: BrokerId
     response: UpdateMetadataResponse
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletionStopReplicaResponseReceived:
+    """A broker's answer about replicas it was told to delete.
+
+    `controller_epoch` and `broker_epoch` are the request's. `request_error` speaks for all of `partition_errors`, which holds
+    the partitions that were to be deleted and no others.
+    """
+
+    broker_id: BrokerId
+    controller_epoch: int
+    broker_epoch: int
+    request_error: Errors
+    partition_errors: Mapping[TopicPartition, Errors]
 
 
 # ------------------------------------------------------------------ requests
@@ -178,6 +247,37 @@ class ControlledShutdown:
     reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]]
 
 
+@dataclass(frozen=True, slots=True)
+class ApiPartitionReassignment:
+    """By partition its new replicas, or None to cancel what is under way."""
+
+    reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
+    reply: Reply[ReassignmentResults]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPartitionReassignments:
+    """`partitions` None: all."""
+
+    partitions: tuple[TopicPartition, ...] | None
+    reply: Reply[OngoingReassignments]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIds:
+    broker_id: BrokerId
+    broker_epoch: int
+    reply: Reply[ProducerIdBlock | ApiError]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeatures:
+    """`features` are the names a client wants to finalize, upgrade or delete."""
+
+    features: tuple[str, ...]
+    reply: Reply[Mapping[str, ApiError] | ApiError]
+
+
 RoleEvent: TypeAlias = (
     Startup | ControllerChange | Reelect | RegisterBrokerAndReelect | Expire | ForcedResignation | ShutdownEventThread
 )
@@ -189,11 +289,23 @@ TermEvent: TypeAlias = (
     | LogDirEventNotification
     | TopicChange
     | PartitionModifications
+    | TopicDeletion
+    | IsrChangeNotification
+    | ZkPartitionReassignment
+    | PartitionReassignmentIsrChange
+    | AutoPreferredReplicaLeaderElection
+    | UncleanLeaderElectionEnable
+    | TopicUncleanLeaderElectionEnable
     | LeaderAndIsrResponseReceived
     | UpdateMetadataResponseReceived
+    | TopicDeletionStopReplicaResponseReceived
     | ReplicaLeaderElection
     | AlterPartitionReceived
     | ControlledShutdown
+    | ApiPartitionReassignment
+    | ListPartitionReassignments
+    | AllocateProducerIds
+    | UpdateFeatures
 )
 """Events only the controller processes; elsewhere they are refused."""
 
@@ -222,6 +334,8 @@ def refuse(event: ControllerEvent, error: Errors) -> None:
         case ReplicaLeaderElection() if event.reply is not None:
             refusal = ApiError(error, "The election was not performed.")
             event.reply.resolve(dict.fromkeys(event.partitions or (), refusal))
+        case ApiPartitionReassignment() | ListPartitionReassignments() | AllocateProducerIds() | UpdateFeatures():
+            event.reply.resolve(ApiError(error, ""))
         case _:
             pass
 

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import structlog
 
-from controller import partition_state_machine, replica_state_machine
+from controller import (
+    auto_rebalance,
+    features,
+    partition_reassignment,
+    partition_state_machine,
+    replica_state_machine,
+    topic_deletion,
+)
 from controller.events import ElectionTrigger, ElectionType
 from controller.replica_leader_election import on_replica_election, pending_preferred_elections
 from controller.term import Term, leaderships
 from controller.topic_changes import load_topics
 from foundation.eventlog.records import ContextLoaded, ControllerReady
 from foundation.zk.client import Failure
+
+FIRST_REBALANCE_MS = 5_000
+"""After a takeover leaderships are looked at sooner than later (AR-1)."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
@@ -25,17 +35,20 @@ async def on_controller_failover(term: Term) -> None:
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
     await term.points.reach("failover.after_epoch")
-    await zk.ensure_feature_node()
+    await features.setup_feature_versioning(term)
     await zk.preferred_replica_election(watch=True)
     await zk.watch_reassign_partitions()
     await _delete_notifications(term)
     await initialize_controller_context(term)
-    await _fetch_topic_deletions(term)
+    await topic_deletion.initialise(term)
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids)
     await replica_state_machine.startup(term)
     await partition_state_machine.startup(term)
     _record_ready(term, started_at_ms)
+    await partition_reassignment.resume(term)
+    await topic_deletion.resume_deletions(term)
     await _resume_preferred_elections(term)
+    auto_rebalance.schedule(term, delay_ms=FIRST_REBALANCE_MS)
 
 
 async def initialize_controller_context(term: Term) -> None:
@@ -76,13 +89,6 @@ async def _delete_notifications(term: Term) -> None:
     await term.zk.delete_log_dir_event_notifications(term.context.epoch_zk_version)
     await term.zk.delete_isr_change_notifications(term.context.epoch_zk_version)
     await term.points.reach("notifications.after_write")
-
-
-async def _fetch_topic_deletions(term: Term) -> None:
-    """FO-6: topics queued for deletion get no leaders."""
-    queued = await term.zk.topic_deletions(watch=True)
-    if term.settings.delete_topic_enable:
-        term.context.topics_to_be_deleted = term.context.all_topics.intersection(queued)
 
 
 async def _resume_preferred_elections(term: Term) -> None:

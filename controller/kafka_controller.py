@@ -4,27 +4,38 @@ Every broker has one. It takes part in the race for `/controller`; while it hold
 it does happens inside an event. What the procedures are is written in the modules they live in; here is only when.
 
     the role      Startup, ControllerChange, Reelect, RegisterBrokerAndReelect, Expire, ForcedResignation
-    the cluster   BrokerChange, BrokerModifications, LogDirEventNotification, TopicChange, PartitionModifications
-    the brokers   LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
-    the clients   AlterPartitionReceived, ControlledShutdown, ReplicaLeaderElection
+    the cluster   BrokerChange, BrokerModifications, LogDirEventNotification, IsrChangeNotification,
+                  TopicChange, PartitionModifications, TopicDeletion,
+                  ZkPartitionReassignment, PartitionReassignmentIsrChange
+    the brokers   LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived, TopicDeletionStopReplicaResponseReceived
+    the clients   AlterPartitionReceived, ControlledShutdown, ReplicaLeaderElection, ApiPartitionReassignment,
+                  ListPartitionReassignments, AllocateProducerIds, UpdateFeatures
+    the rest      AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable, TopicUncleanLeaderElectionEnable
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import assert_never
 
 import structlog
 
 from controller import (
     alter_partition,
+    auto_rebalance,
     broker_lifecycle,
     controlled_shutdown,
     failover,
+    features,
+    isr_change_notification,
+    partition_reassignment,
+    producer_ids,
     replica_leader_election,
     topic_changes,
+    topic_deletion,
+    unclean_election,
     watches,
 )
 from controller.channel_manager import ControllerChannelManager
@@ -33,7 +44,10 @@ from controller.controller_election import NO_CONTROLLER, STANDS_ASIDE_MS, Contr
 from controller.event_manager import ControllerEventManager
 from controller.events import (
     ELECTING_EVENTS,
+    AllocateProducerIds,
     AlterPartitionReceived,
+    ApiPartitionReassignment,
+    AutoPreferredReplicaLeaderElection,
     BrokerChange,
     BrokerModifications,
     ControlledShutdown,
@@ -43,10 +57,15 @@ from controller.events import (
     ElectionType,
     Expire,
     ForcedResignation,
+    IsrChangeNotification,
     LeaderAndIsrResponseReceived,
     LeaderElectionResults,
+    ListPartitionReassignments,
     LogDirEventNotification,
+    OngoingReassignments,
     PartitionModifications,
+    PartitionReassignmentIsrChange,
+    ReassignmentResults,
     Reelect,
     RegisterBrokerAndReelect,
     ReplicaLeaderElection,
@@ -55,7 +74,13 @@ from controller.events import (
     Startup,
     TermEvent,
     TopicChange,
+    TopicDeletion,
+    TopicDeletionStopReplicaResponseReceived,
+    TopicUncleanLeaderElectionEnable,
+    UncleanLeaderElectionEnable,
+    UpdateFeatures,
     UpdateMetadataResponseReceived,
+    ZkPartitionReassignment,
     name_of,
     preempt,
     refuse,
@@ -72,6 +97,7 @@ from foundation.eventlog.points import Points
 from foundation.eventlog.records import ContextAtIdle, ControllerResigned
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from foundation.wire.network import Network
+from foundation.zk.admin_znodes import ProducerIdBlock
 from foundation.zk.client import WatchFired
 from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
@@ -197,6 +223,41 @@ class KafkaController:
         self._event_manager.put(ReplicaLeaderElection(asked, election_type, ElectionTrigger.ADMIN_CLIENT, reply))
         return await reply.wait()
 
+    async def alter_partition_reassignments(
+        self, reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
+    ) -> ReassignmentResults:
+        """By partition its new replicas, or None to cancel. Answers when the moves have begun, not when data has moved."""
+        reply: Reply[ReassignmentResults] = Reply()
+        self._event_manager.put(ApiPartitionReassignment(reassignments, reply))
+        return await reply.wait()
+
+    async def list_partition_reassignments(self, partitions: Sequence[TopicPartition] | None) -> OngoingReassignments:
+        """Those of `partitions` that are on the move; None asks for all."""
+        reply: Reply[OngoingReassignments] = Reply()
+        self._event_manager.put(ListPartitionReassignments(None if partitions is None else tuple(partitions), reply))
+        return await reply.wait()
+
+    async def allocate_producer_ids(self, broker_id: BrokerId, broker_epoch: int) -> ProducerIdBlock | ApiError:
+        """The next block of producer ids, written down for that broker."""
+        reply: Reply[ProducerIdBlock | ApiError] = Reply()
+        self._event_manager.put(AllocateProducerIds(broker_id, broker_epoch, reply))
+        return await reply.wait()
+
+    async def update_features(self, features: Sequence[str]) -> Mapping[str, ApiError] | ApiError:
+        """Why each of `features` cannot be finalized; or why none was looked at."""
+        reply: Reply[Mapping[str, ApiError] | ApiError] = Reply()
+        self._event_manager.put(UpdateFeatures(tuple(features), reply))
+        return await reply.wait()
+
+    def unclean_leader_election_enabled(self) -> None:
+        """The cluster's default has just come to allow it; only the controller cares."""
+        self._event_manager.put(UncleanLeaderElectionEnable())
+
+    def topic_unclean_leader_election_enabled(self, topic: str) -> None:
+        """The config of `topic` has just come to allow it."""
+        if self.is_active:
+            self._event_manager.put(TopicUncleanLeaderElectionEnable(topic))
+
     # ------------------------------------------------------------------ events
 
     async def _process(self, event: ControllerEvent) -> str:
@@ -253,16 +314,40 @@ class KafkaController:
                 await topic_changes.process_topic_change(term)
             case PartitionModifications():
                 await topic_changes.process_partition_modifications(term, event.topic)
+            case TopicDeletion():
+                await topic_deletion.process_topic_deletion(term)
+            case IsrChangeNotification():
+                await isr_change_notification.process_isr_change_notification(term)
+            case ZkPartitionReassignment():
+                await partition_reassignment.process_zk_partition_reassignment(term)
+            case PartitionReassignmentIsrChange():
+                await partition_reassignment.process_partition_reassignment_isr_change(term, event.partition)
+            case AutoPreferredReplicaLeaderElection():
+                await auto_rebalance.process_auto_preferred_replica_leader_election(term)
+            case UncleanLeaderElectionEnable():
+                await unclean_election.process_unclean_leader_election_enable(term)
+            case TopicUncleanLeaderElectionEnable():
+                await unclean_election.process_topic_unclean_leader_election_enable(term, event.topic)
             case LeaderAndIsrResponseReceived():
                 await broker_lifecycle.process_leader_and_isr_response(term, event)
             case UpdateMetadataResponseReceived():
                 broker_lifecycle.process_update_metadata_response(event)
+            case TopicDeletionStopReplicaResponseReceived():
+                await topic_deletion.process_stop_replica_response(term, event)
             case ReplicaLeaderElection():
                 await replica_leader_election.process_replica_leader_election(term, event)
             case AlterPartitionReceived():
                 await alter_partition.process_alter_partition(term, event)
             case ControlledShutdown():
                 await controlled_shutdown.process_controlled_shutdown(term, event)
+            case ApiPartitionReassignment():
+                await partition_reassignment.process_api_partition_reassignment(term, event)
+            case ListPartitionReassignments():
+                await partition_reassignment.process_list_partition_reassignments(term, event)
+            case AllocateProducerIds():
+                await producer_ids.process_allocate_producer_ids(term, event)
+            case UpdateFeatures():
+                await features.process_update_features(term, event)
             case _:
                 assert_never(event)
         return "done"

@@ -13,13 +13,17 @@ from controller.events import (
     ControllerEvent,
     ElectionTrigger,
     ElectionType,
+    IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
+    PartitionReassignmentIsrChange,
     Reelect,
     ReplicaLeaderElection,
     TopicChange,
+    TopicDeletion,
+    ZkPartitionReassignment,
 )
-from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.zk.client import WatchFired, WatchKind
 
 
@@ -36,6 +40,12 @@ def event_of(notification: WatchFired) -> ControllerEvent | None:
             return TopicChange()
         case "/log_dir_event_notification", WatchKind.CHILDREN:
             return LogDirEventNotification()
+        case "/isr_change_notification", WatchKind.CHILDREN:
+            return IsrChangeNotification()
+        case "/admin/delete_topics", WatchKind.CHILDREN:
+            return TopicDeletion()
+        case "/admin/reassign_partitions", WatchKind.CREATED:
+            return ZkPartitionReassignment()
         case "/admin/preferred_replica_election", WatchKind.CREATED:
             return ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER)
         case path, WatchKind.CHANGED:
@@ -50,4 +60,7 @@ def _child_changed(path: str) -> ControllerEvent | None:
         return BrokerModifications(BrokerId(int(child)))
     if parent == "/brokers/topics":
         return PartitionModifications(child)
+    match path.split("/"):
+        case ["", "brokers", "topics", topic, "partitions", partition, "state"] if partition.isdigit():
+            return PartitionReassignmentIsrChange(TopicPartition(topic, int(partition)))
     return None

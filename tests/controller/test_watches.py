@@ -9,20 +9,24 @@ from controller.events import (
     ControllerEvent,
     ElectionTrigger,
     ElectionType,
+    IsrChangeNotification,
     LogDirEventNotification,
     PartitionModifications,
+    PartitionReassignmentIsrChange,
     Reelect,
     ReplicaLeaderElection,
     TopicChange,
+    TopicDeletion,
+    ZkPartitionReassignment,
 )
 from controller.watches import event_of
-from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.zk.client import WatchFired, WatchKind
 
 CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, WatchKind.DELETED, WatchKind.CHILDREN
 
 
-@pytest.mark.spec("EL-11", "BR-16", "PE-6", "LD-2")
+@pytest.mark.spec("EL-11", "BR-16", "PE-6", "LD-2", "RA-6", "TD-1", "IS-18")
 @pytest.mark.parametrize(
     ("path", "kind", "event"),
     [
@@ -36,7 +40,12 @@ CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, Watc
         ("/brokers/topics", CHILDREN, TopicChange()),
         ("/brokers/topics/a.b-c_1", CHANGED, PartitionModifications("a.b-c_1")),
         ("/brokers/topics/a", DELETED, None),
-        ("/brokers/topics/a/partitions/0/state", CHANGED, None),
+        ("/brokers/topics/a/partitions/7/state", CHANGED, PartitionReassignmentIsrChange(TopicPartition("a", 7))),
+        ("/brokers/topics/a/partitions/7/state", DELETED, None),
+        ("/admin/delete_topics", CHILDREN, TopicDeletion()),
+        ("/admin/reassign_partitions", CREATED, ZkPartitionReassignment()),
+        ("/admin/reassign_partitions", CHANGED, None),
+        ("/admin/reassign_partitions", DELETED, None),
         (
             "/admin/preferred_replica_election",
             CREATED,
@@ -45,7 +54,7 @@ CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, Watc
         ("/admin/preferred_replica_election", CHANGED, None),
         ("/admin/preferred_replica_election", DELETED, None),
         ("/log_dir_event_notification", CHILDREN, LogDirEventNotification()),
-        ("/isr_change_notification", CHILDREN, None),
+        ("/isr_change_notification", CHILDREN, IsrChangeNotification()),
         ("/config/changes", CHILDREN, None),
         ("/controller_epoch", CHANGED, None),
     ],
