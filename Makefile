@@ -5,7 +5,7 @@ PYTEST = .venv/bin/python -m pytest
 STAMP  = .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types layers fast bench clean
+.PHONY: help setup demo test spec check format lint types layers fast bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,9 @@ test: setup  ## all tests
 
 fast: setup  ## the tests that start no process
 	$(PYTEST) -m 'not slow and not docker' $(ARGS)
+
+spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
+	@.venv/bin/python -m tests.behaviours
 
 format: setup
 	.venv/bin/ruff format .

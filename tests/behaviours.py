@@ -1,0 +1,114 @@
+"""Which test stands for which behaviour: `python -m tests.behaviours` prints the table of docs/behaviours.md with its tests.
+
+An id is accounted for if a collected test names it (`@pytest.mark.spec`), if it waits for records, or if docs/fidelity.md
+explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an id that does not exist.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+_ID = re.compile(r"\b[A-Z]{2,3}-\d+\b")
+_ROW = re.compile(r"^\| ([A-Z]{2,3}-\d+) \| (.*) \| ([UZWSX]) \|$", re.MULTILINE)
+
+
+class Behaviour(NamedTuple):
+    id: str
+    text: str
+    level: str
+
+
+def behaviours() -> list[Behaviour]:
+    return [Behaviour(*row) for row in _ROW.findall((ROOT / "docs/behaviours.md").read_text())]
+
+
+def waiting_for_records() -> frozenset[str]:
+    found = re.search(r"\*\*Waiting for records\*\*.*", (ROOT / "docs/behaviours.md").read_text())
+    assert found is not None, "docs/behaviours.md says what waits for records"
+    return frozenset(_ID.findall(found.group()))
+
+
+def explained() -> frozenset[str]:
+    """The ids that docs/fidelity.md speaks of."""
+    return frozenset(_ID.findall((ROOT / "docs/fidelity.md").read_text()))
+
+
+@dataclass
+class Marks:
+    """A pytest plugin: the tests by the ids they name."""
+
+    tests: dict[str, list[str]] = field(default_factory=dict)
+
+    def pytest_collection_modifyitems(self, items: Iterable[pytest.Item]) -> None:
+        for item in items:
+            name = item.nodeid.partition("[")[0]
+            for behaviour in (argument for mark in item.iter_markers("spec") for argument in mark.args):
+                named = self.tests.setdefault(behaviour, [])
+                if name not in named:
+                    named.append(name)
+
+
+def problems(
+    known: Iterable[Behaviour], tests: Mapping[str, Collection[str]], waiting: Collection[str], fidelity: Collection[str]
+) -> list[str]:
+    """Ids nobody accounts for, and ids that do not exist."""
+    ids = [behaviour.id for behaviour in known]
+    bare = [asked for asked in ids if not tests.get(asked) and asked not in waiting and asked not in fidelity]
+    families = {_family(behaviour) for behaviour in ids}
+    # Tests also name invariants and decisions of the design; those have families of their own.
+    unknown = sorted(named for named in {*tests, *waiting} - {*ids} if _family(named) in families)
+    return [
+        *(
+            f"{asked}: no test names it, it does not wait for records, and docs/fidelity.md does not explain it"
+            for asked in bare
+        ),
+        *(f"{named}: named, but not in docs/behaviours.md" for named in unknown),
+    ]
+
+
+def _family(behaviour: str) -> str:
+    return behaviour.partition("-")[0]
+
+
+def table(
+    known: Iterable[Behaviour], tests: Mapping[str, Collection[str]], waiting: Collection[str], fidelity: Collection[str]
+) -> Iterable[str]:
+    for behaviour, text, level in known:
+        named = list(tests.get(behaviour, ()))
+        notes = [
+            *([f"{len(named)} tests, {named[0]}" if len(named) > 1 else named[0]] if named else []),
+            *(["waits for records"] if behaviour in waiting else []),
+            *(["docs/fidelity.md"] if behaviour in fidelity else []),
+        ]
+        yield f"{behaviour:7}{level}  {text[:60]:62}{'; '.join(notes) or '-'}"
+
+
+def main() -> int:
+    marks = Marks()
+    collected = pytest.main(
+        ["--collect-only", "-qqq", "-p", "no:randomly", "-p", "no:cacheprovider", str(ROOT)], plugins=[marks]
+    )
+    if collected != pytest.ExitCode.OK:
+        return int(collected)
+    known, waiting, fidelity = behaviours(), waiting_for_records(), explained()
+    print("\n".join(table(known, marks.tests, waiting, fidelity)))
+    tested = sum(bool(marks.tests.get(behaviour.id)) for behaviour in known)
+    rest = [behaviour.id for behaviour in known if not marks.tests.get(behaviour.id)]
+    records = sum(behaviour in waiting for behaviour in rest)
+    listed = sum(behaviour in fidelity and behaviour not in waiting for behaviour in rest)
+    print(f"\n{len(known)} behaviours: {tested} with tests, {records} wait for records, {listed} explained in docs/fidelity.md")
+    wrong = problems(known, marks.tests, waiting, fidelity)
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
