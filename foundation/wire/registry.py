@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -15,8 +16,10 @@ from foundation.wire.messages.create_topics import CreateTopicsRequest, CreateTo
 from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
+from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
@@ -58,8 +61,18 @@ APIS: tuple[Api, ...] = (
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=7, flexible_from=5),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, max_version=6, flexible_from=4),
     Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, max_version=4, flexible_from=4),
+    Api(33, "AlterConfigs", AlterConfigsRequest, AlterConfigsResponse, max_version=2, flexible_from=2),
+    Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, max_version=4, flexible_from=2),
     Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, max_version=3, flexible_from=2),
     Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, max_version=2, flexible_from=2),
+    Api(
+        44,
+        "IncrementalAlterConfigs",
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+        max_version=1,
+        flexible_from=1,
+    ),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),
 )
