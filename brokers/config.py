@@ -80,7 +80,7 @@ class KafkaConfig:
     # -- topics
     num_partitions: int = _key(INT, 1, "Partitions of a topic whose creator named no number.", at_least=1)
     default_replication_factor: int = _key(INT, 1, "Replicas of a partition whose creator named no number.")
-    auto_create_topics_enable: bool = _key(BOOLEAN, True, "Accepted; topics are created by CreateTopics only.")
+    auto_create_topics_enable: bool = _key(BOOLEAN, True, "Create a topic when somebody asks for its metadata.")
     delete_topic_enable: bool = _key(BOOLEAN, True, "Whether topics may be deleted.")
     min_insync_replicas: int = _key(INT, 1, "In-sync replicas a write with acks=all asks for.", at_least=1, dynamic=True)
     # -- the controller

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from brokers.config import KafkaConfig
 from brokers.isr_manager import IsrManager
@@ -25,6 +25,7 @@ class BrokerServices:
     Attributes:
         broker_epoch: the epoch of this broker's registration now; it changes when the session does.
         zk: the store over the session of now; ask again after every wait.
+        topics_being_created: because somebody asked for them; whoever asks meanwhile waits for nothing.
     """
 
     broker_id: BrokerId
@@ -40,6 +41,7 @@ class BrokerServices:
     controller: KafkaController
     broker_epoch: Callable[[], int]
     zk: Callable[[], KafkaZkClient]
+    topics_being_created: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

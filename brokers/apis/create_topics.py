@@ -70,7 +70,7 @@ async def handle(services: BrokerServices, request: CreateTopicsRequest, context
         if topic.name in prohibited:
             outcomes[topic.name] = prohibited[topic.name]
         else:
-            outcomes[topic.name] = await _create(services, topic, validate_only=request.validate_only)
+            outcomes[topic.name] = await create(services, topic, validate_only=request.validate_only)
         if number % TOPICS_WITHOUT_PAUSE == 0:
             await asyncio.sleep(0)
     created = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Created)}
@@ -167,7 +167,7 @@ def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
         raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
 
 
-async def _create(services: BrokerServices, topic: CreatableTopic, *, validate_only: bool) -> Created | ApiError:
+async def create(services: BrokerServices, topic: CreatableTopic, *, validate_only: bool) -> Created | ApiError:
     """Check and, unless asked not to, write one topic; what was written, or why not."""
     topic_id = NO_TOPIC_ID
     try:

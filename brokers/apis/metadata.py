@@ -1,8 +1,8 @@
 """Metadata (key 3, versions 0 to 12): brokers, controller, topics and their leaders, from the metadata cache (MC-3).
 
 Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version 12
-may ask by topic id, and then only ids are answered. A topic named twice is answered once. Topics are not created by asking
-for them (`auto.create.topics.enable` is accepted and not acted upon).
+may ask by topic id, and then only ids are answered. A topic named twice is answered once. A topic that does not exist is
+created where the client and `auto.create.topics.enable` allow it (TC-9).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from brokers.apis import auto_creation
 from brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, EVERY_TOPIC_OPERATION, NOT_ASKED
 from brokers.apis.serving import Serves
 from brokers.metadata_cache import MetadataSnapshot
@@ -44,7 +45,12 @@ async def handle(services: BrokerServices, request: MetadataRequest, context: Re
             refused = (MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=topic.name or "") for topic in asked)
             return MetadataResponse(topics=tuple(refused))
         by_id = any(topic.topic_id != NO_TOPIC_ID for topic in asked)
-        topics = tuple(_asked_topic(snapshot, topic, context) for topic in asked if not by_id or topic.topic_id != NO_TOPIC_ID)
+        answered = tuple(topic for topic in asked if not by_id or topic.topic_id != NO_TOPIC_ID)
+        may_create = request.allow_auto_topic_creation and services.config.auto_create_topics_enable and not by_id
+        missing = [topic.name for topic in answered if topic.name is not None and topic.name not in snapshot.topics]
+        created = await auto_creation.create(services, missing) if may_create else ()
+        rest = (topic for topic in answered if not created or topic.name in snapshot.topics)
+        topics = (*(_asked_topic(snapshot, topic, context) for topic in rest), *created)
     if request.include_topic_authorized_operations:
         topics = tuple(replace(topic, topic_authorized_operations=EVERY_TOPIC_OPERATION) for topic in topics)
     return MetadataResponse(

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from brokers.apis import describe_cluster, metadata
+from brokers.config import KafkaConfig
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId
 from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -56,7 +57,7 @@ HEARD = UpdateMetadataRequest(
 
 def ask(request: MetadataRequest, version: int = 12, heard: UpdateMetadataRequest | None = HEARD) -> MetadataResponse:
     async def scene() -> MetadataResponse:
-        stage = Stage()
+        stage = Stage(KafkaConfig(auto_create_topics_enable=False))
         if heard is None:
             stage.metadata = type(stage.metadata)()
             stage.services = stage._services()
