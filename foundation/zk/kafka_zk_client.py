@@ -23,7 +23,6 @@ from foundation.eventlog.log import EventLog
 from foundation.zk.admin_znodes import (
     PERSISTENT_PATHS,
     ClusterIdZNode,
-    ConfigEntityChangeNotificationZNode,
     ConfigEntityZNode,
     DeleteTopicsTopicZNode,
     DeleteTopicsZNode,
@@ -36,17 +35,20 @@ from foundation.zk.admin_znodes import (
 )
 from foundation.zk.client import (
     MATCH_ANY_VERSION,
-    Check,
     Create,
     Delete,
     Failure,
-    MultiFailed,
-    MultiOk,
     Node,
     OpResult,
     SetData,
     Updated,
     ZooKeeperClient,
+)
+from foundation.zk.entity_configs import (
+    EntityConfig,
+    create_change_notification,
+    read_entity_config,
+    write_entity_config,
 )
 from foundation.zk.registrations import Elected as Elected
 from foundation.zk.registrations import delete_left_over_controller, register_broker, register_controller
@@ -309,9 +311,10 @@ class KafkaZkClient:
 
     async def entity_config(self, entity_type: str, name: str) -> dict[str, str]:
         """Empty where there is no such znode."""
-        path = ConfigEntityZNode.path(entity_type, name)
-        node = await self._transactions.get(path)
-        return {} if node is None else ConfigEntityZNode.decode(path, node.data)
+        return (await self.versioned_entity_config(entity_type, name)).config
+
+    async def versioned_entity_config(self, entity_type: str, name: str) -> EntityConfig:
+        return await read_entity_config(self._transactions, entity_type, name)
 
     async def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """Empty where a topic has none; a topic whose config cannot be decoded is left out (PSM-17)."""
@@ -324,36 +327,15 @@ class KafkaZkClient:
                 _log.error("topic config left out", topic=topic, why=str(error))
         return configs
 
-    async def set_entity_config(self, entity_type: str, name: str, config: Mapping[str, str]) -> None:
-        """ZN-9. Raises ControllerMoved where `/controller` is absent or changes underneath."""
-        path = ConfigEntityZNode.path(entity_type, name)
-        data = ConfigEntityZNode.encode(config)
-        controller = await self._transactions.get(ControllerZNode.path)
-        if controller is None:
-            raise ControllerMoved(f"{path} cannot be written while there is no controller")
-        if ControllerZNode.decode(controller.data).kraft_epoch > 0:
-            raise ControllerMoved(f"{path} cannot be written while a KRaft controller is in charge")
-        ops = (Check(ControllerZNode.path, controller.stat.version), SetData(path, data))
-        for _ in range(MAX_ROUNDS):
-            match await self._transactions.multi(ops, "config"):
-                case MultiOk():
-                    return
-                case MultiFailed(0, _):
-                    raise ControllerMoved(f"{path} was not written: {ControllerZNode.path} changed meanwhile")
-                case MultiFailed(_, Failure.NO_NODE):
-                    refused = await self._transactions.create_recursive(path, data, "config")
-                    if refused is None:
-                        return
-                    tolerate(refused, path, Failure.NODE_EXISTS)
-                case MultiFailed(_, failure):
-                    raise ZooKeeperFailure(failure, path)
-        raise ZooKeeperFailure(Failure.NO_NODE, path)
+    async def set_entity_config(
+        self, entity_type: str, name: str, config: Mapping[str, str], *, version: int = MATCH_ANY_VERSION
+    ) -> bool:
+        """ZN-9. False where the znode is not at `version`; ControllerMoved where `/controller` is absent or changes."""
+        return await write_entity_config(self._transactions, entity_type, name, config, version)
 
     async def create_config_change_notification(self, entity_path: str) -> None:
         """Tell every broker that the config of `entity_path` (for example `topics/orders`) has changed; unfenced."""
-        path = ConfigEntityChangeNotificationZNode.sequence_path
-        create = Create(path, ConfigEntityChangeNotificationZNode.encode(entity_path), sequential=True)
-        tolerate(await self._transactions.write(create, "config"), path)
+        await create_change_notification(self._transactions, entity_path)
 
     # -- administration
 
