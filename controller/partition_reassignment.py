@@ -23,6 +23,9 @@ async def process_api_partition_reassignment(term: Term, event: ApiPartitionReas
 
 async def process_list_partition_reassignments(term: Term, event: ListPartitionReassignments) -> None:
     """RA-7."""
+    asked = event.partitions if event.partitions is not None else sorted(term.context.partitions_being_reassigned)
+    found = ((partition, term.context.partition_assignment(partition)) for partition in asked)
+    event.reply.resolve({partition: assignment for partition, assignment in found if assignment.is_being_reassigned})
 
 
 async def process_partition_reassignment_isr_change(term: Term, partition: TopicPartition) -> None:

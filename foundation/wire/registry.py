@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from foundation.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from foundation.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -21,6 +25,10 @@ from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLea
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
 from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -72,6 +80,22 @@ APIS: tuple[Api, ...] = (
         IncrementalAlterConfigsResponse,
         max_version=1,
         flexible_from=1,
+    ),
+    Api(
+        45,
+        "AlterPartitionReassignments",
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+        max_version=0,
+        flexible_from=0,
+    ),
+    Api(
+        46,
+        "ListPartitionReassignments",
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse,
+        max_version=0,
+        flexible_from=0,
     ),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),

@@ -1,0 +1,44 @@
+"""ListPartitionReassignments (key 46, version 0): which partitions are on the move (KIP-455). Only the controller knows.
+
+Partitions that are asked for and do not move, or do not exist, are left out of the answer.
+"""
+
+from __future__ import annotations
+
+from brokers.apis.serving import Serves
+from brokers.services import BrokerServices, RequestContext
+from foundation.cluster.errors import ApiError
+from foundation.cluster.identifiers import TopicPartition
+from foundation.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+async def handle(
+    services: BrokerServices, request: ListPartitionReassignmentsRequest, context: RequestContext
+) -> ListPartitionReassignmentsResponse:
+    asked = None
+    if request.topics is not None:
+        asked = sorted({TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes})
+    ongoing = await services.controller.list_partition_reassignments(asked)
+    if isinstance(ongoing, ApiError):
+        return ListPartitionReassignmentsResponse(error_code=ongoing.error, error_message=ongoing.message or None)
+    answers: dict[str, list[OngoingPartitionReassignment]] = {}
+    for (topic_name, index), assignment in ongoing.items():
+        answers.setdefault(topic_name, []).append(
+            OngoingPartitionReassignment(
+                partition_index=index,
+                replicas=assignment.replicas,
+                adding_replicas=assignment.adding_replicas,
+                removing_replicas=assignment.removing_replicas,
+            )
+        )
+    return ListPartitionReassignmentsResponse(
+        topics=tuple(OngoingTopicReassignment(name=name, partitions=tuple(found)) for name, found in answers.items())
+    )
+
+
+SERVES = Serves(request=ListPartitionReassignmentsRequest, versions=(0, 0), handle=handle)
