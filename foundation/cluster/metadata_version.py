@@ -77,7 +77,7 @@ class MetadataVersion(IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> MetadataVersion:
-        """As Kafka reads it: `3.4-IV0`; `3.4` for the latest of that release; what follows a release is not looked at (`3.4.1`).
+        """As Kafka reads it: `3.4-IV0`; `3.4` for the last step of that release; what follows it (`3.4.1`) does not matter.
 
         Raises:
             UnknownMetadataVersion: there is no such version.
@@ -88,7 +88,7 @@ class MetadataVersion(IntEnum):
         if found is None:
             accepted = ", ".join(dict.fromkeys(version.release for version in cls))
             raise UnknownMetadataVersion(
-                f"Version {text} is not a valid version; expected a release ({accepted}), or a step towards one, such as 3.9-IV0"
+                f"Version {text} is not a valid version; expected a release ({accepted}), or a step towards one, as 3.9-IV0"
             )
         return found
 
