@@ -18,6 +18,11 @@ class ConfigError(ValueError):
         return cls(f"Invalid value {value} for configuration {key}: {reason}")
 
 
+class InvalidConfiguration(ConfigError):
+    """A `ConfigError` that clients hear word for word, where they hear others with the resource in front. Mirrors Kafka's
+    `InvalidConfigurationException`."""
+
+
 class ConfigType(Enum):
     """A type by Kafka's name; its number is how DescribeConfigs says it (`ConfigEntry.ConfigType`)."""
 
@@ -99,6 +104,19 @@ class ConfigKey:
         if self.choices and any(choice not in self.choices for choice in chosen):
             raise ConfigError.invalid(self.name, text, f"String must be one of: {', '.join(self.choices)}")
         return value
+
+
+def shown(value: ConfigValue) -> str | None:
+    """A value as `server.properties` would have it."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)
 
 
 _JAVA_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")

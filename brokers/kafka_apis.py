@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from brokers.apis import (
+    alter_configs,
     alter_partition,
     api_versions,
     controlled_shutdown,
@@ -21,6 +22,7 @@ from brokers.apis import (
     describe_configs,
     elect_leaders,
     fetch,
+    incremental_alter_configs,
     leader_and_isr,
     list_partition_reassignments,
     metadata,
@@ -56,6 +58,8 @@ _SERVED: tuple[Serves[Any], ...] = (
     alter_partition.SERVES,
     describe_cluster.SERVES,
     describe_configs.SERVES,
+    alter_configs.SERVES,
+    incremental_alter_configs.SERVES,
 )
 
 SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)

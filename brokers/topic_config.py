@@ -1,6 +1,6 @@
 """The table of topic configurations: names, types, bounds, defaults. Mirrors `LogConfig` of Kafka 3.9.
 
-CreateTopics refuses what is not in it. Of these, the control plane acts upon `unclean.leader.election.enable` alone; the others
+Nothing that is not in it is stored. Of these, the control plane acts upon `unclean.leader.election.enable` alone; the others
 are kept in ZooKeeper for whoever stores records.
 """
 
@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from brokers.config_types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING, ConfigError, ConfigKey, ConfigType, ConfigValue
+from brokers.config_types import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    STRING,
+    ConfigError,
+    ConfigKey,
+    ConfigType,
+    ConfigValue,
+    InvalidConfiguration,
+)
 
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -86,11 +98,13 @@ def validate_topic_config(config: Iterable[tuple[str, str]]) -> dict[str, str]:
     for name in sorted(stored):
         key = TOPIC_TABLE.get(name)
         if key is None:
-            raise ConfigError(f"Unknown topic config name: {name}")
+            raise InvalidConfiguration(f"Unknown topic config name: {name}")
         values[name] = key.parse(stored[name])
     least, most = (values.get(name, TOPIC_TABLE[name].default) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
     if isinstance(least, int) and isinstance(most, int) and least > most:
-        raise ConfigError(f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})")
+        raise InvalidConfiguration(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
     if values.get("remote.storage.enable") is True:
         raise ConfigError(
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."

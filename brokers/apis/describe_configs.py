@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Iterable
 
 from brokers.apis.serving import Serves
-from brokers.apis.topic_answers import DEFAULT_CONFIG, Effective, broker_config, shown, topic_config
+from brokers.apis.topic_answers import DEFAULT_CONFIG, Effective, broker_config, topic_config
+from brokers.config_types import shown
 from brokers.services import BrokerServices, RequestContext
 from brokers.topic_names import why_invalid
 from foundation.cluster.errors import ApiError, Errors

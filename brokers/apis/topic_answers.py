@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from brokers.config import TABLE, KafkaConfig
-from brokers.config_types import ConfigKey, ConfigValue
+from brokers.config_types import ConfigKey, shown
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.topic_config import TOPIC_TABLE
 from foundation.cluster.errors import ApiError, Errors
@@ -80,16 +80,3 @@ def topic_configs_described(stored: Mapping[str, str], config: KafkaConfig) -> t
         CreatableTopicConfigs(name=key.name, value=value, config_source=source)
         for key, value, source in topic_config(stored, config)
     )
-
-
-def shown(value: ConfigValue) -> str | None:
-    """A value as `server.properties` would have it."""
-    match value:
-        case None:
-            return None
-        case bool():
-            return "true" if value else "false"
-        case tuple():
-            return ",".join(value)
-        case _:
-            return str(value)

@@ -1,0 +1,29 @@
+"""IncrementalAlterConfigs (key 44, versions 0 and 1): change single keys of the config of topics and brokers (CF-8)."""
+
+from __future__ import annotations
+
+from brokers.apis.alter_configs import answers
+from brokers.apis.serving import Serves
+from brokers.config_admin_manager import Alteration, alter_configs
+from brokers.config_operations import Change
+from brokers.services import BrokerServices, RequestContext
+from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+
+async def handle(
+    services: BrokerServices, request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse:
+    alterations = [
+        Alteration(
+            resource.resource_type,
+            resource.resource_name,
+            tuple(Change(config.name, config.config_operation, config.value) for config in resource.configs),
+            replaces=False,
+        )
+        for resource in request.resources
+    ]
+    outcomes = await alter_configs(services, alterations, validate_only=request.validate_only)
+    return IncrementalAlterConfigsResponse(responses=answers(alterations, outcomes))
+
+
+SERVES = Serves(request=IncrementalAlterConfigsRequest, versions=(0, 1), handle=handle, recorded=True)
