@@ -59,6 +59,8 @@ class Stat(NamedTuple):
     ephemeral_owner: int = 0
     data_length: int = 0
     num_children: int = 0
+    ctime_ms: int = 0
+    """When it was created, by the server's wall clock."""
 
 
 class Node(NamedTuple):

@@ -125,8 +125,8 @@ def set_watches_request(since_zxid: int, data: Sequence[str], exist: Sequence[st
 
 
 def read_stat(answer: bytes, offset: int) -> Stat:
-    czxid, mzxid, _, _, version, cversion, _, owner, length, children, _ = _stat.unpack_from(answer, offset)
-    return Stat(czxid, mzxid, version, cversion, owner, length, children)
+    czxid, mzxid, ctime, _, version, cversion, _, owner, length, children, _ = _stat.unpack_from(answer, offset)
+    return Stat(czxid, mzxid, version, cversion, owner, length, children, ctime)
 
 
 def read_node(answer: bytes, offset: int) -> Node:

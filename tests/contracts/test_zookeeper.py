@@ -40,8 +40,22 @@ async def test_a_created_node_is_read_back_with_its_stat(ground: Ground) -> None
     node = await zk.get("/a")
     assert isinstance(node, Node)
     assert node.data == b"data"
-    assert node.stat == Stat(czxid=node.stat.czxid, mzxid=node.stat.czxid, version=0, data_length=4)
+    czxid, ctime_ms = node.stat.czxid, node.stat.ctime_ms
+    assert node.stat == Stat(czxid=czxid, mzxid=czxid, version=0, data_length=4, ctime_ms=ctime_ms)
     assert await zk.exists("/a") == node.stat
+
+
+@contract
+async def test_the_time_of_creation_is_the_servers_and_does_not_change(ground: Ground) -> None:
+    zk = (await ground.open()).zk
+    await zk.write(Create("/first", b""))
+    created_ms = (await stat_of(zk, "/first")).ctime_ms
+    await asyncio.sleep(0.05)
+    await zk.write(SetData("/first", b"later"))
+    await zk.write(Create("/second", b""))
+    assert (await stat_of(zk, "/first")).ctime_ms == created_ms
+    later_ms = (await stat_of(zk, "/second")).ctime_ms - created_ms
+    assert 40 <= later_ms < 20_000
 
 
 @contract

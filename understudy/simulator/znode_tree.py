@@ -61,6 +61,7 @@ class _Znode:
     czxid: int = 0
     mzxid: int = 0
     pzxid: int = 0
+    ctime_ms: int = 0
     creates: int = 0
     """Children ever created: what the next sequential child is numbered with."""
     ephemeral_owner: int = 0
@@ -75,6 +76,7 @@ class _Znode:
             ephemeral_owner=self.ephemeral_owner,
             data_length=len(self.data or b""),
             num_children=len(self.children),
+            ctime_ms=self.ctime_ms,
         )
 
 
@@ -112,14 +114,14 @@ class ZnodeTree:
 
     # ------------------------------------------------------------------ writing
 
-    def transact(self, ops: Sequence[Op], *, zxid: int, session_id: int) -> list[Applied] | Refusal:
-        """Apply all of `ops` as one transaction, or none."""
+    def transact(self, ops: Sequence[Op], *, zxid: int, session_id: int, wall_ms: float = 0.0) -> list[Applied] | Refusal:
+        """Apply all of `ops` as one transaction, or none; it is `wall_ms` by the server's clock."""
         applied: list[Applied] = []
         undo: list[Callable[[], object]] = []
         for position, op in enumerate(ops):
             match op:
                 case Create():
-                    outcome = self._create(op, zxid, session_id, undo)
+                    outcome = self._create(op, zxid, session_id, int(wall_ms), undo)
                 case SetData():
                     outcome = self._set(op, zxid, undo)
                 case Delete():
@@ -139,7 +141,9 @@ class ZnodeTree:
         assert isinstance(outcome, Applied), f"ephemeral {path} could not be removed: {outcome}"
         return outcome
 
-    def _create(self, op: Create, zxid: int, session_id: int, undo: list[Callable[[], object]]) -> Applied | Failure:
+    def _create(
+        self, op: Create, zxid: int, session_id: int, ctime_ms: int, undo: list[Callable[[], object]]
+    ) -> Applied | Failure:
         if not is_valid_path(op.path + "0" if op.sequential else op.path) or op.path == "/":
             return Failure.BAD_ARGUMENTS if op.path != "/" else Failure.NODE_EXISTS
         parent_path = parent_of(op.path)
@@ -154,7 +158,7 @@ class ZnodeTree:
         owner = session_id if op.ephemeral else 0
         name = path.rpartition("/")[2]
         before = parent.creates, parent.pzxid
-        self._znodes[path] = _Znode(data=op.data, czxid=zxid, mzxid=zxid, pzxid=zxid, ephemeral_owner=owner)
+        self._znodes[path] = _Znode(data=op.data, czxid=zxid, mzxid=zxid, pzxid=zxid, ctime_ms=ctime_ms, ephemeral_owner=owner)
         parent.children.add(name)
         parent.creates, parent.pzxid = parent.creates + 1, zxid
 

@@ -197,7 +197,7 @@ class SimulatedZooKeeper:
     Args:
         random: draws latencies and unknown outcomes.
         tick_ms: sessions expire in buckets of this size, and last at least two and at most twenty of them.
-        wall_ms: the server's wall clock, for `transactions`.
+        wall_ms: the server's wall clock, for `transactions` and the time a znode was created.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class SimulatedZooKeeper:
     def operate(self, ops: Sequence[Op]) -> bool:
         """One transaction by an operator with a shell, in session 0; whether it was applied."""
         self.zxid += 1
-        outcome = self.tree.transact(ops, zxid=self.zxid, session_id=0)
+        outcome = self.tree.transact(ops, zxid=self.zxid, session_id=0, wall_ms=self._wall_ms())
         if isinstance(outcome, Refusal):
             return False
         self._record(0, tuple(applied.op for applied in outcome))
@@ -449,7 +449,7 @@ class SimulatedZooKeeper:
         session_id = cast("_Session", connection.session).session_id
         self.zxid += 1
         zxid = self.zxid
-        outcome = self.tree.transact(ops, zxid=zxid, session_id=session_id)
+        outcome = self.tree.transact(ops, zxid=zxid, session_id=session_id, wall_ms=self._wall_ms())
         if isinstance(outcome, Refusal):
             answer: MultiOk | MultiFailed = MultiFailed(outcome.position, outcome.failure)
         else:

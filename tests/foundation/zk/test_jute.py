@@ -35,7 +35,7 @@ OPS: list[tuple[Op, object]] = [
     (Delete("/a"), kazoo.Delete("/a", -1)),
     (Check("/a", 3), kazoo.CheckVersion("/a", 3)),
 ]
-STAT = Stat(czxid=3, mzxid=4, version=1, cversion=2, ephemeral_owner=0x1000, data_length=5, num_children=6)
+STAT = Stat(czxid=3, mzxid=4, version=1, cversion=2, ephemeral_owner=0x1000, data_length=5, num_children=6, ctime_ms=11)
 STAT_BYTES = struct.pack("!qqqqiiiqiiq", 3, 4, 11, 12, 1, 2, 0, 0x1000, 5, 6, 9)
 END = struct.pack("!iBi", -1, 1, -1)
 
