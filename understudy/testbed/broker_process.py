@@ -45,9 +45,7 @@ class BrokerProcess:
         """Write its configuration and start it; does not wait."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.config.write_text(format_properties(self._all_properties()), encoding="utf-8")
-        # -P and the working directory: no `brokers` or `controller` folder of the user's can hide ours (D17).
-        command = [sys.executable, "-P", "-m", "brokers", self.config.name]
-        self.process = ChildProcess(self.name, command, log=self.log, directory=self.directory)
+        self.process = ChildProcess(self.name, self._command(), log=self.log, directory=self.directory)
         self.should_live = True
 
     def arm(self, point: str, action: str) -> None:
@@ -79,6 +77,10 @@ class BrokerProcess:
             log=self.log.relative_to(run).as_posix(),
             events=self.events.relative_to(run).as_posix(),
         )
+
+    def _command(self) -> list[str]:
+        # -P and the working directory: no `brokers` or `controller` folder of the user's can hide ours (D17).
+        return [sys.executable, "-P", "-m", "brokers", self.config.name]
 
     def _all_properties(self) -> dict[str, str]:
         rack = {} if self.rack is None else {"broker.rack": self.rack}

@@ -31,6 +31,7 @@ from foundation.zk.client import ZooKeeperUnreachable
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.java import JavaRuntime
 from understudy.testbed import run_folder
+from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.cluster_view import ClusterView, RegisteredBroker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -63,6 +64,8 @@ class LocalCluster:
         directory: the run folder; a temporary one, gone in the end, where not given. One that has been used before is used on.
         session_timeout_ms: how long ZooKeeper waits for a silent broker before it gives it up.
         properties: further keys of `server.properties`, for every broker.
+        kafka_brokers: which of the ids are brokers of Apache Kafka. They start after ours, so that one of ours is the first
+            controller. Never give a topic that is to hold records replicas on both kinds: ours keep none.
         java: the runtime for an own server.
         run: the run id in every record; a new one by default.
     """
@@ -76,11 +79,15 @@ class LocalCluster:
         directory: Path | None = None,
         session_timeout_ms: int = 3_000,
         properties: Mapping[str, str] | None = None,
+        kafka_brokers: Mapping[int, ApacheKafka] | None = None,
         java: JavaRuntime | None = None,
         run: str | None = None,
     ) -> None:
         if brokers < 1:
             raise ClusterError(f"a cluster of {brokers} brokers cannot be; ask for at least 1")
+        self._kafka_brokers = dict(kafka_brokers or {})
+        if strangers := sorted(set(self._kafka_brokers) - set(range(1, brokers + 1))):
+            raise ClusterError(f"brokers {strangers} cannot be Kafka's: this cluster has brokers 1 to {brokers}")
         self._temporary = tempfile.TemporaryDirectory(prefix="understudy-run-") if directory is None else None
         self.directory = Path(self._temporary.name if self._temporary else directory or "").absolute()
         self.run = run or new_run_id()
@@ -171,12 +178,12 @@ class LocalCluster:
         if self.embedded_zookeeper is not None:
             self.embedded_zookeeper.start()
         self._properties["zookeeper.connect"] = self.zookeeper_connect
-        self._brokers = {
-            broker_id: BrokerProcess(broker_id, self.directory / f"broker-{broker_id}", rack=rack, properties=self._properties)
-            for broker_id, rack in self._racks.items()
-        }
+        self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
         self._view = ClusterView(self.zookeeper_connect)
-        self._start_brokers(tuple(self._brokers.values()))
+        ours = [broker for broker_id, broker in self._brokers.items() if broker_id not in self._kafka_brokers]
+        kafkas = [broker for broker_id, broker in self._brokers.items() if broker_id in self._kafka_brokers]
+        for brokers in filter(None, (ours, kafkas)):
+            self._start_brokers(brokers)
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End everything in order: the other brokers, then the controller, then ZooKeeper; SIGKILL for what is left at the end.
@@ -269,6 +276,12 @@ class LocalCluster:
         self._record(FaultStruck(fault=fault, target=broker.name, role=role))
         action()
         self._write_cluster_file()
+
+    def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
+        folder = self.directory / f"broker-{broker_id}"
+        if kafka := self._kafka_brokers.get(broker_id):
+            return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
+        return BrokerProcess(broker_id, folder, rack=rack, properties=self._properties)
 
     def _start_brokers(self, brokers: Sequence[BrokerProcess]) -> None:
         """Start them at the same time; wait until they are registered, and a controller has told them of each other."""

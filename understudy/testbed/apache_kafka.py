@@ -1,0 +1,98 @@
+"""Apache Kafka 3.9 in ZooKeeper mode on this machine: its brokers as processes beside ours, its tools as commands.
+
+Nothing of Kafka is fetched or shipped here: `ApacheKafka` is told where the jars are (`libs/` of a download, or what Maven
+copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokers.properties import format_properties
+from understudy.java import JavaRuntime, choose_java
+from understudy.testbed.broker_process import BrokerProcess
+
+SMALL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For tests on small machines: starts sooner and holds less than Kafka's own settings."""
+
+_BROKER_JAR = "kafka_2.13-3.9.*.jar"
+_MAIN = "kafka.Kafka"
+_LOGGING = {
+    "log4j.rootLogger": "INFO, stdout",
+    "log4j.appender.stdout": "org.apache.log4j.ConsoleAppender",
+    "log4j.appender.stdout.layout": "org.apache.log4j.PatternLayout",
+    "log4j.appender.stdout.layout.ConversionPattern": "[%d] %p %m (%c)%n",
+}
+# A broker of one or two partitions in a small heap. Internal topics need as many replicas as there are brokers of Kafka.
+_SMALL_BROKER = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
+}
+_OURS_ALONE = "understudy."
+
+
+class KafkaNotFound(Exception):
+    """The folder holds no Apache Kafka 3.9. The message names it and what it should hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApacheKafka:
+    """The jars of Apache Kafka 3.9, and the Java to run them with.
+
+    Args:
+        libs: the folder with the jars. A binding of slf4j among them decides whether brokers log (`slf4j-reload4j`) or not.
+        jvm_options: for brokers and tools.
+
+    Raises:
+        KafkaNotFound: there is no broker in `libs`.
+    """
+
+    libs: Path
+    java: JavaRuntime
+    jvm_options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not any(self.libs.glob(_BROKER_JAR)):
+            raise KafkaNotFound(f"{self.libs} holds no {_BROKER_JAR}; give the libs folder of Apache Kafka 3.9")
+
+    @classmethod
+    def at(cls, libs: Path, *, java: JavaRuntime | None = None, jvm_options: tuple[str, ...] = ()) -> ApacheKafka:
+        """The Kafka in `libs`, on the Java that everything else here runs on. Raises KafkaNotFound, JavaNotFound."""
+        return cls(libs.absolute(), java or choose_java(), jvm_options)
+
+    def command(self, main_class: str, *arguments: str, logging: Path | None = None) -> list[str]:
+        """The command line that runs a class of Kafka's.
+
+        Args:
+            logging: a log4j configuration.
+        """
+        configured = () if logging is None else (f"-Dlog4j.configuration={logging.as_uri()}",)
+        java = [str(self.java.executable), *self.jvm_options, *configured, "-cp", f"{self.libs}/*"]
+        return [*java, main_class, *arguments]
+
+
+class KafkaProcess(BrokerProcess):
+    """A broker of Apache Kafka in a local cluster: same folder, same configuration keys, same faults as ours.
+
+    It writes no event log, and has no points to arm.
+    """
+
+    def __init__(
+        self, kafka: ApacheKafka, broker_id: int, directory: Path, *, rack: str | None, properties: Mapping[str, str]
+    ) -> None:
+        shared = {key: value for key, value in properties.items() if not key.startswith(_OURS_ALONE)}
+        super().__init__(broker_id, directory, rack=rack, properties=_SMALL_BROKER | shared)
+        self._kafka = kafka
+
+    def _command(self) -> list[str]:
+        logging = self.directory / "log4j.properties"
+        logging.write_text(format_properties(_LOGGING), encoding="utf-8")
+        return self._kafka.command(_MAIN, self.config.name, logging=logging)
+
+    def _all_properties(self) -> dict[str, str]:
+        return {key: value for key, value in super()._all_properties().items() if not key.startswith(_OURS_ALONE)}
