@@ -7,6 +7,7 @@ only then answers. A controller that hears of us early waits in the backlog.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import structlog
 
@@ -17,6 +18,7 @@ from brokers.isr_manager import IsrManager
 from brokers.kafka_apis import KafkaApis
 from brokers.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
 from brokers.metadata_cache import MetadataCache
+from brokers.partition import Partition
 from brokers.registration import Registration
 from brokers.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
 from brokers.replica_manager import ReplicaManager
@@ -27,7 +29,7 @@ from brokers.supervisor import Supervisor
 from brokers.world import World
 from controller.kafka_controller import KafkaController
 from foundation.cluster.broker import Broker as BrokerInfo
-from foundation.cluster.identifiers import BrokerId, random_topic_id
+from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
 from foundation.eventlog.records import ProcessExiting
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
@@ -51,6 +53,7 @@ class Broker:
         self._registration: Registration | None = None
         self._controller: KafkaController | None = None
         self._fetchers: ReplicaFetcherManager | None = None
+        self._replicas: ReplicaManager | None = None
         self._channel: ControllerChannel | None = None
         self._started = False
         self._closed = asyncio.Event()
@@ -64,6 +67,16 @@ class Broker:
     def broker_epoch(self) -> int:
         """The epoch of the registration in force; −1 before the first."""
         return -1 if self._registration is None else self._registration.broker_epoch
+
+    @property
+    def hosted(self) -> Mapping[TopicPartition, Partition]:
+        """The partitions this broker has a replica of, and what it takes each for."""
+        return {} if self._replicas is None else self._replicas.partitions
+
+    @property
+    def fetched(self) -> Mapping[TopicPartition, int]:
+        """The partitions this broker fetches, and from which broker."""
+        return {} if self._fetchers is None else self._fetchers.leader_of
 
     async def start(self) -> None:
         """Join the cluster; when it returns, requests are answered.
@@ -203,7 +216,7 @@ class Broker:
             controller=self._controller_address,
             timeout_ms=config.controller_socket_timeout_ms,
         )
-        replicas = ReplicaManager(broker_id, fences=world.fences, fetchers=self._fetchers)
+        replicas = self._replicas = ReplicaManager(broker_id, fences=world.fences, fetchers=self._fetchers)
         isr = IsrManager(
             config=config,
             clock=world.clock,

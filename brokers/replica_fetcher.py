@@ -106,7 +106,8 @@ class ReplicaFetcherManager:
     def __init__(self, surroundings: FetcherSurroundings) -> None:
         self._surroundings = surroundings
         self._fetchers: dict[int, ReplicaFetcher] = {}
-        self._leader_of: dict[TopicPartition, int] = {}
+        self.leader_of: dict[TopicPartition, int] = {}
+        """Whom each partition is fetched from."""
 
     def follow(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -115,7 +116,7 @@ class ReplicaFetcherManager:
             if fetcher is None:
                 fetcher = self._fetchers[partition.leader] = ReplicaFetcher(partition.leader, self._surroundings)
             fetcher.partitions[partition.topic_partition] = Fetched(partition.topic_id, partition.leader_epoch)
-            self._leader_of[partition.topic_partition] = partition.leader
+            self.leader_of[partition.topic_partition] = partition.leader
         for leader in sorted(self._fetchers):
             self._fetchers[leader].wake()
         self._end_idle()
@@ -128,10 +129,10 @@ class ReplicaFetcherManager:
         for leader in sorted(self._fetchers):
             self._fetchers[leader].end()
         self._fetchers.clear()
-        self._leader_of.clear()
+        self.leader_of.clear()
 
     def _stop_one(self, topic_partition: TopicPartition) -> None:
-        leader = self._leader_of.pop(topic_partition, None)
+        leader = self.leader_of.pop(topic_partition, None)
         if leader is not None:
             self._fetchers[leader].partitions.pop(topic_partition, None)
 

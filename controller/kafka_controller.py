@@ -88,6 +88,7 @@ from controller.events import (
 from controller.faults import Cost, Fault, classify
 from controller.settings import ControllerSettings
 from controller.term import Term
+from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
 from foundation.eventlog.clock import Clock
@@ -170,6 +171,11 @@ class KafkaController:
     def epoch(self) -> int:
         """The controller epoch of the term in progress; 0 without one."""
         return 0 if self._term is None else self._term.context.epoch
+
+    @property
+    def assignments(self) -> Mapping[TopicPartition, ReplicaAssignment]:
+        """What the controller remembers of where replicas belong; empty where this broker is none."""
+        return {} if self._term is None else self._term.context.assignments
 
     def startup(self, zk: KafkaZkClient) -> None:
         """Join the race. The broker is registered in this session."""
@@ -323,7 +329,7 @@ class KafkaController:
             case PartitionReassignmentIsrChange():
                 await partition_reassignment.process_partition_reassignment_isr_change(term, event.partition)
             case AutoPreferredReplicaLeaderElection():
-                await auto_rebalance.process_auto_preferred_replica_leader_election(term)
+                await auto_rebalance.process_auto_preferred_replica_leader_election(term, event)
             case UncleanLeaderElectionEnable():
                 await unclean_election.process_unclean_leader_election_enable(term)
             case TopicUncleanLeaderElectionEnable():
@@ -456,6 +462,7 @@ class KafkaController:
         term, self._term = self._term, None
         if term is None:
             return
+        auto_rebalance.cancel(term)
         term.channels.shutdown()
         self._events.append(ControllerResigned(epoch=term.context.epoch, why=why))
         log.info("resigned", epoch=term.context.epoch, why=why)

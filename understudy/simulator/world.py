@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from brokers.world import Storage, World
 from foundation.eventlog.clock import Clock
@@ -71,17 +72,26 @@ class SimulatedStorage:
 class SimulatedPoints:
     """The points of one incarnation: an armed one pauses or crashes it, once, before another line of its code runs."""
 
-    def __init__(self, armed: dict[str, Callable[[], None]], actions: dict[str, str], events: EventLog) -> None:
-        self._armed = armed
-        self._actions = actions
+    def __init__(self, node: Node, events: EventLog) -> None:
+        self._node = node
         self._events = events
 
     async def reach(self, name: str) -> None:
-        strike = self._armed.pop(name, None)
-        if strike is not None:
-            self._events.append(PointReached(point=name, action=self._actions.pop(name)))
-            strike()
+        node = self._node
+        if node.at_point is not None:
+            node.at_point(name)
+        if (armed := node.armed.pop(name, None)) is not None:
+            self._events.append(PointReached(point=name, action=armed.action))
+            armed.strike()
             await asyncio.sleep(0)  # the continuation belongs to a process that stands still now, or is dead
+
+
+class Armed(NamedTuple):
+    """What happens when a node next reaches a point."""
+
+    action: str
+    """Its name in the log: `pause` or `crash`."""
+    strike: Callable[[], None]
 
 
 class Node:
@@ -91,6 +101,8 @@ class Node:
         lines: the event log, by incarnation.
         chronicle: the lines of all nodes in the order in which they were written.
         switched_off: fences that let everything pass, from the next incarnation on.
+        armed: what happens at which points.
+        at_point: told of every point that is reached, before what it is armed with happens; it may arm that very point.
     """
 
     def __init__(
@@ -116,8 +128,8 @@ class Node:
         self._run = run
         self._seed = seed
         self._loop = loop
-        self._armed: dict[str, Callable[[], None]] = {}
-        self._actions: dict[str, str] = {}
+        self.armed: dict[str, Armed] = {}
+        self.at_point: Callable[[str], None] | None = None
 
     @property
     def incarnation(self) -> int:
@@ -156,17 +168,15 @@ class Node:
             storage=self.storage,
             events=self.events,
             fences=fences,
-            points=SimulatedPoints(self._armed, self._actions, self.events),
+            points=SimulatedPoints(self, self.events),
         )
 
     def arm(self, point: str, action: str, strike: Callable[[], None]) -> None:
         """Have `strike` happen when this node next reaches `point`. `action` is its name in the log: `pause` or `crash`."""
-        self._armed[point] = strike
-        self._actions[point] = action
+        self.armed[point] = Armed(action, strike)
 
     def disarm(self) -> None:
-        self._armed.clear()
-        self._actions.clear()
+        self.armed.clear()
 
     def dump(self, folder: Path) -> None:
         """Write the event log as the files a real node leaves."""
