@@ -151,7 +151,10 @@ class KafkaConfig:
             inter_broker_listener_name=self.inter_broker_listener,
             controller_socket_timeout_ms=self.controller_socket_timeout_ms,
             request_timeout_ms=self.request_timeout_ms,
-            unclean_leader_election_enable=self.unclean_leader_election_enable,
+            unclean_leader_election_enabled=lambda: self.unclean_leader_election_enable,
+            auto_leader_rebalance_enable=self.auto_leader_rebalance_enable,
+            leader_imbalance_check_interval_seconds=self.leader_imbalance_check_interval_seconds,
+            leader_imbalance_per_broker_percentage=self.leader_imbalance_per_broker_percentage,
             delete_topic_enable=self.delete_topic_enable,
         )
 

@@ -169,7 +169,12 @@ class PartitionReassignmentIsrChange:
 
 @dataclass(frozen=True, slots=True)
 class AutoPreferredReplicaLeaderElection:
-    """It is time to look whether leaderships have drifted from their preferred replicas."""
+    """It is time to look whether leaderships have drifted from their preferred replicas.
+
+    `controller_epoch` is that of the term whose clock it was: a later term has a clock of its own.
+    """
+
+    controller_epoch: int
 
 
 @dataclass(frozen=True, slots=True)

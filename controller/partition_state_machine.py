@@ -79,9 +79,11 @@ async def startup(term: Term) -> None:
     await trigger_online_state_change(term)
 
 
-async def trigger_online_state_change(term: Term) -> ElectionResults:
-    """PSM-8: try to bring every new or offline partition online, but those whose topic shall be deleted."""
+async def trigger_online_state_change(term: Term, topic: str | None = None) -> ElectionResults:
+    """PSM-8: try to bring every new or offline partition (of `topic`) online, but those whose topic shall be deleted."""
     leaderless = term.context.partitions_in(PartitionState.NEW, PartitionState.OFFLINE)
+    if topic is not None:
+        leaderless = [partition for partition in leaderless if partition.topic == topic]
     return await handle_state_changes(
         term, term.context.without_queued_topics(leaderless), PartitionState.ONLINE, Strategy.OFFLINE
     )
@@ -264,7 +266,7 @@ async def _unclean_topics(term: Term, states: Mapping[TopicPartition, LeaderAndI
     lost = sorted({p.topic for p, state in states.items() if online.of(p).isdisjoint(state.isr)})
     if not lost:
         return frozenset()
-    default = str(term.settings.unclean_leader_election_enable)
+    default = str(term.settings.unclean_leader_election_enabled())
     configs = await term.zk.topic_configs(lost)
     return frozenset(
         topic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -13,8 +14,13 @@ class ControllerSettings:
     """How long one attempt to connect to a broker may take."""
     request_timeout_ms: int = 30_000
     """How long a broker may take to answer a control request before it is sent again."""
-    unclean_leader_election_enable: bool = False
-    """The default for topics that do not say."""
+    unclean_leader_election_enabled: Callable[[], bool] = lambda: False
+    """The default of this broker, as it is now, for topics that do not say (PSM-17)."""
+    auto_leader_rebalance_enable: bool = True
+    """Whether leaderships are given back to preferred replicas from time to time (AR-1)."""
+    leader_imbalance_check_interval_seconds: int = 300
+    leader_imbalance_per_broker_percentage: int = 10
+    """A broker gets its leaderships back when more than this share of those it is preferred for has gone elsewhere."""
     delete_topic_enable: bool = True
     """False: markers of topics to be deleted are not heeded."""
 

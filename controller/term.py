@@ -7,6 +7,7 @@ are the private fields of `KafkaController`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -43,6 +44,8 @@ class Term:
     points: Points
     put: Callable[[ControllerEvent], None]
     new_topic_id: Callable[[], TopicId]
+    rebalance_timer: asyncio.TimerHandle | None = None
+    """The next look at the balance of leaderships; it ends with the term."""
     running: str = ""
     """The event in progress, for the record of what it sends."""
     is_expiring: bool = False

@@ -215,5 +215,5 @@ def test_every_row_says_what_it_is_and_its_default_obeys_it() -> None:
 
 def test_the_controllers_settings_are_the_brokers() -> None:
     settings = config(controller_socket_timeout_ms="7", unclean_leader_election_enable="true").controller_settings()
-    assert (settings.controller_socket_timeout_ms, settings.unclean_leader_election_enable) == (7, True)
+    assert (settings.controller_socket_timeout_ms, settings.unclean_leader_election_enabled()) == (7, True)
     assert settings.inter_broker_listener_name == "PLAINTEXT"

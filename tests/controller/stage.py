@@ -45,6 +45,8 @@ from understudy.simulator.zookeeper import SimulatedZooKeeper
 
 PORT = 9092
 SESSION_TIMEOUT_MS = 6_000
+SETTINGS = ControllerSettings(request_timeout_ms=5_000, controller_socket_timeout_ms=3_000, auto_leader_rebalance_enable=False)
+"""As the recordings of Kafka were made: no leadership moves because time has passed."""
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Payload)
@@ -79,7 +81,7 @@ class Stage:
         self.zookeeper = SimulatedZooKeeper(self.loop, random=derived(seed, "zookeeper"))
         self.network = SimulatedNetwork(self.loop, seed=seed)
         self.seed = seed
-        self.settings = settings or ControllerSettings(request_timeout_ms=5_000, controller_socket_timeout_ms=3_000)
+        self.settings = settings or SETTINGS
         self.chronicle: list[bytes] = []
         self.members = {n: Member(self, BrokerId(n), stands=n in standing) for n in (*standing, *brokers)}
         self.operator = Member(self, BrokerId(99), stands=False)

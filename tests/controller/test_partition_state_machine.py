@@ -257,7 +257,7 @@ def test_nobody_leads_who_may_lose_data_unless_allowed() -> None:
 @pytest.mark.spec("PSM-17", "PSM-18")
 @pytest.mark.parametrize("by", ["topic config", "broker config", "administrator"])
 def test_the_three_ways_to_allow_it(by: str) -> None:
-    with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enable=by == "broker config")) as office:
+    with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enabled=lambda: by == "broker config")) as office:
         if by == "topic config":
             config = {"unclean.leader.election.enable": "true"}
             office.operator.run(office.operator.zk.set_entity_config("topics", "orders", config))
@@ -271,7 +271,7 @@ def test_the_three_ways_to_allow_it(by: str) -> None:
 
 @pytest.mark.spec("PSM-17")
 def test_the_topic_overrides_the_broker() -> None:
-    with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enable=True)) as office:
+    with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enabled=lambda: True)) as office:
         config = {"unclean.leader.election.enable": "false"}
         office.operator.run(office.operator.zk.set_entity_config("topics", "orders", config))
         assert isinstance(office.move(ONLINE)[tp("orders-0")], StateChangeFailed)

@@ -16,7 +16,9 @@ told meanwhile, by `narrator`; the block that makes the cluster is told by its o
 began. After every block the cluster's state closes the transcript. Inspired by etcd-io/raft's interaction tests.
 
 Commands:
-    cluster brokers=N seed=N [racks=a,b,c]      first; starts all brokers and waits until they are at rest
+    cluster brokers=N seed=N [racks=a,b,c] [rebalance=on]
+                                                first; starts all brokers and waits until they are at rest; where leaderships
+                                                are not rebalanced, only what is told moves them
     topic NAME 0:1,2,3 1:2,3,1                  create a topic, placed as said, through a client
     call WHOM NAME                              remember a broker by a name
     kill|restart|pause|resume|stop|expire WHOM
@@ -198,7 +200,10 @@ class _Player:
     def _start(self, words: list[str]) -> None:
         options = dict(word.split("=") for word in words)
         racks = options["racks"].split(",") if "racks" in options else None
-        self._cluster_or_none = SimulatedCluster(int(options["seed"]), brokers=int(options["brokers"]), racks=racks)
+        settings = {"auto.leader.rebalance.enable": {"on": "true", "off": "false"}[options.get("rebalance", "off")]}
+        self._cluster_or_none = SimulatedCluster(
+            int(options["seed"]), brokers=int(options["brokers"]), racks=racks, settings=settings
+        )
         self._cluster.start()
 
     def _topic(self, words: list[str]) -> None:
