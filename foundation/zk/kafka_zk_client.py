@@ -52,6 +52,7 @@ from foundation.zk.entity_configs import (
 )
 from foundation.zk.registrations import Elected as Elected
 from foundation.zk.registrations import delete_left_over_controller, register_broker, register_controller
+from foundation.zk.topic_removal import delete_topics
 from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
 from foundation.zk.transactions import ControllerMoved as ControllerMoved
 from foundation.zk.transactions import SessionLost as SessionLost
@@ -227,15 +228,17 @@ class KafkaZkClient:
                 return
         raise ZooKeeperFailure(Failure.BAD_VERSION, f"topic ids of {', '.join(remaining)}")
 
-    async def set_topic_assignment(
-        self,
-        topic: str,
-        topic_id: TopicId | None,
-        assignment: Mapping[TopicPartition, ReplicaAssignment],
-        epoch_zk_version: int,
-    ) -> None:
-        write = SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), MATCH_ANY_VERSION)
-        tolerate((await self._fenced([write], "topic", epoch_zk_version))[0], write.path)
+    async def set_topic_assignments(
+        self, assignments: Mapping[str, TopicAssignment], epoch_zk_version: int
+    ) -> dict[str, Failure]:
+        """Rewrite whole topics, at any version (BUG-18). Returns those that could not be written, and why: NO_NODE where there
+        is no such topic, TOO_LARGE where ZooKeeper could not hold it."""
+        writes = [
+            SetData(TopicZNode.path(topic), _topic_data(node.topic_id, node.partitions), MATCH_ANY_VERSION)
+            for topic, node in assignments.items()
+        ]
+        results = await self._fenced(writes, "topic", epoch_zk_version)
+        return {topic: result for topic, result in zip(assignments, results, strict=True) if isinstance(result, Failure)}
 
     async def create_topic(
         self, topic: str, topic_id: TopicId | None, assignment: Mapping[int, ReplicaAssignment]
@@ -251,6 +254,26 @@ class KafkaZkClient:
         """Unfenced rewrite of the whole node (TP-2)."""
         write = SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), MATCH_ANY_VERSION)
         tolerate(await self._transactions.write(write, "topic"), write.path)
+
+    async def delete_topics(
+        self, partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int
+    ) -> None:
+        """`/brokers/topics/T` of each topic with everything below, children first.
+
+        Args:
+            partitions_by_topic: what is known to be below; anything else is found.
+        """
+        await delete_topics(self._transactions, partitions_by_topic, Fenced(epoch_zk_version))
+
+    async def delete_topic_configs(self, topics: Iterable[str], epoch_zk_version: int) -> None:
+        paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
+        await self._delete_fenced(paths, "topic-deletion", epoch_zk_version)
+
+    async def partitions_in_zookeeper(self, topic: str) -> tuple[TopicPartition, ...]:
+        """Those of `topic` that have a znode below its `/partitions`, whether or not the topic's own znode names them."""
+        listed = await self._transactions.children(TopicPartitionsZNode.path(topic))
+        names = listed.names if listed else ()
+        return tuple(TopicPartition(topic, int(name)) for name in names if name.isdecimal())
 
     # -- partition states
 
@@ -343,6 +366,13 @@ class KafkaZkClient:
         listed = await self._transactions.children(DeleteTopicsZNode.path, watch=watch)
         return listed.names if listed else ()
 
+    async def create_topic_deletion(self, topic: str) -> bool:
+        """Mark `topic`, unfenced (TX-1); False where it was marked already."""
+        path = DeleteTopicsTopicZNode.path(topic)
+        refused = await self._transactions.create_recursive(path, None, "topic-deletion")
+        tolerate(refused, path, Failure.NODE_EXISTS)
+        return refused is None
+
     async def is_topic_marked_for_deletion(self, topic: str) -> bool:
         return await self._transactions.exists(DeleteTopicsTopicZNode.path(topic)) is not None
 
@@ -369,6 +399,35 @@ class KafkaZkClient:
     async def watch_reassign_partitions(self) -> bool:
         """Arm the watch of `/admin/reassign_partitions`; whether it exists."""
         return await self._transactions.exists(ReassignPartitionsZNode.path, watch=True) is not None
+
+    async def partition_reassignment(self, *, watch: bool = False) -> dict[TopicPartition, tuple[BrokerId, ...]] | None:
+        """What `/admin/reassign_partitions` asks for, or None where there is no such znode; `watch` uses exists. A znode that
+        an operator wrote badly asks for nothing (RA-6)."""
+        if watch and not await self.watch_reassign_partitions():
+            return None
+        node = await self._transactions.get(ReassignPartitionsZNode.path)
+        if node is None:
+            return None
+        try:
+            return ReassignPartitionsZNode.decode(node.data)
+        except MalformedZNode as error:
+            _log.warning("partition reassignment ignored", why=str(error))
+            return {}
+
+    async def set_or_create_partition_reassignment(
+        self, replicas_by_partition: Mapping[TopicPartition, Sequence[BrokerId]], epoch_zk_version: int
+    ) -> None:
+        """RA-14."""
+        path, data = ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(replicas_by_partition)
+        for write in (SetData(path, data, MATCH_ANY_VERSION), Create(path, data)):
+            result = (await self._fenced([write], "reassignment", epoch_zk_version))[0]
+            if result is not Failure.NO_NODE:
+                tolerate(result, path)
+                return
+        raise ZooKeeperFailure(Failure.NO_NODE, path)
+
+    async def delete_partition_reassignment(self, epoch_zk_version: int) -> None:
+        await self._delete_fenced([ReassignPartitionsZNode.path], "reassignment", epoch_zk_version)
 
     async def delete_log_dir_event_notifications(self, epoch_zk_version: int) -> None:
         """FO-4: list (arming the child watch) and delete all."""

@@ -21,7 +21,7 @@ from foundation.zk.client import (
     WatchKind,
     request_bytes,
 )
-from foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, ZooKeeperFailure
+from foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, TopicAssignment, ZooKeeperFailure
 from foundation.zk.transactions import MAX_LOST_ANSWERS, Fenced
 from tests.contracts.subject import Ground, Subject, contract
 from tests.foundation.zk.store import Store, controller, led_by, must, partitions, store
@@ -36,7 +36,9 @@ FENCED: dict[str, Callable[[KafkaZkClient, int], Awaitable[object]]] = {
     "update": lambda zk, version: zk.update_leader_and_isr(STATE, 1, version),
     "create": lambda zk, version: zk.create_partition_states({TopicPartition("t", 1): led_by(1)}, 1, version),
     "topic ids": lambda zk, version: zk.set_topic_ids({"t": TOPIC_ID}, version),
-    "assignment": lambda zk, version: zk.set_topic_assignment("t", TOPIC_ID, {}, version),
+    "assignment": lambda zk, version: zk.set_topic_assignments({"t": TopicAssignment(TOPIC_ID, {})}, version),
+    "reassignment": lambda zk, version: zk.set_or_create_partition_reassignment({}, version),
+    "reassignment done": lambda zk, version: zk.delete_partition_reassignment(version),
     "controller": lambda zk, version: zk.delete_controller(version),
     "deletions": lambda zk, version: zk.delete_topic_deletions(["t"], version),
     "preferred": lambda zk, version: zk.delete_preferred_replica_election(version),

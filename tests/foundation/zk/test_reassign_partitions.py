@@ -1,0 +1,55 @@
+"""`/admin/reassign_partitions` through the typed store: read, rewritten, deleted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from foundation.cluster.identifiers import TopicPartition
+from foundation.zk.client import Create, Failure, SetData, WatchKind
+from tests.contracts.subject import Ground, contract
+from tests.foundation.zk.store import controller, ids
+
+PATH = "/admin/reassign_partitions"
+BADLY_WRITTEN = (b"", b"{", b'{"partitions":7}', b'{"partitions":[{"topic":"t","partition":0,"replicas":["1"]}]}')
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.mark.spec("RA-6")
+@contract
+async def test_it_is_read_and_watched_while_absent(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    assert await opened.zk.partition_reassignment(watch=True) is None
+    await opened.raw.write(Create(PATH, b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[3,1]}]}'))
+    await opened.session.hears_watch(PATH, WatchKind.CREATED)
+    assert await opened.zk.partition_reassignment(watch=True) == {T1: ids(3, 1)}
+
+
+@pytest.mark.spec("RA-6")
+@contract
+async def test_what_an_operator_wrote_badly_asks_for_nothing(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    await opened.raw.write(Create(PATH))
+    for data in BADLY_WRITTEN:
+        await opened.raw.write(SetData(PATH, data))
+        assert await opened.zk.partition_reassignment() == {}
+
+
+@pytest.mark.spec("RA-14")
+@contract
+async def test_it_is_rewritten_created_where_it_has_gone_and_deleted_twice(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    await opened.zk.set_or_create_partition_reassignment({T1: ids(2), T0: ids(3, 1)}, version)
+    node = await opened.raw.get(PATH)
+    assert not isinstance(node, Failure)
+    assert json.loads(node.data)["partitions"] == [
+        {"topic": "t", "partition": 0, "replicas": [3, 1]},
+        {"topic": "t", "partition": 1, "replicas": [2]},
+    ]
+    await opened.raw.write(SetData(PATH, b"{"))
+    await opened.zk.set_or_create_partition_reassignment({T0: ids(3)}, version)
+    assert await opened.zk.partition_reassignment() == {T0: ids(3)}
+    await opened.zk.delete_partition_reassignment(version)
+    await opened.zk.delete_partition_reassignment(version)
+    assert await opened.zk.partition_reassignment() is None
