@@ -13,6 +13,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from benchmarks.arrangement import resident_mb
 from benchmarks.kafka_beside import KafkaCluster, kafka_libs
 from benchmarks.rows import Row
 from understudy.testbed.local_cluster import LocalCluster
@@ -62,7 +63,7 @@ def _seen(begun: float, bootstrap: Callable[[], str]) -> float:
 
 def _memory(pids: list[int]) -> float:
     time.sleep(SETTLE_S)
-    return sum(map(_resident_mb, pids))
+    return sum(map(resident_mb, pids))
 
 
 def _median(measured: list[tuple[float, float]], which: int) -> float:
@@ -78,9 +79,3 @@ def _brokers_seen(bootstrap: str) -> int:
         return len(client.describe_cluster()["brokers"])
     finally:
         client.close()
-
-
-def _resident_mb(pid: int) -> float:
-    """Resident set size from the kernel's book-keeping."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
-    return int(fields["VmRSS"].split()[0]) / 1024

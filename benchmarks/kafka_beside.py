@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -30,10 +31,17 @@ def kafka_libs() -> Path | None:
 
 
 class KafkaCluster:
-    """Apache Kafka brokers 1 to `brokers` on an embedded ZooKeeper; a context manager that leaves nothing behind."""
+    """Apache Kafka brokers 1 to `brokers` on an embedded ZooKeeper; a context manager that leaves nothing behind.
 
-    def __init__(self, libs: Path, brokers: int, *, session_timeout_ms: int) -> None:
+    Args:
+        properties: further keys of `server.properties`.
+    """
+
+    def __init__(
+        self, libs: Path, brokers: int, *, session_timeout_ms: int, properties: Mapping[str, str] | None = None
+    ) -> None:
         self._libs = libs
+        self._properties = dict(properties or {})
         self._session_timeout_ms = session_timeout_ms
         self._folder = tempfile.TemporaryDirectory(prefix="understudy-kafka-")
         self._ids = range(1, brokers + 1)
@@ -75,6 +83,7 @@ class KafkaCluster:
             "log.dirs": folder / "data",
             "zookeeper.connect": self.zookeeper.connect_string,
             "zookeeper.session.timeout.ms": self._session_timeout_ms,
+            **self._properties,
         }
         config = folder / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))

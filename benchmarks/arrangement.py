@@ -1,0 +1,208 @@
+"""Two brokers that race for the role and hold no replica, three stubs that hold every replica and only answer.
+
+The same for ours and for Apache Kafka's: everything is done through ZooKeeper, or by a request to the controller, and what is
+measured ends with the last request that a stub has received.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.kafka_beside import KafkaCluster
+from benchmarks.store import open_store
+from brokers.socket_network import SocketNetwork
+from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from foundation.zk.client import Delete
+from understudy.admin_client import AdminClient
+from understudy.testbed.cluster_view import ClusterView
+from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.processes import ChildProcess
+
+STUBS = (1001, 1002, 1003)
+CONTROLLERS = (1, 2)
+PATIENCE_S = 600.0
+SESSION_TIMEOUT_MS = 30_000
+"""Long: nobody shall lose the session because two processes keep the machine busy."""
+
+SETTINGS = {"auto.leader.rebalance.enable": "false"}
+"""Nothing happens that was not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """
+    Attributes:
+        pids: of the processes that may be controller.
+        quiet_ms: for how long stubs must have heard nothing before all is said. Kafka is silent for seconds between writing
+            states and telling of them.
+    """
+
+    zookeeper: str
+    view: ClusterView
+    pids: Callable[[], Mapping[int, int]]
+    folder: Path
+    stubs: dict[int, ChildProcess]
+    quiet_ms: Callable[[int], float]
+
+    def create_topics(self, first: int, topics: int, partitions: int, *, cluster_size: int) -> float:
+        """Topics written as znodes, three replicas each, leaders in turn; until every stub has heard of all."""
+        rotated = [tuple(BrokerId(stub) for stub in STUBS[shift:] + STUBS[:shift]) for shift in range(len(STUBS))]
+        assignment = {partition: ReplicaAssignment(rotated[partition % 3]) for partition in range(partitions)}
+
+        async def write() -> None:
+            store, _ = await open_store(self.zookeeper)
+            for number in range(first, first + topics):
+                await store.create_topic(
+                    f"topic-{number:05d}", topic_id_from_bytes((1 << 64 | number).to_bytes(16)), assignment
+                )
+            await store.close()
+
+        return self._timed(lambda: asyncio.run(write()), cluster_size)
+
+    def depose(self, *, cluster_size: int) -> float:
+        """Delete `/controller`, as an operator would; until the successor has told everybody."""
+
+        async def delete() -> None:
+            store, session = await open_store(self.zookeeper)
+            await session.write(Delete("/controller"))
+            await store.close()
+
+        return self._timed(lambda: asyncio.run(delete()), cluster_size)
+
+    def end(self, stub: int, *, cluster_size: int) -> float:
+        """The stub's session ends; until the others have heard everything."""
+        return self._timed(lambda: self.stubs.pop(stub).ask_to_end(), cluster_size, since="leaving")
+
+    def start(self, stub: int, *, cluster_size: int) -> float:
+        """The stub registers; until everybody has heard everything."""
+        return self._timed(lambda: self._start(stub), cluster_size, since="joining")
+
+    def controlled_shutdown(self, stub: int, *, cluster_size: int) -> float:
+        """The stub asks to leave; until the controller's answer."""
+        brokers = self.view.brokers()
+        controller = brokers[self.controller_id()]
+        admin = AdminClient(SocketNetwork(), (), timeout_ms=int(PATIENCE_S * 1000))
+        request = ControlledShutdownRequest(broker_id=stub, broker_epoch=brokers[stub].epoch)
+        begun = time.monotonic()
+        response = asyncio.run(admin.ask(controller.host, controller.port, request))
+        seconds = time.monotonic() - begun
+        assert isinstance(response, ControlledShutdownResponse)
+        if response.error_code or response.remaining_partitions:
+            raise SystemExit(
+                f"controlled shutdown: {Errors(response.error_code).name}, {len(response.remaining_partitions)} remain"
+            )
+        self._quiet(self._lines(), time.monotonic() * 1000, cluster_size)
+        return seconds
+
+    def controller_id(self) -> int:
+        found = self.view.controller_id()
+        if found is None:
+            raise SystemExit("the cluster has no controller")
+        return found
+
+    def controller_memory_mb(self) -> float:
+        return resident_mb(self.pids()[self.controller_id()])
+
+    # -- the stubs
+
+    def _start(self, stub: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.stub_broker", self.zookeeper, str(self._log(stub)), str(stub)]
+        self.stubs[stub] = ChildProcess(f"stub-{stub}", command, log=self.folder / f"{stub}.out", directory=Path.cwd())
+        until(lambda: stub in self.view.brokers())
+
+    def _log(self, stub: int) -> Path:
+        return self.folder / f"{stub}.jsonl"
+
+    def _lines(self) -> dict[int, int]:
+        """How far each log has been read."""
+        return {stub: self._log(stub).stat().st_size if self._log(stub).exists() else 0 for stub in STUBS}
+
+    def _since(self, offsets: Mapping[int, int]) -> list[dict[str, object]]:
+        logs = [self._log(stub).read_bytes()[offset:] for stub, offset in offsets.items() if self._log(stub).exists()]
+        return [json.loads(line) for log in logs for line in log.splitlines() if line.endswith(b"}")]
+
+    def _timed(self, act: Callable[[], object], cluster_size: int, *, since: str | None = None) -> float:
+        """Seconds from just before `act`, or from the stub's own word `since`, to the last request because of it."""
+        offsets = self._lines()
+        begun = time.monotonic() * 1000
+        act()
+        last = self._quiet(offsets, begun, cluster_size, silent=False)
+        told = [line["ms"] for line in self._since(offsets) if since is not None and line.get("what") == since]
+        return (last - (float(str(told[0])) if told else begun)) / 1000
+
+    def _quiet(self, offsets: Mapping[int, int], begun: float, cluster_size: int, *, silent: bool = True) -> float:
+        """When the last request came, once none has come for long; `silent`: there may be none at all."""
+        last = begun
+
+        def quiet() -> bool:
+            nonlocal last
+            times = [float(str(line["ms"])) for line in self._since(offsets) if "key" in line]
+            last = max(times, default=begun)
+            return (bool(times) or silent) and time.monotonic() * 1000 - last > self.quiet_ms(cluster_size)
+
+        until(quiet)
+        return last
+
+
+@contextmanager
+def ours() -> Iterator[Arrangement]:
+    with LocalCluster(brokers=len(CONTROLLERS), session_timeout_ms=SESSION_TIMEOUT_MS, properties=SETTINGS) as cluster:
+
+        def pids() -> dict[int, int]:
+            processes = {broker.process.id: broker.process.process for broker in cluster.brokers}
+            return {broker: process.pid for broker, process in processes.items() if process is not None}
+
+        with _with_stubs(cluster.zookeeper_connect, cluster.view, pids, lambda size: 1_500 + size / 50) as arrangement:
+            yield arrangement
+
+
+@contextmanager
+def kafkas(libs: Path) -> Iterator[Arrangement]:
+    with KafkaCluster(libs, len(CONTROLLERS), session_timeout_ms=SESSION_TIMEOUT_MS, properties=SETTINGS) as kafka:
+
+        def pids() -> dict[int, int]:
+            return {broker: process.pid for broker, process in zip(CONTROLLERS, kafka.processes, strict=True)}
+
+        with _with_stubs(kafka.zookeeper.connect_string, kafka.view, pids, lambda size: 3_000 + size / 10) as arrangement:
+            yield arrangement
+
+
+@contextmanager
+def _with_stubs(
+    zookeeper: str, view: ClusterView, pids: Callable[[], Mapping[int, int]], quiet_ms: Callable[[int], float]
+) -> Iterator[Arrangement]:
+    with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
+        arrangement = Arrangement(zookeeper, view, pids, Path(folder), {}, quiet_ms)
+        until(lambda: set(CONTROLLERS) <= set(view.brokers()) and view.controller_id() is not None)
+        try:
+            for stub in STUBS:
+                arrangement._start(stub)
+            yield arrangement
+        finally:
+            for process in arrangement.stubs.values():
+                process.kill()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"the cluster did not come to rest within {PATIENCE_S:.0f} s")
+        time.sleep(0.05)
+
+
+def resident_mb(pid: int) -> float:
+    """Resident set size from the kernel's book-keeping."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+    return int(fields["VmRSS"].split()[0]) / 1024
