@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import structlog
 
 from controller.coalescing import coalesce
+from controller.controller_metrics import Channel
 from controller.events import (
     ControllerEvent,
     ForcedResignation,
@@ -40,6 +41,7 @@ from foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
 )
+from foundation.metrics.instruments import Timer
 from foundation.wire.errors import MalformedMessage
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.messages.stop_replica import StopReplicaResponse
@@ -111,6 +113,13 @@ class ControllerChannelManager:
                 for channel in channels:
                     await channel.drained()
 
+    def channels(self) -> dict[BrokerId, Channel]:
+        """How each channel is doing, for operators."""
+        return {
+            broker_id: Channel(self._channels[broker_id].queue_size, self._channels[broker_id].queue_time)
+            for broker_id in sorted(self._channels)
+        }
+
     def shutdown(self) -> None:
         for broker_id in sorted(self._channels):
             self.close(broker_id)
@@ -136,6 +145,7 @@ class _Waiting:
     request: ControlRequest
     event: str
     cause: int | None
+    since_ms: float
 
 
 class BrokerChannel:
@@ -144,6 +154,7 @@ class BrokerChannel:
     def __init__(self, manager: ControllerChannelManager, broker_id: BrokerId, broker_epoch: int, endpoint: EndPoint) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
+        self.queue_time = Timer(manager.clock)
         self._manager = manager
         self._endpoint = endpoint
         self._client_id = str(manager.controller_id)
@@ -158,11 +169,15 @@ class BrokerChannel:
         self._task.add_done_callback(self._ended)
 
     def send(self, request: ControlRequest, event: str) -> None:
-        self._queue.append(_Waiting(request, event, current_cause()))
+        self._queue.append(_Waiting(request, event, current_cause(), self._manager.clock.monotonic_ms()))
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._coalesce()
         self._drained.clear()
         self._filled.set()
+
+    @property
+    def queue_size(self) -> int:
+        return len(self._queue)
 
     async def drained(self) -> None:
         """Until nothing waits and nothing is in flight."""
@@ -180,7 +195,7 @@ class BrokerChannel:
         newest = self._queue[-1]
         requests = coalesce([waiting.request for waiting in self._queue])
         log.warning("coalesced the requests of a broker that does not answer", to=self.broker_id, into=len(requests))
-        self._queue = deque(_Waiting(request, newest.event, newest.cause) for request in requests)
+        self._queue = deque(_Waiting(request, newest.event, newest.cause, newest.since_ms) for request in requests)
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._manager.put(ForcedResignation(f"broker {self.broker_id} is {len(self._queue)} requests behind"))
 
@@ -192,7 +207,9 @@ class BrokerChannel:
                 self._drained.set()
                 self._filled.clear()
                 await self._filled.wait()
-            await self._deliver(self._queue.popleft())
+            waiting = self._queue.popleft()
+            self.queue_time.update(self._manager.clock.monotonic_ms() - waiting.since_ms)
+            await self._deliver(waiting)
 
     async def _deliver(self, waiting: _Waiting) -> None:
         attempt = 1

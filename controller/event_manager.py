@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from controller.controller_state import ControllerState, state_of
 from controller.events import (
     INDISPENSABLE_EVENTS,
     ControllerEvent,
@@ -24,6 +25,10 @@ from controller.events import (
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog, causing, current_cause
 from foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted
+from foundation.metrics.instruments import Histogram, Timer
+
+EVENT_QUEUE_TIME_TIMEOUT_MS = 300_000
+"""After so long without an event, how long earlier ones have waited is forgotten (EQ-5, KAFKA-10189)."""
 
 
 @dataclass(slots=True)
@@ -50,6 +55,11 @@ class ControllerEventManager:
         idle: called when the queue has run empty after an event.
         broken: called if the task has ended by an exception all the same: nothing will ever be processed again.
         bound: how many events may wait.
+        timers: by state, where the time events take is kept; a state without a timer is not timed.
+
+    Attributes:
+        state: what the event in progress is about.
+        is_busy: whether there is one.
     """
 
     def __init__(
@@ -61,13 +71,20 @@ class ControllerEventManager:
         clock: Clock,
         events: EventLog,
         bound: int,
+        timers: Mapping[ControllerState, Timer] | None = None,
     ) -> None:
+        self.state = ControllerState.IDLE
+        self.is_busy = False
         self._process = process
         self._idle = idle
         self._broken = broken
         self._clock = clock
         self._events = events
         self._bound = bound
+        self._timers = timers or {}
+        self._queue_time = Histogram(clock)
+        self._waiting_since_ms: float | None = None
+        """Since when there has been nothing to do; None while there is."""
         self._queue: deque[QueuedEvent] = deque()
         self._filled = asyncio.Event()
         self._queued = 0
@@ -80,6 +97,14 @@ class ControllerEventManager:
 
     def __len__(self) -> int:
         return len(self._queue)
+
+    @property
+    def queue_time(self) -> Histogram:
+        """How long events have waited, in milliseconds."""
+        since = self._waiting_since_ms
+        if since is not None and self._queue_time.count and self._clock.monotonic_ms() - since >= EVENT_QUEUE_TIME_TIMEOUT_MS:
+            self._queue_time.clear()
+        return self._queue_time
 
     def put(self, event: ControllerEvent) -> None:
         """Queue `event` behind all others. After `close` it is preempted at once."""
@@ -171,6 +196,8 @@ class ControllerEventManager:
                 self._idle()
 
     async def _next(self) -> QueuedEvent:
+        if not self._queue:
+            self._waiting_since_ms = self._clock.monotonic_ms()
         while not self._queue:
             self._filled.clear()
             await self._filled.wait()
@@ -180,6 +207,9 @@ class ControllerEventManager:
         name = name_of(queued.event)
         started_at_ms = self._clock.monotonic_ms()
         waited_ms = round(started_at_ms - queued.queued_at_ms, 3)
+        self.state, self.is_busy = state_of(queued.event), True
+        self.queue_time.update(waited_ms)
+        self._waiting_since_ms = None
         started = self._events.append(EventStarted(event_id=queued.id, event=name, queued_ms=waited_ms), cause=queued.seq)
         with causing(started):
             try:
@@ -189,6 +219,9 @@ class ControllerEventManager:
                 self._preempt_one(queued)
                 raise
         took_ms = round(self._clock.monotonic_ms() - started_at_ms, 3)
+        if (timer := self._timers.get(self.state)) is not None:
+            timer.update(took_ms)
+        self.state, self.is_busy = ControllerState.IDLE, False
         self._events.append(EventEnded(event_id=queued.id, event=name, took_ms=took_ms, outcome=outcome), cause=started)
         queued._over.set()
 

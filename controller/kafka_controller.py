@@ -41,6 +41,7 @@ from controller import (
 from controller.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
 from controller.controller_election import NO_CONTROLLER, STANDS_ASIDE_MS, ControllerElection
+from controller.controller_metrics import Census, ControllerStats, channel_readings, event_queue_readings, role_readings
 from controller.event_manager import ControllerEventManager
 from controller.events import (
     ELECTING_EVENTS,
@@ -96,6 +97,7 @@ from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.points import Points
 from foundation.eventlog.records import ContextAtIdle, ControllerResigned
+from foundation.metrics.mbeans import Reading
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from foundation.wire.network import Network
 from foundation.zk.admin_znodes import ProducerIdBlock
@@ -140,16 +142,19 @@ class KafkaController:
         self._points = points
         self._zk: KafkaZkClient | None = None
         self._term: Term | None = None
+        self._stats = ControllerStats(clock)
+        self._census = Census()
         self._election = ControllerElection(
             broker_id, take_over=self._take_over, resign=self._resign, clock=clock, events=events, points=points
         )
         self._event_manager = ControllerEventManager(
-            process=self._process,
+            process=self._process_and_count,
             idle=self._record_idle,
             broken=broken,
             clock=clock,
             events=events,
             bound=settings.event_queue_bound,
+            timers=self._stats.timers,
         )
 
     # ------------------------------------------------------------------ for the broker
@@ -264,7 +269,34 @@ class KafkaController:
         if self.is_active:
             self._event_manager.put(TopicUncleanLeaderElectionEnable(topic))
 
+    # ------------------------------------------------------------------ for operators
+
+    async def metrics(self) -> list[Reading]:
+        """`controller_metrics.MBEANS` as they stand; in the middle of an event it may take a second."""
+        events = self._event_manager
+        counts = await self._census.counts(self._context, busy=events.is_busy)
+        return [
+            *role_readings(
+                is_active=self.is_active,
+                active_controller_id=self.active_controller_id,
+                state=events.state,
+                counts=counts,
+            ),
+            *self._stats.readings(),
+            *event_queue_readings(len(events), events.queue_time),
+            *channel_readings({} if self._term is None else self._term.channels.channels()),
+        ]
+
+    @property
+    def _context(self) -> ControllerContext | None:
+        return None if self._term is None else self._term.context
+
     # ------------------------------------------------------------------ events
+
+    async def _process_and_count(self, event: ControllerEvent) -> str:
+        outcome = await self._process(event)
+        self._census.event_over(self._context)
+        return outcome
 
     async def _process(self, event: ControllerEvent) -> str:
         """The one place that catches everything: an event may fail, the loop of events must not."""
@@ -452,6 +484,7 @@ class KafkaController:
             fences=self._fences,
             points=self._points,
             put=self._event_manager.put,
+            stats=self._stats,
             new_topic_id=lambda: random_topic_id(self._random),
             running="Failover",
         )

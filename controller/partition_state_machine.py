@@ -301,6 +301,8 @@ async def _write(
         batch.add_leader_and_isr(elections[partition].recipients, partition)
     term.accept(clean, strategy.value)
     term.accept(unclean, Strategy.UNCLEAN.value)
+    if unclean:
+        term.stats.unclean_leader_elections.mark(len(unclean))
     _move(term, [*clean, *unclean], PartitionState.ONLINE)
     return written.conflicts
 

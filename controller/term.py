@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from controller.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
+from controller.controller_metrics import ControllerStats
 from controller.events import ControllerEvent
 from controller.request_batch import RequestBatch
 from controller.settings import ControllerSettings
@@ -44,6 +45,7 @@ class Term:
     points: Points
     put: Callable[[ControllerEvent], None]
     new_topic_id: Callable[[], TopicId]
+    stats: ControllerStats
     rebalance_timer: asyncio.TimerHandle | None = None
     """The next look at the balance of leaderships; it ends with the term."""
     running: str = ""

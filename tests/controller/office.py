@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from controller.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
+from controller.controller_metrics import ControllerStats
 from controller.events import ControllerEvent
 from controller.failover import initialize_controller_context
 from controller.settings import ControllerSettings
@@ -67,6 +68,7 @@ class Office(Stage):
             fences=world.fences,
             points=world.points,
             put=self.put.append,
+            stats=ControllerStats(world.clock),
             new_topic_id=lambda: random_topic_id(world.random),
         )
         self.run(initialize_controller_context(self.term))

@@ -1,0 +1,228 @@
+"""The controller's numbers for operators: which there are, and what they say. Mirrors the MBeans of `kafka.controller`.
+
+Timers and meters are marked as things happen. Counts of the cluster are taken when somebody asks, and again only after
+another event (EQ-4): a takeover of a hundred thousand partitions pays for none of them. They tell of the cluster after an
+event, never half of one; whoever asks in the middle waits for its end, for a second, and then hears what was last true.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from controller.context import ControllerContext
+from controller.controller_state import ControllerState
+from controller.transitions import ReplicaState
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.clock import Clock
+from foundation.metrics.instruments import Histogram, Meter, Timer
+from foundation.metrics.mbeans import Kind, MBean, Reading
+
+DOMAIN = "kafka.controller"
+
+ZK_MIGRATION_STATE = 4
+"""`ZkMigrationState.ZK`: a cluster in ZooKeeper mode."""
+
+COUNT_WAIT_MS = 1_000
+"""How long a question in the middle of an event waits for its end."""
+
+
+def _gauge(name: str, doc: str) -> MBean:
+    return MBean(DOMAIN, "KafkaController", name, Kind.GAUGE, doc)
+
+
+ACTIVE_CONTROLLER_COUNT = _gauge("ActiveControllerCount", "1 on the broker that is controller, 0 on the others.")
+CONTROLLER_STATE = _gauge("ControllerState", "What the event in progress is about; 0 while there is none.")
+FENCED_BROKER_COUNT = _gauge("FencedBrokerCount", "Always 0: brokers are fenced in KRaft mode only.")
+ZK_MIGRATION = _gauge("ZkMigrationState", "Always 4: the cluster keeps its metadata in ZooKeeper.")
+
+COUNTS: Mapping[str, MBean] = {
+    "offline_partitions": _gauge("OfflinePartitionsCount", "Partitions without a leader, but for topics being deleted."),
+    "preferred_replica_imbalance": _gauge(
+        "PreferredReplicaImbalanceCount", "Partitions that another replica than their preferred one leads."
+    ),
+    "topics": _gauge("GlobalTopicCount", "Topics."),
+    "partitions": _gauge("GlobalPartitionCount", "Partitions that have, or had, a leader."),
+    "topics_to_delete": _gauge("TopicsToDeleteCount", "Topics waiting to be deleted, or being deleted."),
+    "replicas_to_delete": _gauge("ReplicasToDeleteCount", "Replicas of those topics that are not deleted yet."),
+    "topics_ineligible_to_delete": _gauge("TopicsIneligibleToDeleteCount", "Topics whose deletion has to wait for something."),
+    "replicas_ineligible_to_delete": _gauge("ReplicasIneligibleToDeleteCount", "Replicas that cannot be deleted for now."),
+    "active_brokers": _gauge("ActiveBrokerCount", "Registered brokers, those that are leaving included."),
+}
+"""By the field of `Counts` that holds it. All are 0 where this broker is not controller."""
+
+UNCLEAN_LEADER_ELECTIONS = MBean(
+    DOMAIN,
+    "ControllerStats",
+    "UncleanLeaderElectionsPerSec",
+    Kind.METER,
+    "Elections of a leader from outside the ISR: data was lost.",
+)
+TIMERS: Mapping[ControllerState, MBean] = {
+    state: MBean(
+        DOMAIN, "ControllerStats", state.timer, Kind.TIMER, f"How often and how long the controller works on {state.label}."
+    )
+    for state in ControllerState
+    if state.timer is not None
+}
+
+EVENT_QUEUE_SIZE = MBean(DOMAIN, "ControllerEventManager", "EventQueueSize", Kind.GAUGE, "Events waiting for the controller.")
+EVENT_QUEUE_TIME = MBean(DOMAIN, "ControllerEventManager", "EventQueueTimeMs", Kind.HISTOGRAM, "How long events have waited.")
+TOTAL_QUEUE_SIZE = MBean(
+    DOMAIN, "ControllerChannelManager", "TotalQueueSize", Kind.GAUGE, "Requests waiting to be sent to brokers, in all."
+)
+QUEUE_SIZE = MBean(
+    DOMAIN, "ControllerChannelManager", "QueueSize", Kind.GAUGE, "Requests waiting to be sent to this broker.", tag="broker-id"
+)
+REQUEST_QUEUE_TIME = MBean(
+    DOMAIN,
+    "ControllerChannelManager",
+    "RequestRateAndQueueTimeMs",
+    Kind.TIMER,
+    "How often requests leave for this broker, and how long they have waited.",
+    tag="broker-id",
+)
+CURRENT_CONTROLLER_ID = MBean(
+    "kafka.server",
+    "MetadataLoader",
+    "CurrentControllerId",
+    Kind.GAUGE,
+    "Whom this broker takes for the controller; -1 for nobody.",
+)
+
+MBEANS: tuple[MBean, ...] = (
+    ACTIVE_CONTROLLER_COUNT,
+    CONTROLLER_STATE,
+    *COUNTS.values(),
+    FENCED_BROKER_COUNT,
+    ZK_MIGRATION,
+    UNCLEAN_LEADER_ELECTIONS,
+    *TIMERS.values(),
+    EVENT_QUEUE_SIZE,
+    EVENT_QUEUE_TIME,
+    TOTAL_QUEUE_SIZE,
+    QUEUE_SIZE,
+    REQUEST_QUEUE_TIME,
+    CURRENT_CONTROLLER_ID,
+)
+
+
+class Counts(NamedTuple):
+    """MT-3: what `updateMetrics` adds up."""
+
+    offline_partitions: int = 0
+    preferred_replica_imbalance: int = 0
+    topics: int = 0
+    partitions: int = 0
+    topics_to_delete: int = 0
+    replicas_to_delete: int = 0
+    topics_ineligible_to_delete: int = 0
+    replicas_ineligible_to_delete: int = 0
+    active_brokers: int = 0
+
+
+def counted(context: ControllerContext) -> Counts:
+    """One walk through all partitions; the rest is small."""
+    not_deleted = ineligible = 0
+    for topic in context.topics_to_be_deleted:
+        for partition, assignment in context.assignments_for_topic(topic).items():
+            for replica in assignment.replicas:
+                state = context.replica_states.get(replica, {}).get(partition)
+                not_deleted += state is not ReplicaState.DELETION_SUCCESSFUL
+                ineligible += state is ReplicaState.DELETION_INELIGIBLE
+    return Counts(
+        offline_partitions=context.offline_partition_count,
+        preferred_replica_imbalance=context.preferred_replica_imbalance_count,
+        topics=len(context.all_topics),
+        partitions=len(context.leadership),
+        topics_to_delete=len(context.topics_to_be_deleted),
+        replicas_to_delete=not_deleted,
+        topics_ineligible_to_delete=len(context.topics_ineligible_for_deletion),
+        replicas_ineligible_to_delete=ineligible,
+        active_brokers=len(context.live_or_shutting_down_broker_ids),
+    )
+
+
+class ControllerStats:
+    """What is marked while the controller works; as old as the broker, whoever is controller. Mirrors its Kafka namesake."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.unclean_leader_elections = Meter(clock)
+        self.timers: Mapping[ControllerState, Timer] = {state: Timer(clock) for state in TIMERS}
+
+    def readings(self) -> Iterator[Reading]:
+        yield Reading(UNCLEAN_LEADER_ELECTIONS, self.unclean_leader_elections)
+        for state, mbean in TIMERS.items():
+            yield Reading(mbean, self.timers[state])
+
+
+class Census:
+    """The counts of the cluster, taken when asked for and at rest."""
+
+    def __init__(self) -> None:
+        self._counts = Counts()
+        self._is_outdated = False
+        self._wanted = False
+        self._taken = asyncio.Event()
+
+    def event_over(self, context: ControllerContext | None) -> None:
+        """An event has ended, in this context; None where this broker is not controller."""
+        self._is_outdated = True
+        if self._wanted:
+            self._take(context)
+
+    async def counts(self, context: ControllerContext | None, *, busy: bool) -> Counts:
+        """
+        Args:
+            context: of the term in progress, if there is one.
+            busy: an event is being processed, so that the context says half of something.
+        """
+        if busy:
+            self._wanted = True
+            self._taken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(COUNT_WAIT_MS / 1000):
+                    await self._taken.wait()
+        elif self._is_outdated:
+            self._take(context)
+        return self._counts
+
+    def _take(self, context: ControllerContext | None) -> None:
+        self._counts = Counts() if context is None else counted(context)
+        self._is_outdated = self._wanted = False
+        self._taken.set()
+
+
+class Channel(NamedTuple):
+    """What one broker's channel tells: requests that wait, and how long those that left have waited."""
+
+    queue_size: int
+    queue_time: Timer
+
+
+def event_queue_readings(size: int, queue_time: Histogram) -> Iterator[Reading]:
+    yield Reading(EVENT_QUEUE_SIZE, size)
+    yield Reading(EVENT_QUEUE_TIME, queue_time)
+
+
+def channel_readings(channels: Mapping[BrokerId, Channel]) -> Iterator[Reading]:
+    yield Reading(TOTAL_QUEUE_SIZE, sum(channel.queue_size for channel in channels.values()))
+    for broker_id, channel in channels.items():
+        yield Reading(QUEUE_SIZE, channel.queue_size, str(broker_id))
+    for broker_id, channel in channels.items():
+        yield Reading(REQUEST_QUEUE_TIME, channel.queue_time, str(broker_id))
+
+
+def role_readings(
+    *, is_active: bool, active_controller_id: BrokerId, state: ControllerState, counts: Counts
+) -> Iterator[Reading]:
+    yield Reading(ACTIVE_CONTROLLER_COUNT, int(is_active))
+    yield Reading(CONTROLLER_STATE, state.value)
+    for field, mbean in COUNTS.items():
+        # A term that ended while a count was waited for leaves nothing to tell.
+        yield Reading(mbean, getattr(counts, field) if is_active else 0)
+    yield Reading(FENCED_BROKER_COUNT, 0)
+    yield Reading(ZK_MIGRATION, ZK_MIGRATION_STATE)
+    yield Reading(CURRENT_CONTROLLER_ID, active_controller_id)

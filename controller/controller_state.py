@@ -1,0 +1,117 @@
+"""`ControllerState`: what the event in progress is about, and its number for operators. Mirrors its Kafka namesake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from controller.events import (
+    AllocateProducerIds,
+    AlterPartitionReceived,
+    ApiPartitionReassignment,
+    AutoPreferredReplicaLeaderElection,
+    BrokerChange,
+    BrokerModifications,
+    ControlledShutdown,
+    ControllerChange,
+    ControllerEvent,
+    Expire,
+    ForcedResignation,
+    IsrChangeNotification,
+    LeaderAndIsrResponseReceived,
+    ListPartitionReassignments,
+    LogDirEventNotification,
+    PartitionModifications,
+    PartitionReassignmentIsrChange,
+    Reelect,
+    RegisterBrokerAndReelect,
+    ReplicaLeaderElection,
+    ShutdownEventThread,
+    Startup,
+    TopicChange,
+    TopicDeletion,
+    TopicDeletionStopReplicaResponseReceived,
+    TopicUncleanLeaderElectionEnable,
+    UncleanLeaderElectionEnable,
+    UpdateFeatures,
+    UpdateMetadataResponseReceived,
+    ZkPartitionReassignment,
+)
+
+
+class ControllerState(IntEnum):
+    """MT-1. The member's name, without underscores, is Kafka's and part of the name of its timer."""
+
+    IDLE = 0
+    CONTROLLER_CHANGE = 1
+    BROKER_CHANGE = 2
+    TOPIC_CHANGE = 3
+    TOPIC_DELETION = 4
+    ALTER_PARTITION_REASSIGNMENT = 5
+    AUTO_LEADER_BALANCE = 6
+    MANUAL_LEADER_BALANCE = 7
+    CONTROLLED_SHUTDOWN = 8
+    ISR_CHANGE = 9
+    LEADER_AND_ISR_RESPONSE_RECEIVED = 10
+    LOG_DIR_CHANGE = 11
+    CONTROLLER_SHUTDOWN = 12
+    UNCLEAN_LEADER_ELECTION_ENABLE = 13
+    TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE = 14
+    LIST_PARTITION_REASSIGNMENT = 15
+    UPDATE_METADATA_RESPONSE_RECEIVED = 16
+    UPDATE_FEATURES = 17
+
+    @property
+    def label(self) -> str:
+        """As Kafka writes it: `BrokerChange`."""
+        return self.name.title().replace("_", "")
+
+    @property
+    def timer(self) -> str | None:
+        """MT-2: the name of the timer of events in this state; two are older than the states, and two states have none."""
+        if self in (ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED):
+            return None
+        return f"{_OLDER_NAMES.get(self, self.label)}RateAndTimeMs"
+
+
+_OLDER_NAMES: Mapping[ControllerState, str] = {
+    ControllerState.BROKER_CHANGE: "LeaderElection",
+    ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignment",
+}
+
+STATE_BY_EVENT: Mapping[type[ControllerEvent], ControllerState] = {
+    Startup: ControllerState.CONTROLLER_CHANGE,
+    ControllerChange: ControllerState.CONTROLLER_CHANGE,
+    Reelect: ControllerState.CONTROLLER_CHANGE,
+    RegisterBrokerAndReelect: ControllerState.CONTROLLER_CHANGE,
+    Expire: ControllerState.CONTROLLER_CHANGE,
+    ForcedResignation: ControllerState.CONTROLLER_CHANGE,
+    ShutdownEventThread: ControllerState.CONTROLLER_SHUTDOWN,
+    BrokerChange: ControllerState.BROKER_CHANGE,
+    BrokerModifications: ControllerState.BROKER_CHANGE,
+    LogDirEventNotification: ControllerState.LOG_DIR_CHANGE,
+    TopicChange: ControllerState.TOPIC_CHANGE,
+    PartitionModifications: ControllerState.TOPIC_CHANGE,
+    TopicDeletion: ControllerState.TOPIC_DELETION,
+    TopicDeletionStopReplicaResponseReceived: ControllerState.TOPIC_DELETION,
+    IsrChangeNotification: ControllerState.ISR_CHANGE,
+    AlterPartitionReceived: ControllerState.ISR_CHANGE,
+    ZkPartitionReassignment: ControllerState.ALTER_PARTITION_REASSIGNMENT,
+    ApiPartitionReassignment: ControllerState.ALTER_PARTITION_REASSIGNMENT,
+    PartitionReassignmentIsrChange: ControllerState.ALTER_PARTITION_REASSIGNMENT,
+    ListPartitionReassignments: ControllerState.LIST_PARTITION_REASSIGNMENT,
+    AutoPreferredReplicaLeaderElection: ControllerState.AUTO_LEADER_BALANCE,
+    ReplicaLeaderElection: ControllerState.MANUAL_LEADER_BALANCE,
+    ControlledShutdown: ControllerState.CONTROLLED_SHUTDOWN,
+    UncleanLeaderElectionEnable: ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE,
+    TopicUncleanLeaderElectionEnable: ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE,
+    LeaderAndIsrResponseReceived: ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED,
+    UpdateMetadataResponseReceived: ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED,
+    UpdateFeatures: ControllerState.UPDATE_FEATURES,
+    # Kafka's own oddity: producer ids are handed out by an idle controller.
+    AllocateProducerIds: ControllerState.IDLE,
+}
+
+
+def state_of(event: ControllerEvent) -> ControllerState:
+    return STATE_BY_EVENT[type(event)]
