@@ -6,7 +6,7 @@ failure and a startup in one) and the dead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 
@@ -20,7 +20,7 @@ from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
 from foundation.eventlog.records import BrokersChanged
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
@@ -173,16 +173,22 @@ def _storage_errors(
     """Partitions whose directory failed and, if anybody wants to know, those that are well; unknown topic ids are skipped."""
     failed: set[TopicPartition] = set()
     healthy: set[TopicPartition] = set()
+    for topic, answer in _partition_answers(term, response):
+        if answer.error_code == Errors.KAFKA_STORAGE_ERROR:
+            failed.add(TopicPartition(topic, answer.partition_index))
+        elif cleared and answer.error_code == Errors.NONE:
+            healthy.add(TopicPartition(topic, answer.partition_index))
+    return failed, healthy
+
+
+def _partition_answers(term: Term, response: LeaderAndIsrResponse) -> Iterator[tuple[str, LeaderAndIsrPartitionError]]:
+    """With the topic's name, which answers below version 5 carry themselves."""
+    for answer in response.partition_errors:
+        yield answer.topic_name, answer
     for topic in response.topics:
         name = term.context.topic_names.get(topic.topic_id)
-        if name is None:
-            continue
-        for partition in topic.partition_errors:
-            if partition.error_code == Errors.KAFKA_STORAGE_ERROR:
-                failed.add(TopicPartition(name, partition.partition_index))
-            elif cleared and partition.error_code == Errors.NONE:
-                healthy.add(TopicPartition(name, partition.partition_index))
-    return failed, healthy
+        if name is not None:
+            yield from ((name, answer) for answer in topic.partition_errors)
 
 
 def process_update_metadata_response(event: UpdateMetadataResponseReceived) -> None:

@@ -20,7 +20,8 @@ from typing import TypeAlias, TypeVar, assert_never
 
 import msgspec
 
-from controller.request_batch import ControlMessage, ControlRequest
+from controller.request_batch import ControlRequest
+from controller.request_shapes import ControlMessage, split_by_deletion
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -51,16 +52,22 @@ def coalesce(requests: Sequence[ControlRequest]) -> list[ControlRequest]:
     for request in requests:
         melt.add(request.message)
     first = requests[0]
+    version_of = {type(request.message): request.version for request in requests}
     return [
         ControlRequest(
             broker_id=first.broker_id,
             broker_epoch=first.broker_epoch,
-            message=message,
-            version=next(request.version for request in requests if type(request.message) is type(message)),
-            partitions=sum(len(topic.partition_states) for topic in message.topic_states),
+            message=part,
+            version=version_of[type(part)],
+            partitions=sum(len(topic.partition_states) for topic in part.topic_states),
         )
         for message in melt.messages()
+        for part in _parts(message, version_of[type(message)])
     ]
+
+
+def _parts(message: ControlMessage, version: int) -> Sequence[ControlMessage]:
+    return split_by_deletion(message, version) if isinstance(message, StopReplicaRequest) else (message,)
 
 
 @dataclass(slots=True)

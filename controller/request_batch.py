@@ -10,21 +10,26 @@ it is added, because a replica is stopped *as of* the epoch before it left the I
 A takeover sends every partition to every broker. So each partition's state is built once and shared by all requests that
 carry it; UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with equal lists. They
 share their bytes, too (`shared_body`).
+
+`inter.broker.protocol.version` decides in which version each request leaves; what an older one says differently is put into
+its words at the last moment (`request_shapes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from controller.context import ControllerContext
+from controller.request_shapes import ControlMessage, split_by_deletion
 from controller.shared_body import SharedBody
 from foundation.cluster.broker import Broker
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderAndIsr
+from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderAndIsr, LeaderRecoveryState
+from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -40,13 +45,6 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 
-ControlMessage: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
-
-LEADER_AND_ISR_VERSION = 7
-UPDATE_METADATA_VERSION = 8
-STOP_REPLICA_VERSION = 4
-"""What a controller at inter.broker.protocol.version 3.9 sends (specification 14.2)."""
-
 State = TypeVar("State")
 
 
@@ -57,6 +55,7 @@ class ControlRequest:
     broker_id: BrokerId
     broker_epoch: int
     message: ControlMessage
+    """In its newest shape, whatever `version` is."""
     version: int
     partitions: int
     body: SharedBody | None = field(default=None, compare=False, repr=False)
@@ -70,11 +69,13 @@ class RequestBatch:
     Args:
         controller_id: whose requests these are.
         listener: the name of the listener brokers talk to each other on: leaders are named with its address.
+        metadata_version: the controller's `inter.broker.protocol.version`.
     """
 
     context: ControllerContext
     controller_id: BrokerId
     listener: str
+    metadata_version: MetadataVersion = LATEST_PRODUCTION
     _leader_and_isr: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
     """By broker and partition: whether the partition is new there."""
     _update_metadata_brokers: set[BrokerId] = field(default_factory=set)
@@ -112,7 +113,7 @@ class RequestBatch:
     # -- LeaderAndIsr
 
     def _leader_and_isr_requests(self) -> Iterable[ControlRequest]:
-        state_of = self._leader_and_isr_states()
+        state_of, version = self._leader_and_isr_states(), self.metadata_version.leader_and_isr_version
         shared: list[tuple[dict[TopicPartition, bool], LeaderAndIsrRequest, SharedBody]] = []
         for broker in sorted(self._leader_and_isr):
             if (broker_epoch := self.context.broker_epoch(broker)) is None:
@@ -127,20 +128,20 @@ class RequestBatch:
                     topic_states=self._leader_and_isr_topics(news, state_of),
                     live_leaders=self._live_leaders(news),
                 )
-                same = (news, message, SharedBody(message, LEADER_AND_ISR_VERSION))
+                same = (news, message, SharedBody(message, version))
                 shared.append(same)
             yield ControlRequest(
                 broker_id=broker,
                 broker_epoch=broker_epoch,
                 message=replace(same[1], broker_epoch=broker_epoch),
-                version=LEADER_AND_ISR_VERSION,
+                version=version,
                 partitions=len(news),
                 body=same[2],
             )
 
     def _leader_and_isr_states(self) -> Callable[[TopicPartition, bool], LeaderAndIsrPartitionState]:
         """Builds each partition's state on first use; one for those to whom it is new, one for the others."""
-        context = self.context
+        context, recovery_told = self.context, self.metadata_version.is_leader_recovery_supported
         built: dict[tuple[TopicPartition, bool], LeaderAndIsrPartitionState] = {}
 
         def state_of(partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
@@ -158,7 +159,7 @@ class RequestBatch:
                     adding_replicas=assignment.adding_replicas,
                     removing_replicas=assignment.removing_replicas,
                     is_new=is_new,
-                    leader_recovery_state=current.leader_recovery_state,
+                    leader_recovery_state=current.leader_recovery_state if recovery_told else LeaderRecoveryState.RECOVERED,
                 )
             return state
 
@@ -206,14 +207,15 @@ class RequestBatch:
             topic_states=self._update_metadata_topics(),
             live_brokers=tuple(_update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers),
         )
-        body = SharedBody(for_all, UPDATE_METADATA_VERSION)
+        version = self.metadata_version.update_metadata_version
+        body = SharedBody(for_all, version)
         partitions = sum(len(topic.partition_states) for topic in for_all.topic_states)
         for broker, broker_epoch in targets:
             yield ControlRequest(
                 broker_id=broker,
                 broker_epoch=broker_epoch,
                 message=replace(for_all, broker_epoch=broker_epoch),
-                version=UPDATE_METADATA_VERSION,
+                version=version,
                 partitions=partitions,
                 body=body,
             )
@@ -250,6 +252,7 @@ class RequestBatch:
     # -- StopReplica
 
     def _stop_replica_requests(self) -> Iterable[ControlRequest]:
+        version = self.metadata_version.stop_replica_version
         for broker in sorted(self._stop_replica):
             if (broker_epoch := self.context.broker_epoch(broker)) is None:
                 continue
@@ -263,13 +266,14 @@ class RequestBatch:
                     for topic, of_topic in _by_topic(states.items()).items()
                 ),
             )
-            yield ControlRequest(
-                broker_id=broker,
-                broker_epoch=broker_epoch,
-                message=message,
-                version=STOP_REPLICA_VERSION,
-                partitions=len(states),
-            )
+            for part in split_by_deletion(message, version):
+                yield ControlRequest(
+                    broker_id=broker,
+                    broker_epoch=broker_epoch,
+                    message=part,
+                    version=version,
+                    partitions=sum(len(topic.partition_states) for topic in part.topic_states),
+                )
 
     def _topic_id(self, topic: str) -> TopicId:
         return self.context.topic_ids.get(topic, NO_TOPIC_ID)

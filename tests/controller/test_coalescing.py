@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.coalescing import coalesce
-from controller.request_batch import ControlMessage, ControlRequest
+from controller.request_batch import ControlRequest
+from controller.request_shapes import ControlMessage
 from foundation.cluster.identifiers import BrokerId, TopicId
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.request_batch import LEADER_AND_ISR_VERSION, UPDATE_METADATA_VERSION, RequestBatch
+from controller.request_batch import RequestBatch
 from controller.shared_body import Shareable, SharedBody
 from foundation.cluster.identifiers import BrokerId
 from foundation.wire.codec import encode
@@ -17,7 +17,9 @@ from tests.controller.values import context, ids, led, replicas, tp
 @given(
     epoch=st.integers(-1, 2**63 - 1),
     controller=st.integers(0, 2**31 - 1),
-    request=st.sampled_from([(LeaderAndIsrRequest, LEADER_AND_ISR_VERSION), (UpdateMetadataRequest, UPDATE_METADATA_VERSION)]),
+    request=st.sampled_from(
+        [(LeaderAndIsrRequest, version) for version in range(8)] + [(UpdateMetadataRequest, version) for version in range(9)]
+    ),
 )
 def test_a_brokers_bytes_are_those_of_its_own_request(
     epoch: int, controller: int, request: tuple[type[Shareable], int]

@@ -1,0 +1,111 @@
+"""The shapes control requests had in older versions. Pure. Mirrors the builders of Kafka's `LeaderAndIsrRequest`,
+`UpdateMetadataRequest` and `StopReplicaRequest`.
+
+Inside the controller a request always has its newest shape: partitions by topic, and of a StopReplica each with its own epoch
+and whether it is to be deleted. So whatever looks into requests (coalescing, deletion, records) knows one shape. Which fields a
+version leaves out is the codec's business; here is only what an older version says in *other* fields.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, assert_never
+
+from msgspec.structs import replace
+
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionV0,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+    StopReplicaTopicV1,
+)
+from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
+
+ControlMessage: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+
+LEADER_AND_ISR_BY_TOPIC = 2
+UPDATE_METADATA_BY_TOPIC = 5
+UPDATE_METADATA_WITH_ENDPOINTS = 1
+STOP_REPLICA_BY_TOPIC = 1
+STOP_REPLICA_BY_PARTITION = 3
+"""From here on each partition says whether it is to be deleted; before, the whole request does."""
+
+_OLDEST_LISTENER = "PLAINTEXT"
+
+
+def in_shape(message: ControlMessage, version: int) -> ControlMessage:
+    """`message` as `version` says it; itself where it says it so already.
+
+    A StopReplica below version 3 must be about deletion, or not, as a whole: see `split_by_deletion`.
+    """
+    match message:
+        case LeaderAndIsrRequest():
+            return message if version >= LEADER_AND_ISR_BY_TOPIC else _ungrouped_leader_and_isr(message)
+        case UpdateMetadataRequest():
+            return message if version >= UPDATE_METADATA_BY_TOPIC else _ungrouped_update_metadata(message, version)
+        case StopReplicaRequest():
+            return message if version >= STOP_REPLICA_BY_PARTITION else _stop_replica_without_states(message, version)
+        case _:
+            assert_never(message)
+
+
+def split_by_deletion(message: StopReplicaRequest, version: int) -> tuple[StopReplicaRequest, ...]:
+    """RB-9: below version 3 what is to be deleted and what only to be stopped goes in two requests, in this order."""
+    if version >= STOP_REPLICA_BY_PARTITION:
+        return (message,)
+    parts = (_only(message, delete=True), _only(message, delete=False))
+    return tuple(part for part in parts if part.topic_states)
+
+
+def _ungrouped_leader_and_isr(message: LeaderAndIsrRequest) -> LeaderAndIsrRequest:
+    ungrouped = tuple(
+        replace(state, topic_name=topic.topic_name) for topic in message.topic_states for state in topic.partition_states
+    )
+    return replace(message, topic_states=(), ungrouped_partition_states=ungrouped)
+
+
+def _ungrouped_update_metadata(message: UpdateMetadataRequest, version: int) -> UpdateMetadataRequest:
+    ungrouped = tuple(
+        replace(state, topic_name=topic.topic_name) for topic in message.topic_states for state in topic.partition_states
+    )
+    brokers = message.live_brokers
+    if version < UPDATE_METADATA_WITH_ENDPOINTS:
+        # A broker without a PLAINTEXT listener has no address that this version could say; Kafka throws.
+        addressed = ((broker, _oldest_address(broker)) for broker in brokers)
+        brokers = tuple(replace(broker, v0_host=at.host, v0_port=at.port) for broker, at in addressed if at is not None)
+    return replace(message, topic_states=(), ungrouped_partition_states=ungrouped, live_brokers=brokers)
+
+
+def _oldest_address(broker: UpdateMetadataBroker) -> UpdateMetadataEndpoint | None:
+    return next((endpoint for endpoint in broker.endpoints if endpoint.listener == _OLDEST_LISTENER), None)
+
+
+def _stop_replica_without_states(message: StopReplicaRequest, version: int) -> StopReplicaRequest:
+    delete = {state.delete_partition for topic in message.topic_states for state in topic.partition_states}
+    assert len(delete) < 2, "a StopReplica below version 3 is split by deletion first"
+    bare = replace(message, topic_states=(), delete_partitions=True in delete)
+    if version >= STOP_REPLICA_BY_TOPIC:
+        topics = tuple(
+            StopReplicaTopicV1(
+                name=topic.topic_name, partition_indexes=tuple(state.partition_index for state in topic.partition_states)
+            )
+            for topic in message.topic_states
+        )
+        return replace(bare, topics=topics)
+    partitions = tuple(
+        StopReplicaPartitionV0(topic_name=topic.topic_name, partition_index=state.partition_index)
+        for topic in message.topic_states
+        for state in topic.partition_states
+    )
+    return replace(bare, ungrouped_partitions=partitions)
+
+
+def _only(message: StopReplicaRequest, *, delete: bool) -> StopReplicaRequest:
+    topics = (
+        StopReplicaTopicState(
+            topic_name=topic.topic_name,
+            partition_states=tuple(state for state in topic.partition_states if state.delete_partition is delete),
+        )
+        for topic in message.topic_states
+    )
+    return replace(message, topic_states=tuple(topic for topic in topics if topic.partition_states))
