@@ -24,13 +24,15 @@ from controller.events import (
     ControllerEvent,
     ForcedResignation,
     LeaderAndIsrResponseReceived,
+    TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
 from controller.request_batch import ControlRequest
+from controller.request_shapes import in_shape
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import BrokerAndEpoch, EndPoint
 from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog, causing, current_cause
 from foundation.eventlog.records import (
@@ -43,8 +45,8 @@ from foundation.eventlog.records import (
 )
 from foundation.metrics.instruments import Timer
 from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from foundation.wire.messages.stop_replica import StopReplicaResponse
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.registry import api_of
@@ -227,7 +229,8 @@ class BrokerChannel:
             sent_at_ms = clock.monotonic_ms()
             timeout_ms = self._manager.settings.request_timeout_ms
             body = None if request.body is None else request.body.at(request.broker_epoch)
-            response = await connection.request(request.message, request.version, timeout_ms=timeout_ms, body=body)
+            message = request.message if body is not None else in_shape(request.message, request.version)
+            response = await connection.request(message, request.version, timeout_ms=timeout_ms, body=body)
         except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as failure:
             self._record_failed(waiting, failure, cause=sent)
             self._disconnect()
@@ -236,7 +239,7 @@ class BrokerChannel:
         received = self._record_received(waiting, response, took_ms=took_ms, cause=sent)
         self._correlation_id = connection.next_correlation_id
         with causing(received):
-            self._pass_on(response)
+            self._pass_on(request, response)
         return True
 
     async def _connect(self) -> RequestChannel:
@@ -255,7 +258,7 @@ class BrokerChannel:
             self._connection.close()
             self._connection = None
 
-    def _pass_on(self, response: Message) -> None:
+    def _pass_on(self, request: ControlRequest, response: Message) -> None:
         match response:
             case LeaderAndIsrResponse():
                 self._manager.put(
@@ -263,9 +266,24 @@ class BrokerChannel:
                 )
             case UpdateMetadataResponse():
                 self._manager.put(UpdateMetadataResponseReceived(self.broker_id, response))
+            case StopReplicaResponse() if isinstance(request.message, StopReplicaRequest):
+                self._pass_on_deletions(deletions(request.message, response), response.error_code)
             case _:
-                # Only a deletion in progress would want to know that a replica has stopped.
-                pass
+                raise AssertionError(f"{type(response).__name__} answers no control request")
+
+    def _pass_on_deletions(self, partition_errors: dict[TopicPartition, Errors], error_code: int) -> None:
+        """SN-5: nobody waits to hear that a replica has stopped. Whether a deletion waits to hear of these, the event will see:
+        it may use the context, which Kafka's callback reads from its own thread."""
+        if partition_errors:
+            self._manager.put(
+                TopicDeletionStopReplicaResponseReceived(
+                    self.broker_id,
+                    self._manager.controller_epoch,
+                    self.broker_epoch,
+                    error_of(error_code),
+                    partition_errors,
+                )
+            )
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:
@@ -317,6 +335,21 @@ class BrokerChannel:
         self._manager.events.append(record, cause=cause)
 
 
+def deletions(request: StopReplicaRequest, response: StopReplicaResponse) -> dict[TopicPartition, Errors]:
+    """What the answer says of the replicas that were to lose their data."""
+    deleted = {
+        TopicPartition(topic.topic_name, state.partition_index)
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.delete_partition
+    }
+    answered = (
+        (TopicPartition(error.topic_name, error.partition_index), error_of(error.error_code))
+        for error in response.partition_errors
+    )
+    return {partition: error for partition, error in answered if partition in deleted}
+
+
 def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Refused]]:
     """The answer's error and the partitions it refuses, by name."""
     match response:
@@ -329,18 +362,22 @@ def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Ref
                 for partition in topic.partition_errors
                 if partition.error_code
             ]
-            return _error_name(response.error_code), refused
+            return _error_name(response.error_code), [*refused, *_refused_by_name(response.partition_errors)]
         case StopReplicaResponse():
-            refused = [
-                Refused(partition.topic_name, partition.partition_index, _error_name(partition.error_code))
-                for partition in response.partition_errors
-                if partition.error_code
-            ]
-            return _error_name(response.error_code), refused
+            return _error_name(response.error_code), _refused_by_name(response.partition_errors)
         case UpdateMetadataResponse():
             return _error_name(response.error_code), []
         case _:
             raise AssertionError(f"{type(response).__name__} answers no control request")
+
+
+def _refused_by_name(answers: Iterable[LeaderAndIsrPartitionError | StopReplicaPartitionError]) -> list[Refused]:
+    """A StopReplica is answered by topic name, a LeaderAndIsr below version 5 too."""
+    return [
+        Refused(answer.topic_name, answer.partition_index, _error_name(answer.error_code))
+        for answer in answers
+        if answer.error_code
+    ]
 
 
 _ERROR_NAMES = {error.value: error.name for error in Errors}

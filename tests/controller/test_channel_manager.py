@@ -11,7 +11,8 @@ from controller.events import (
     LeaderAndIsrResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from controller.request_batch import ControlMessage, ControlRequest
+from controller.request_batch import ControlRequest
+from controller.request_shapes import ControlMessage
 from controller.settings import ControllerSettings
 from foundation.cluster.identifiers import BrokerId, random_topic_id
 from foundation.eventlog.log import causing
