@@ -5,7 +5,7 @@ PYTEST = .venv/bin/python -m pytest
 STAMP  = .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test spec check format lint types layers fast bench clean
+.PHONY: help setup demo test interop spec check format lint types layers fast bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,9 @@ demo: setup  ## kill the controller of a real cluster and watch another take ove
 
 test: setup  ## all tests
 	$(PYTEST) -n 2 --dist loadgroup $(ARGS)
+
+interop: setup  ## a real Apache Kafka 3.9.1 as the judge; Maven fetches it (REQUIRE_MAVEN=1: fail where it cannot)
+	$(PYTEST) tests/interop -m interop -n 2 --dist loadgroup $(ARGS)
 
 fast: setup  ## the tests that start no process
 	$(PYTEST) -m 'not slow and not docker' $(ARGS)

@@ -1,0 +1,34 @@
+"""A real Apache Kafka as the judge. `make interop` runs these; where Kafka cannot be fetched they skip and say so.
+
+`REQUIRE_MAVEN=1` turns the skip into a failure.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.interop.maven import NotFetched, kafka_libs
+from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.interop)
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> ApacheKafka:
+    """Apache Kafka 3.9.1 and its tools, on the Java that ZooKeeper runs on."""
+    try:
+        return ApacheKafka.at(kafka_libs(), jvm_options=SMALL_JVM)
+    except NotFetched as why:
+        if os.environ.get("REQUIRE_MAVEN") == "1":
+            pytest.fail(f"REQUIRE_MAVEN=1, but {why}")
+        pytest.skip(f"interop tests: {why}")

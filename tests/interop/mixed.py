@@ -1,0 +1,194 @@
+"""A cluster of ours and Kafka's brokers: who has the role, whether everybody knows the same, what Kafka complains about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from brokers.socket_network import SocketNetwork
+from foundation.wire.messages.metadata import MetadataResponse
+from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.picture import ClusterPicture
+
+OURS = (1, 2)
+KAFKAS = (3, 4)
+PATIENCE_S = 60.0
+DELETIONS = 30
+"""So often at most is `/controller` deleted until the right kind of broker wins the race."""
+
+HARMLESS = {
+    r"Received UNKNOWN_TOPIC_ID from the leader": "a follower that hears of a new topic before its leader; it tries again",
+    r"marked as failed": "a follower fenced by a newer leader epoch waits for the LeaderAndIsr that brings it",
+}
+"""Patterns of lines that brokers of Kafka print just so in a cluster of their own, and when they do."""
+
+_ENTRY = re.compile(r"^\[[^]]+\] (ERROR|WARN|FATAL) ")
+
+
+def mixed_cluster(kafka: ApacheKafka, directory: Path, properties: Mapping[str, str] | None = None) -> LocalCluster:
+    """Two brokers of ours, and two of Kafka's that start after them; nothing moves leaders by itself."""
+    settings = {
+        "inter.broker.protocol.version": "3.9",
+        "auto.leader.rebalance.enable": "false",
+        "auto.create.topics.enable": "false",
+        **(properties or {}),
+    }
+    return LocalCluster(4, kafka_brokers=dict.fromkeys(KAFKAS, kafka), directory=directory, properties=settings)
+
+
+@contextmanager
+def operator(cluster: LocalCluster) -> Iterator[KazooClient]:
+    """A session of somebody who edits znodes by hand."""
+    client = KazooClient(cluster.zookeeper_connect)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+# -- the role
+
+
+def controller_epoch(cluster: LocalCluster) -> int:
+    return cluster.view.picture().controller_epoch
+
+
+def new_controller(cluster: LocalCluster, after_epoch: int) -> int:
+    """Who won the election that came after the one of `after_epoch`."""
+
+    def elected() -> tuple[int] | None:
+        picture = cluster.view.picture()
+        found = picture.controller if picture.controller_epoch > after_epoch else None
+        return None if found is None else (found,)
+
+    return cluster.wait_until(elected, f"a controller with an epoch above {after_epoch}")[0]
+
+
+def delete_controller(cluster: LocalCluster) -> int:
+    """Delete `/controller`, as operators do; who is controller then."""
+    epoch = controller_epoch(cluster)
+    with operator(cluster) as zookeeper:
+        try:
+            zookeeper.delete("/controller")
+        except NoNodeError:
+            # It has gone by itself; the race is on already.
+            pass
+    return new_controller(cluster, epoch)
+
+
+def hand_over(cluster: LocalCluster, to: Iterable[int]) -> int:
+    """Delete `/controller` until one of `to` has it; who that is."""
+    wanted = tuple(to)
+    controller = cluster.controller_id()
+    for _ in range(DELETIONS):
+        if controller in wanted:
+            return controller
+        controller = delete_controller(cluster)
+    raise AssertionError(f"none of brokers {wanted} won {DELETIONS} elections")
+
+
+# -- what everybody knows
+
+
+def settle(cluster: LocalCluster, brokers: Iterable[int]) -> ClusterPicture:
+    """Wait until `brokers` all know what ZooKeeper says: controller, registered brokers, leaders, epochs, ISRs."""
+    asked = tuple(brokers)
+    seen: list[str] = []
+
+    def agreed() -> ClusterPicture | None:
+        picture = cluster.view.picture()
+        seen[:] = [line for broker in asked for line in disagreements(picture, broker, _metadata(cluster, broker))]
+        return None if seen or set(picture.brokers) != set(asked) else picture
+
+    try:
+        return cluster.wait_until(agreed, f"brokers {asked} know what ZooKeeper says", PATIENCE_S)
+    except Exception as error:
+        error.add_note("\n".join(seen))
+        raise
+
+
+def disagreements(picture: ClusterPicture, broker: int, metadata: MetadataResponse | None) -> Iterator[str]:
+    """In what the Metadata of `broker` differs from ZooKeeper, in words."""
+    if metadata is None:
+        yield f"broker {broker} gives no answer"
+        return
+    facts: list[tuple[str, object, object]] = [
+        ("the controller", metadata.controller_id, picture.controller),
+        ("the brokers", {known.node_id for known in metadata.brokers}, set(picture.brokers)),
+    ]
+    in_zookeeper = {
+        (partition.topic, partition.partition): (
+            (seen.state.leader_and_isr.leader, seen.state.leader_and_isr.leader_epoch, seen.state.leader_and_isr.isr)
+            if seen.state
+            else None,
+            seen.assignment.replicas,
+        )
+        for partition, seen in picture.partitions.items()
+    }
+    known_here = {
+        (topic.name, partition.partition_index): (
+            (partition.leader_id, partition.leader_epoch, tuple(partition.isr_nodes)),
+            tuple(partition.replica_nodes),
+        )
+        for topic in metadata.topics
+        for partition in topic.partitions
+    }
+    facts += [
+        (f"{topic}-{partition}", known_here.get((topic, partition)), in_zookeeper.get((topic, partition)))
+        for topic, partition in sorted({*in_zookeeper, *known_here}, key=str)
+    ]
+    for what, here, there in facts:
+        if here != there:
+            yield f"broker {broker} says of {what}: {here}, ZooKeeper: {there}"
+
+
+def _metadata(cluster: LocalCluster, broker: int) -> MetadataResponse | None:
+    client = AdminClient(SocketNetwork(), [cluster.broker(broker).address], timeout_ms=5_000)
+    try:
+        return cluster.view.run(client.metadata())
+    except NoBrokerAnswers:
+        return None
+
+
+# -- what Kafka complains about
+
+
+class Complaints:
+    """Errors, warnings and stack traces in the logs of Kafka's brokers from now on, but for harmless ones."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._known = re.compile("|".join(HARMLESS))
+        self._read = {broker: len(self._log(broker)) for broker in KAFKAS}
+
+    def new(self) -> list[str]:
+        return [
+            f"broker {broker}: {entry}"
+            for broker in KAFKAS
+            for entry in _alarming(self._log(broker)[self._read[broker] :])
+            if not self._known.search(entry)
+        ]
+
+    def _log(self, broker: int) -> str:
+        return self._cluster.broker(broker).process.log.read_text(errors="replace")
+
+
+def _alarming(log: str) -> Iterator[str]:
+    """Log entries above INFO, each with the lines that belong to it."""
+    entry: list[str] = []
+    for line in [*log.splitlines(), "["]:
+        if line.startswith("["):
+            if entry:
+                yield "\n".join(entry)
+            entry = [line] if _ENTRY.match(line) else []
+        elif entry:
+            entry.append(line)

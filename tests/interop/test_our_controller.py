@@ -1,0 +1,149 @@
+"""Our controller leads brokers of Apache Kafka, and they notice nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foundation.cluster.identifiers import TopicPartition
+from tests.interop.mixed import KAFKAS, OURS, Complaints, hand_over, mixed_cluster, new_controller, settle
+from tests.interop.tools import Tools
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.picture import ClusterPicture, findings
+
+pytestmark = pytest.mark.xdist_group("our controller")
+
+EVERYBODY = (*OURS, *KAFKAS)
+
+
+@pytest.fixture(scope="module")
+def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with mixed_cluster(kafka, tmp_path_factory.mktemp("ours-leads")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
+    """Everybody runs, one of ours is controller; in the end no broker of Kafka's has complained."""
+    for broker in shared.brokers:
+        if not broker.is_running:
+            broker.start()
+    hand_over(shared, to=OURS)
+    settle(shared, EVERYBODY)
+    complaints = Complaints(shared)
+    yield shared
+    assert complaints.new() == []
+
+
+@pytest.fixture
+def tools(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Tools:
+    return Tools(kafka, tmp_path_factory.mktemp("tools"))
+
+
+def create(tools: Tools, cluster: LocalCluster, topic: str, arguments: str) -> None:
+    tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --create --topic {topic} {arguments}")
+    cluster.wait_until(lambda: whole(cluster.view.picture(), topic), f"{topic} is led and in sync")
+
+
+def whole(picture: ClusterPicture, topic: str) -> bool:
+    """Whether `topic` exists, and each of its partitions has a live leader and all its replicas in sync."""
+    found = findings(picture)
+    lacking = {partition.topic for partition in (*found.leaderless, *found.under_replicated)}
+    return topic in {partition.topic for partition in picture.partitions} and topic not in lacking
+
+
+def leaders(cluster: LocalCluster, topic: str) -> list[int | None]:
+    partitions = sorted(partition for partition in cluster.view.picture().partitions if partition.topic == topic)
+    return [cluster.view.leader(partition) for partition in partitions]
+
+
+@pytest.mark.spec("IO-1", "IO-3", "IO-4", "IO-6")
+def test_topics_with_replicas_everywhere_are_led_and_replicated(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "everywhere", "--partitions 8 --replication-factor 3")
+    picture = settle(cluster, EVERYBODY)
+    led_by = {seen.state.leader_and_isr.leader for seen in picture.partitions.values() if seen.state}
+    assert led_by == set(EVERYBODY)
+    described = tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --describe --topic everywhere")
+    assert len(re.findall(r"^\tTopic: everywhere\t", described, re.MULTILINE)) == 8
+
+
+@pytest.mark.spec("IO-3", "IO-4")
+def test_a_broker_of_kafkas_dies_and_returns(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "mortal", "--replica-assignment 3:4,3:1,1:3,4:3")
+    cluster.broker(3).kill()
+    cluster.wait_until(lambda: leaders(cluster, "mortal") == [4, 1, 1, 4], "the survivors lead")
+    settle(cluster, (1, 2, 4))
+    cluster.broker(3).start()
+    # It comes back by AlterPartitions: one that broker 4, a Kafka, asks our controller for, and some of ours.
+    cluster.wait_until(lambda: whole(cluster.view.picture(), "mortal"), "broker 3 is in sync again")
+    settle(cluster, EVERYBODY)
+    tools.succeed(
+        f"kafka-leader-election --bootstrap-server {cluster.bootstrap} --election-type preferred --all-topic-partitions"
+    )
+    assert leaders(cluster, "mortal") == [3, 3, 1, 4]
+
+
+@pytest.mark.spec("IO-5")
+def test_a_broker_of_kafkas_shuts_down_in_order(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "orderly", "--replica-assignment 4:3,4:1,1:4")
+    cluster.broker(4).stop()
+    log = cluster.broker(4).process.log.read_text()
+    assert "Controlled shutdown request returned successfully" in log
+    assert "Retrying controlled shutdown" not in log
+    # Leadership moved before it went, so nobody waited for its session to end.
+    assert leaders(cluster, "orderly") == [3, 1, 1]
+    settle(cluster, (1, 2, 3))
+    cluster.broker(4).start()
+    cluster.wait_until(lambda: whole(cluster.view.picture(), "orderly"), "broker 4 is in sync again")
+
+
+@pytest.mark.spec("IO-2", "IO-3")
+def test_no_record_is_lost_while_our_controllers_change(cluster: LocalCluster, tools: Tools) -> None:
+    """Partitions that hold records have all their replicas on brokers of Kafka."""
+    create(tools, cluster, "records", "--replica-assignment 3:4,4:3,3:4,4:3 --config min.insync.replicas=2")
+    kafkas = ",".join(cluster.broker(broker).address for broker in KAFKAS)
+    without_ids = tools.directory / "producer.properties"
+    without_ids.write_text("enable.idempotence=false\n")
+    line = f"kafka-verifiable-producer --bootstrap-server {kafkas} --topic records --max-messages 12000 --throughput 1000"
+    producing = tools.start(f"{line} --producer.config {without_ids}", tools.directory / "acknowledged")
+    cluster.wait_until(lambda: acknowledged(producing.log), "the first record is acknowledged")
+
+    before = cluster.controller()
+    epoch = cluster.view.picture().controller_epoch
+    before.kill()
+    new_controller(cluster, epoch)
+    hand_over(cluster, to=OURS)
+    halfway = len(acknowledged(producing.log))
+    cluster.wait_until(lambda: not producing.is_running, "the producer has finished", 120)
+
+    values = acknowledged(producing.log)
+    assert producing.exit_code == 0, producing.log_tail()
+    assert len(values) == 12_000 > halfway > 0
+    assert sorted(value for partition in range(4) for value in consumed(tools, cluster, "records", partition)) == sorted(values)
+
+
+def acknowledged(log: Path) -> list[int]:
+    """The values of the records that the verifiable producer says were acknowledged."""
+    found = []
+    for line in log.read_text().splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if event.get("name") == "producer_send_success":
+            found.append(int(event["value"]))
+    return found
+
+
+def consumed(tools: Tools, cluster: LocalCluster, topic: str, partition: int) -> list[int]:
+    """The values in one partition, by Kafka's console consumer."""
+    leader = cluster.view.leader(TopicPartition(topic, partition))
+    assert leader in KAFKAS
+    line = f"kafka-console-consumer --bootstrap-server {cluster.broker(leader).address} --topic {topic} --partition {partition}"
+    read = tools.succeed(f"{line} --offset earliest --timeout-ms 3000")
+    return [int(value) for value in read.splitlines()]

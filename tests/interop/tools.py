@@ -1,0 +1,85 @@
+"""Apache Kafka's own command-line tools, run as `bin/kafka-*.sh` runs them."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from brokers.properties import format_properties
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.processes import ChildProcess
+
+TIMEOUT_S = 120
+
+MAIN_CLASSES = {
+    "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "kafka.tools.ConsoleProducer",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+    "zookeeper-shell": "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka",
+}
+"""As in the scripts of Kafka 3.9's `bin`."""
+
+# As in Kafka's `config/tools-log4j.properties`.
+LOGGING = {
+    "log4j.rootLogger": "WARN, stderr",
+    "log4j.appender.stderr": "org.apache.log4j.ConsoleAppender",
+    "log4j.appender.stderr.layout": "org.apache.log4j.PatternLayout",
+    "log4j.appender.stderr.layout.ConversionPattern": "[%d] %p %m (%c)%n",
+    "log4j.appender.stderr.Target": "System.err",
+}
+
+
+class Outcome(NamedTuple):
+    """What a tool printed and how it ended."""
+
+    rc: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Kafka's tools in a folder of their own."""
+
+    kafka: ApacheKafka
+    directory: Path
+
+    def run(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Outcome:
+        """Run a command line, such as `kafka-topics --list …`, to its end."""
+        done = subprocess.run(
+            self._command(shlex.split(line)), input=stdin, capture_output=True, text=True, cwd=self.directory, timeout=timeout_s
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def succeed(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> str:
+        """Run a command line that has to exit with 0; what it printed."""
+        outcome = self.run(line, stdin, timeout_s)
+        assert outcome.rc == 0, f"{line}\nexited with {outcome.rc}\n{outcome.stdout}\n{outcome.stderr}"
+        return outcome.stdout
+
+    def start(self, line: str, log: Path) -> ChildProcess:
+        """Start a command line; its output goes to `log`."""
+        name, *_ = shlex.split(line)
+        return ChildProcess(name, self._command(shlex.split(line)), log=log, directory=self.directory)
+
+    def _command(self, words: Sequence[str]) -> list[str]:
+        logging = self.directory / "tools-log4j.properties"
+        if not logging.exists():
+            logging.write_text(format_properties(LOGGING), encoding="utf-8")
+        name, *arguments = words
+        server = ("-server",) if name == "zookeeper-shell" else ()
+        return self.kafka.command(MAIN_CLASSES[name], *server, *arguments, logging=logging)
