@@ -46,7 +46,7 @@ from foundation.eventlog.records import (
 from foundation.metrics.instruments import Timer
 from foundation.wire.errors import MalformedMessage
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrRequest, LeaderAndIsrResponse
-from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaResponse
+from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.registry import api_of
@@ -280,7 +280,7 @@ class BrokerChannel:
                     self.broker_id,
                     self._manager.controller_epoch,
                     self.broker_epoch,
-                    error_of(error_code),
+                    _error(error_code),
                     partition_errors,
                 )
             )
@@ -344,7 +344,7 @@ def deletions(request: StopReplicaRequest, response: StopReplicaResponse) -> dic
         if state.delete_partition
     }
     answered = (
-        (TopicPartition(error.topic_name, error.partition_index), error_of(error.error_code))
+        (TopicPartition(error.topic_name, error.partition_index), _error(error.error_code))
         for error in response.partition_errors
     )
     return {partition: error for partition, error in answered if partition in deleted}
@@ -378,6 +378,11 @@ def _refused_by_name(answers: Iterable[LeaderAndIsrPartitionError | StopReplicaP
         for answer in answers
         if answer.error_code
     ]
+
+
+def _error(code: int) -> Errors:
+    """A code this version does not know is an error all the same, as in Kafka."""
+    return Errors(code) if code in _ERROR_NAMES else Errors.UNKNOWN_SERVER_ERROR
 
 
 _ERROR_NAMES = {error.value: error.name for error in Errors}

@@ -214,6 +214,10 @@ class ControllerContext:
     def partitions_in(self, *states: PartitionState) -> list[TopicPartition]:
         return [partition for partition, state in self.partition_states.items() if state in states]
 
+    def replica_state(self, broker: BrokerId, partition: TopicPartition) -> ReplicaState:
+        """NonExistentReplica of what is not known."""
+        return self.replica_states.get(broker, {}).get(partition, ReplicaState.NON_EXISTENT)
+
     # -- what is counted
 
     @property

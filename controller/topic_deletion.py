@@ -1,40 +1,287 @@
-"""Topics are deleted: their replicas first, then what ZooKeeper holds of them. Mirrors `TopicDeletionManager`."""
+"""Topics are deleted: their replicas first, then what ZooKeeper holds of them. Mirrors `TopicDeletionManager`.
+
+A marker in `/admin/delete_topics` queues a topic. From then on nobody leads its partitions: UpdateMetadata says so with leader
+−2, which takes the topic out of every broker's metadata, StopReplica ends its replicas and, in a second request, removes
+their data. When every replica's broker has answered, the topic's znodes go: the topic, its configuration, the marker. Whoever
+takes over in between finds the marker and begins again; every step bears being done twice.
+
+    queued                topics_to_be_deleted; no elections, no growth, no reassignment
+    started               topics_with_deletion_started; its partitions are NonExistent
+    ineligible            topics_ineligible_for_deletion; waits for a broker to start, for a reassignment to end, or for the
+                          next takeover. Nothing else makes it go on: a deletion that failed on a healthy broker is not
+                          tried again by itself (BUG-16)
+
+Replicas: Offline → DeletionStarted → DeletionSuccessful → NonExistent, or → DeletionIneligible → Offline, to begin again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+import structlog
+
+from controller import partition_state_machine, replica_state_machine
+from controller.context import ControllerContext
 from controller.events import TopicDeletionStopReplicaResponseReceived
 from controller.term import Term
+from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, PartitionState, ReplicaState
+from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.eventlog.records import TopicsChanged
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.TopicDeletionManager")
+
+Replicas = Mapping[BrokerId, Sequence[TopicPartition]]
+"""By broker the partitions it has a replica of."""
+
+
+# ------------------------------------------------------------------ what begins a deletion
 
 
 async def initialise(term: Term) -> None:
-    """FO-6, FO-7: what was queued when this controller took over, and what of it must wait."""
+    """FO-6, FO-7: what was queued when this controller took over, and what of it must wait.
+
+    A marker without a topic is queued too: a predecessor may have died between the topic's znode and the marker.
+    """
     queued = await term.zk.topic_deletions(watch=True)
-    if term.settings.delete_topic_enable:
-        term.context.topics_to_be_deleted = term.context.all_topics.intersection(queued)
+    if not term.settings.delete_topic_enable:
+        await _drop_markers(term, queued, "delete topic is disabled")
+        return
+    context = term.context
+    context.topics_to_be_deleted = set(queued)
+    offline = _topics_of(_offline(context, queued))
+    context.topics_ineligible_for_deletion = offline | _topics_being_reassigned(context).intersection(queued)
+    log.info("initializing deletions", queued=queued, ineligible=sorted(context.topics_ineligible_for_deletion))
 
 
 async def process_topic_deletion(term: Term) -> None:
-    """TD-1: markers have appeared in `/admin/delete_topics`."""
+    """TD-1: markers have appeared in `/admin/delete_topics`.
+
+    As in Kafka only a topic that is queued already can be kept waiting by its reassignment; that of a topic which is queued
+    just now ends with the topic.
+    """
+    context = term.context
+    marked = await term.zk.topic_deletions(watch=True)
+    await _drop_markers(term, [topic for topic in marked if topic not in context.all_topics], "the topic does not exist")
+    existing = [topic for topic in marked if topic in context.all_topics]
+    if not term.settings.delete_topic_enable:
+        await _drop_markers(term, existing, "delete topic is disabled")
+    elif existing:
+        log.info("starting topic deletion", topics=existing)
+        moving = _topics_being_reassigned(context).intersection(existing)
+        mark_topics_ineligible(term, moving, "topic reassignment in progress")
+        context.topics_to_be_deleted.update(existing)
+        await resume_deletions(term)
+
+
+async def _drop_markers(term: Term, topics: Sequence[str], why: str) -> None:
+    if topics:
+        log.warning("ignoring requests to delete topics", topics=topics, why=why)
+        await _delete_markers(term, topics)
+
+
+# ------------------------------------------------------------------ what lets it go on, and what holds it up
 
 
 async def process_stop_replica_response(term: Term, event: TopicDeletionStopReplicaResponseReceived) -> None:
     """TD-6: a broker has deleted replicas, or says why not."""
+    context, broker = term.context, event.broker_id
+    if event.controller_epoch != context.epoch or event.broker_epoch != context.broker_epoch(broker):
+        # Kafka would take what a broker's old life deleted for deleted by its new one.
+        return
+    errors = {tp: error for tp, error in event.partition_errors.items() if tp.topic in context.topics_with_deletion_started}
+    refused = event.request_error is not Errors.NONE
+    failed = [partition for partition, error in errors.items() if refused or error is not Errors.NONE]
+    deleted = [partition for partition, error in errors.items() if not refused and error is Errors.NONE]
+    if failed:
+        log.error("replicas were not deleted", broker=broker, partitions=len(failed), error=event.request_error.name)
+        await fail_replica_deletion(term, {broker: failed})
+    if deleted:
+        await _complete_replica_deletion(term, broker, deleted)
 
 
-async def resume_deletions(term: Term) -> None:
-    """TD-3: go on with every queued topic as far as it can be gone on with."""
+async def _complete_replica_deletion(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    """TD-7. An answer to a request that was sent twice finds its replicas moved on already."""
+    context = term.context
+    started = _where(
+        _queued(context, {broker: partitions}),
+        lambda broker, partition: context.replica_state(broker, partition) is ReplicaState.DELETION_STARTED,
+    )
+    await replica_state_machine.handle_state_changes(term, started, ReplicaState.DELETION_SUCCESSFUL)
+    await resume_deletions(term)
 
 
-async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> None:
-    """TD-9: what these topics waited for has happened."""
-
-
-async def fail_replica_deletion(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:
+async def fail_replica_deletion(term: Term, replicas: Replicas) -> None:
     """TD-8: these replicas cannot be deleted for now; their topics wait."""
+    failed = _queued(term.context, replicas)
+    if failed:
+        await _mark_replicas_ineligible(term, failed)
+        mark_topics_ineligible(term, _topics_of(failed), "replica deletion failure")
+        await resume_deletions(term)
 
 
 def mark_topics_ineligible(term: Term, topics: Collection[str], why: str) -> None:
     """Queued topics that must wait."""
+    halted = sorted(term.context.topics_to_be_deleted.intersection(topics))
+    if halted:
+        term.context.topics_ineligible_for_deletion.update(halted)
+        log.info("halted deletion of topics", topics=halted, why=why)
+
+
+async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> None:
+    """TD-9: what these topics waited for has happened."""
+    queued = term.context.topics_to_be_deleted.intersection(topics)
+    if queued:
+        term.context.topics_ineligible_for_deletion -= queued
+        await resume_deletions(term)
+
+
+# ------------------------------------------------------------------ the next step of each queued topic
+
+
+class NextSteps(NamedTuple):
+    """Topics by what is next for them; one that is to be retried may be to be started as well."""
+
+    complete: tuple[str, ...]
+    retry: tuple[str, ...]
+    start: tuple[str, ...]
+
+
+def next_steps(context: ControllerContext) -> NextSteps:
+    """TD-3, the decision. A topic without replicas has all of them deleted: of such a one only znodes are left."""
+    complete, retry, start = [], [], []
+    for topic in sorted(context.topics_to_be_deleted):
+        states = {
+            context.replica_state(replica, partition)
+            for partition, assignment in context.assignments_for_topic(topic).items()
+            for replica in assignment.replicas
+        }
+        if states <= {ReplicaState.DELETION_SUCCESSFUL}:
+            complete.append(topic)
+        elif ReplicaState.DELETION_STARTED not in states:
+            if ReplicaState.DELETION_INELIGIBLE in states:
+                retry.append(topic)
+            if topic not in context.topics_ineligible_for_deletion:
+                start.append(topic)
+    return NextSteps(tuple(complete), tuple(retry), tuple(start))
+
+
+async def resume_deletions(term: Term) -> None:
+    """TD-3: go on with every queued topic as far as it can be gone on with."""
+    steps = next_steps(term.context)
+    if steps.complete:
+        await _complete_delete_topics(term, steps.complete)
+    if steps.retry:
+        ineligible = _in_state(term.context, steps.retry, ReplicaState.DELETION_INELIGIBLE)
+        await replica_state_machine.handle_state_changes(term, ineligible, ReplicaState.OFFLINE)
+    if steps.start:
+        log.info("deletion of topics (re)started", topics=steps.start)
+        await _on_topic_deletion(term, steps.start)
+
+
+async def _on_topic_deletion(term: Term, topics: Sequence[str]) -> None:
+    """TD-4: the partitions end, and the brokers forget them before their replicas stop."""
+    context = term.context
+    unseen = [topic for topic in topics if topic not in context.topics_with_deletion_started]
+    ending = [partition for topic in unseen for partition in context.partitions_for_topic(topic)]
+    await partition_state_machine.handle_state_changes(term, ending, PartitionState.OFFLINE)
+    await partition_state_machine.handle_state_changes(term, ending, PartitionState.NON_EXISTENT)
+    context.topics_with_deletion_started.update(unseen)
+
+    partitions = [partition for topic in topics for partition in context.partitions_for_topic(topic)]
+    batch = term.new_batch()
+    batch.add_update_metadata(context.live_or_shutting_down_broker_ids, partitions)
+    await term.flush(batch, "deletion")
+    await _on_partition_deletion(term, topics)
+
+
+async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
+    """TD-5: the replicas that are alive stop, then lose their data; topics with others must wait for those."""
+    context = term.context
+    online = context.online_brokers()
+
+    def can_be_deleted(broker: BrokerId, partition: TopicPartition) -> bool:
+        deleted = context.replica_state(broker, partition) is ReplicaState.DELETION_SUCCESSFUL
+        return broker in online.of(partition) and not deleted
+
+    alive, dead = _where(_replicas(context, topics), can_be_deleted), _offline(context, topics)
+    await _mark_replicas_ineligible(term, dead)
+    await replica_state_machine.handle_state_changes(term, alive, ReplicaState.OFFLINE)
+    await replica_state_machine.handle_state_changes(term, alive, ReplicaState.DELETION_STARTED)
+    mark_topics_ineligible(term, _topics_of(dead), "offline replicas")
+
+
+async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
+    """Those that may be. Kafka asks for all and logs an error for each that is deleted already or was never stopped."""
+    sources = VALID_PREVIOUS_REPLICA_STATES[ReplicaState.DELETION_INELIGIBLE]
+    stopped = _where(replicas, lambda broker, partition: term.context.replica_state(broker, partition) in sources)
+    await replica_state_machine.handle_state_changes(term, stopped, ReplicaState.DELETION_INELIGIBLE)
+
+
+# ------------------------------------------------------------------ the end of a topic
+
+
+async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
+    """TD-10: out of ZooKeeper, the marker last, so that whoever takes over in between goes on; then out of memory.
+
+    Kafka unregisters its handler of the topic's znode first, lest it speaks of a successor with the same name; here the watch
+    itself is gone with the znode. Kafka finishes one topic after the other; here those that end together share transactions.
+    """
+    context, zk, epoch_zk_version = term.context, term.zk, term.context.epoch_zk_version
+    partitions_by_topic = {topic: context.partitions_for_topic(topic) for topic in topics}
+    deleted = _in_state(context, topics, ReplicaState.DELETION_SUCCESSFUL)
+    await replica_state_machine.handle_state_changes(term, deleted, ReplicaState.NON_EXISTENT)
+    await term.points.reach("deletion.before_write")
+    await zk.delete_topics(partitions_by_topic, epoch_zk_version)
+    await term.points.reach("deletion.after_write")
+    await term.points.reach("deletion.configs.before_write")
+    await zk.delete_topic_configs(topics, epoch_zk_version)
+    await term.points.reach("deletion.configs.after_write")
+    await _delete_markers(term, topics)
+    for topic in topics:
+        context.remove_topic(topic)
+    term.events.append(TopicsChanged(new=(), deleted=tuple(topics)))
+    log.info("deletion of topics successfully completed", topics=topics)
+
+
+async def _delete_markers(term: Term, topics: Sequence[str]) -> None:
+    await term.points.reach("deletion.markers.before_write")
+    await term.zk.delete_topic_deletions(topics, term.context.epoch_zk_version)
+    await term.points.reach("deletion.markers.after_write")
+
+
+# ------------------------------------------------------------------ replicas, by broker
+
+
+def _replicas(context: ControllerContext, topics: Iterable[str]) -> Replicas:
+    return context.partitions_by_replica(partition for topic in topics for partition in context.partitions_for_topic(topic))
+
+
+def _where(replicas: Replicas, wanted: Callable[[BrokerId, TopicPartition], bool]) -> Replicas:
+    """Those that are `wanted`; brokers without any are left out."""
+    chosen = {
+        broker: [partition for partition in partitions if wanted(broker, partition)] for broker, partitions in replicas.items()
+    }
+    return {broker: partitions for broker, partitions in chosen.items() if partitions}
+
+
+def _offline(context: ControllerContext, topics: Iterable[str]) -> Replicas:
+    online = context.online_brokers()
+    return _where(_replicas(context, topics), lambda broker, partition: broker not in online.of(partition))
+
+
+def _in_state(context: ControllerContext, topics: Iterable[str], state: ReplicaState) -> Replicas:
+    return _where(_replicas(context, topics), lambda broker, partition: context.replica_state(broker, partition) is state)
+
+
+def _queued(context: ControllerContext, replicas: Replicas) -> Replicas:
+    return _where(replicas, lambda _, partition: context.is_topic_queued_for_deletion(partition.topic))
+
+
+def _topics_being_reassigned(context: ControllerContext) -> set[str]:
+    return {partition.topic for partition in context.partitions_being_reassigned}
+
+
+def _topics_of(replicas: Replicas) -> set[str]:
+    return {partition.topic for partitions in replicas.values() for partition in partitions}
