@@ -43,12 +43,27 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
     if found is None or topic not in term.context.all_topics:
         return
     added = {p: assignment for p, assignment in found.partitions.items() if p not in term.context.assignments}
-    if not added or term.context.is_topic_queued_for_deletion(topic):
+    if not added:
+        return
+    if term.context.is_topic_queued_for_deletion(topic):
+        await _restore_assignment(term, topic, found)
         return
     log.info("new partitions to be added", topic=topic, partitions=[partition.partition for partition in added])
     for partition, assignment in added.items():
         term.context.update_partition_assignment(partition, assignment)
     await on_new_partition_creation(term, list(added))
+
+
+async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) -> None:
+    """A topic that shall be deleted does not grow: its znode gets back the partitions that have znodes of their own."""
+    context = term.context
+    existing = set(await term.zk.partitions_in_zookeeper(topic))
+    kept = {partition: context.partition_assignment(partition) for partition in found.partitions if partition in existing}
+    log.warning("skipping new partitions of a topic that is being deleted", topic=topic, kept=len(kept))
+    await term.points.reach("deletion.restore.before_write")
+    restored = TopicAssignment(context.topic_ids.get(topic), kept)
+    await term.zk.set_topic_assignments({topic: restored}, context.epoch_zk_version)
+    await term.points.reach("deletion.restore.after_write")
 
 
 async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
