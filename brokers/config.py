@@ -19,11 +19,12 @@ from brokers.config_types import BOOLEAN, INT, LONG, STRING, ConfigError, Config
 from brokers.listeners import Listeners
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import EndPoint, SecurityProtocol
+from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion, UnknownMetadataVersion
 
 T = TypeVar("T")
 
-METADATA_VERSION = "3.9-IV0"
-"""The only `inter.broker.protocol.version` spoken; `3.9` is its short name."""
+MESSAGE_FORMAT_VERSION = "3.0-IV1"
+"""Kafka's default of `log.message.format.version`. No messages are stored; the key matters for what Kafka refuses with it."""
 
 
 def _key(
@@ -63,8 +64,8 @@ class KafkaConfig:
     security_inter_broker_protocol: str = _key(
         STRING, "PLAINTEXT", "Names the listener between brokers by its protocol.", choices=tuple(SecurityProtocol.__members__)
     )
-    control_plane_listener_name: str | None = _key(STRING, None, "A listener of the controller's own; not offered yet.")
-    inter_broker_protocol_version: str = _key(STRING, METADATA_VERSION, "The version spoken between brokers.")
+    control_plane_listener_name: str | None = _key(STRING, None, "The listener of the controller's requests, if of their own.")
+    inter_broker_protocol_version: str = _key(STRING, str(LATEST_PRODUCTION), "The version spoken between brokers.")
     process_roles: str = _key(STRING, "", "Empty: this is a broker in ZooKeeper mode.")
     # -- ZooKeeper
     zookeeper_connect: str = _key(STRING, "", "host:port pairs, separated by commas, and a chroot at the end.")
@@ -141,6 +142,16 @@ class KafkaConfig:
     def bound_endpoints(self) -> tuple[EndPoint, ...]:
         """Where to listen; a host left out is the loopback address."""
         return self._listeners().bound
+    @property
+    def control_plane_listener(self) -> str | None:
+        """The listener of the controller's requests, in capitals; None where they use the inter-broker listener."""
+        return None if self.control_plane_listener_name is None else self.control_plane_listener_name.upper()
+
+    @property
+    def metadata_version(self) -> MetadataVersion:
+        """`inter.broker.protocol.version` as a value."""
+        return MetadataVersion.parse(self.inter_broker_protocol_version)
+
 
     def advertised_endpoints(self) -> tuple[EndPoint, ...]:
         """What to register; port 0 stands for the port that was bound."""
@@ -157,10 +168,16 @@ class KafkaConfig:
             leader_imbalance_per_broker_percentage=self.leader_imbalance_per_broker_percentage,
             delete_topic_enable=self.delete_topic_enable,
         )
+            inter_broker_protocol_version=self.metadata_version,
 
+            control_plane_listener_name=self.control_plane_listener,
     def _listeners(self) -> Listeners:
         return Listeners.read(
-            self.listeners, self.advertised_listeners, self.listener_security_protocol_map, self.inter_broker_listener
+            self.listeners,
+            self.advertised_listeners,
+            self.listener_security_protocol_map,
+            self.inter_broker_listener,
+            self.control_plane_listener,
         )
 
 
@@ -199,16 +216,9 @@ def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
         raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.")
     if "," in config.log_directory or not config.log_directory:
         raise ConfigError.invalid("log.dirs", config.log_directory, "exactly one directory is supported")
-    if config.inter_broker_protocol_version not in (METADATA_VERSION, METADATA_VERSION.partition("-")[0]):
-        raise ConfigError.invalid(
-            "inter.broker.protocol.version", config.inter_broker_protocol_version, f"only {METADATA_VERSION} is spoken"
-        )
-    for key, asked in (
-        ("zookeeper.set.acl", config.zookeeper_set_acl),
-        ("control.plane.listener.name", config.control_plane_listener_name),
-    ):
-        if asked:
-            raise ConfigError.invalid(key, properties[key], "not supported yet; remove it")
+    if config.zookeeper_set_acl:
+        raise ConfigError.invalid("zookeeper.set.acl", properties["zookeeper.set.acl"], "not supported yet; remove it")
+    _check_versions(config, properties.get("log.message.format.version", MESSAGE_FORMAT_VERSION).strip())
     _check_replication(config)
     config.bound_endpoints()
 
@@ -223,4 +233,23 @@ def _check_replication(config: KafkaConfig) -> None:
         raise ConfigError(
             "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms "
             "to prevent frequent changes in ISR"
+def _check_versions(config: KafkaConfig, message_format: str) -> None:
+    """From 3.0-IV1 on Kafka does not heed `log.message.format.version`; with an older protocol its default is too new."""
+    protocol = _version("inter.broker.protocol.version", config.inter_broker_protocol_version)
+    stored = _version("log.message.format.version", message_format).highest_supported_record_version
+    if protocol < MetadataVersion.IBP_3_0_IV1 and protocol.highest_supported_record_version < stored:
+        needed = next(version for version in MetadataVersion if version.highest_supported_record_version == stored)
+        raise ConfigError(
+            f"log.message.format.version {message_format} can only be used when inter.broker.protocol.version is set to "
+            f"version {needed.release} or higher; it is {config.inter_broker_protocol_version}: lower the former, too"
+        )
+
+
+def _version(key: str, text: str) -> MetadataVersion:
+    try:
+        return MetadataVersion.parse(text)
+    except UnknownMetadataVersion as unknown:
+        raise ConfigError.invalid(key, text, str(unknown)) from unknown
+
+
         )

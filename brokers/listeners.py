@@ -25,8 +25,18 @@ class Listeners:
     advertised: tuple[EndPoint, ...]
 
     @classmethod
-    def read(cls, listeners: str, advertised_listeners: str | None, protocol_map: str, inter_broker: str) -> Listeners:
+    def read(
+        cls,
+        listeners: str,
+        advertised_listeners: str | None,
+        protocol_map: str,
+        inter_broker: str,
+        control_plane: str | None = None,
+    ) -> Listeners:
         """Read and check `listeners`, `advertised.listeners` and the protocol map together.
+
+        Args:
+            inter_broker, control_plane: names of listeners, in capitals.
 
         Raises:
             ConfigError: an endpoint cannot be read, names contradict each other, or TLS or SASL is asked for.
@@ -51,7 +61,28 @@ class Listeners:
                 f"inter.broker.listener.name must be a listener name defined in advertised.listeners; it is {inter_broker}. "
                 f"The valid options based on currently configured listeners are {','.join(options)}"
             )
+        if control_plane is not None:
+            _check_control_plane(control_plane, inter_broker, options, protocols)
         return cls(bound, advertised)
+
+
+def _check_control_plane(
+    control_plane: str, inter_broker: str, options: list[str], protocols: dict[str, SecurityProtocol]
+) -> None:
+    if control_plane not in protocols:
+        raise ConfigError(
+            f"Listener with {control_plane} defined in control.plane.listener.name not found in listener.security.protocol.map."
+        )
+    if control_plane not in options:
+        raise ConfigError(
+            f"control.plane.listener.name must be a listener name defined in advertised.listeners; it is {control_plane}. "
+            f"The valid options based on currently configured listeners are {','.join(options)}"
+        )
+    if control_plane == inter_broker:
+        raise ConfigError(
+            f"control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
+            f"Currently they both have the value {control_plane}"
+        )
 
 
 def _protocols(protocol_map: str) -> dict[str, SecurityProtocol]:

@@ -77,9 +77,14 @@ def controlled_shutdown_leader(
 
 
 def elect_for_offline_partition(
-    current: LeaderAndIsr, assignment: ReplicaAssignment, online: Collection[BrokerId], *, unclean_allowed: bool
+    current: LeaderAndIsr,
+    assignment: ReplicaAssignment,
+    online: Collection[BrokerId],
+    *,
+    unclean_allowed: bool,
+    leader_recovery_supported: bool = True,
 ) -> LeaderElection | None:
-    """PSM-12. A leader from outside the ISR is the ISR by itself, and starts in recovery (KIP-704)."""
+    """PSM-12. A leader from outside the ISR is the ISR by itself, and starts in recovery where brokers know of it (PSM-18)."""
     replicas = assignment.replicas
     leader = offline_partition_leader(replicas, current.isr, online, unclean_allowed=unclean_allowed)
     if leader is None:
@@ -88,8 +93,10 @@ def elect_for_offline_partition(
     if leader in current.isr:
         isr = tuple(replica for replica in current.isr if replica in online)
         return LeaderElection(under_new_leader(current, leader, isr), recipients)
-    recovering = under_new_leader(current, leader, (leader,))._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)
-    return LeaderElection(recovering, recipients, unclean=True)
+    alone = under_new_leader(current, leader, (leader,))
+    if leader_recovery_supported:
+        alone = alone._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    return LeaderElection(alone, recipients, unclean=True)
 
 
 def elect_for_reassigned_partition(

@@ -238,6 +238,7 @@ def _choose(
 ) -> dict[TopicPartition, LeaderElection]:
     context = term.context
     leaving_too = strategy is Strategy.CONTROLLED_SHUTDOWN
+    recovery = term.settings.inter_broker_protocol_version.is_leader_recovery_supported
     online = context.online_brokers(include_shutting_down_brokers=leaving_too)
     elections = {}
     for partition, state in states.items():
@@ -245,7 +246,9 @@ def _choose(
         match strategy:
             case Strategy.OFFLINE | Strategy.UNCLEAN:
                 unclean = strategy is Strategy.UNCLEAN or partition.topic in unclean_topics
-                election = elect_for_offline_partition(state, assignment, alive, unclean_allowed=unclean)
+                election = elect_for_offline_partition(
+                    state, assignment, alive, unclean_allowed=unclean, leader_recovery_supported=recovery
+                )
             case Strategy.REASSIGNMENT:
                 election = elect_for_reassigned_partition(state, assignment, alive)
             case Strategy.PREFERRED:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
+    inter_broker_protocol_version: MetadataVersion = LATEST_PRODUCTION
+    """Which requests the controller sends, in which version, and what it writes in ZooKeeper."""
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
     controller_socket_timeout_ms: int = 30_000

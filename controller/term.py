@@ -56,7 +56,10 @@ class Term:
     """`context.changes` when the context was last recorded."""
 
     def new_batch(self) -> RequestBatch:
-        return RequestBatch(self.context, self.broker_id, self.settings.inter_broker_listener_name)
+        settings = self.settings
+        return RequestBatch(
+            self.context, self.broker_id, settings.inter_broker_listener_name, settings.inter_broker_protocol_version
+        )
 
     async def flush(self, batch: RequestBatch, procedure: str) -> None:
         """Hand the requests of `batch` to the channels; nobody waits for them to leave.

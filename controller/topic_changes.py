@@ -12,7 +12,7 @@ import structlog
 from controller import partition_state_machine, replica_state_machine
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.records import TopicsChanged
 from foundation.zk.kafka_zk_client import TopicAssignment
 
@@ -67,15 +67,22 @@ async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) ->
 
 
 async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
-    """Ids and assignments into memory; a topic made by hand gets an id first (FO-5c)."""
+    """Ids and assignments into memory; a topic made by hand gets an id first, where the protocol has any (FO-5c).
+
+    An id that is there is kept whatever the protocol: after a downgrade it must not be lost (KAFKA-12835).
+    """
     context = term.context
-    given = {topic: term.new_topic_id() for topic, node in found.items() if node.topic_id is None}
+    given: dict[str, TopicId] = {}
+    if term.settings.inter_broker_protocol_version.is_topic_ids_supported:
+        given = {topic: term.new_topic_id() for topic, node in found.items() if node.topic_id is None}
     if given:
         await term.points.reach("topic_ids.before_write")
         await term.zk.set_topic_ids(given, context.epoch_zk_version)
         await term.points.reach("topic_ids.after_write")
     for topic, node in found.items():
-        context.add_topic_id(topic, node.topic_id or given[topic])
+        topic_id = node.topic_id or given.get(topic)
+        if topic_id is not None:
+            context.add_topic_id(topic, topic_id)
         for partition, assignment in node.partitions.items():
             context.update_partition_assignment(partition, assignment)
             if assignment.is_being_reassigned:

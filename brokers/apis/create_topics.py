@@ -204,9 +204,12 @@ async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
 
 
 async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
-    """TC-6: the configuration first, always, then the topic. Not atomic, as in Kafka: a crash between leaves a lone config."""
+    """TC-6: the configuration first, always, then the topic. Not atomic, as in Kafka: a crash between leaves a lone config.
+
+    The id it was given: none, where `inter.broker.protocol.version` knows of none.
+    """
     zk = services.zk()
-    topic_id = random_topic_id(services.random)
+    topic_id = random_topic_id(services.random) if services.config.metadata_version.is_topic_ids_supported else None
     await zk.set_entity_config("topics", creation.topic, creation.config)
     assignment = {partition: ReplicaAssignment(replicas) for partition, replicas in creation.assignment.items()}
     failure = await zk.create_topic(creation.topic, topic_id, assignment)
@@ -220,7 +223,7 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
             f"Topic '{creation.topic}' could not be written to ZooKeeper: {failure.value}; it may exist all the same, "
             "describe it before trying again.",
         )
-    return topic_id
+    return topic_id or NO_TOPIC_ID
 
 
 def _result(

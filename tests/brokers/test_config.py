@@ -11,6 +11,7 @@ from brokers.config import TABLE, KafkaConfig, unknown_keys
 from brokers.config_types import ConfigError
 from brokers.properties import parse_properties
 from foundation.cluster.broker import EndPoint, SecurityProtocol
+from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 BASE = {"broker.id": "1", "zookeeper.connect": "localhost:2181"}
 
@@ -66,8 +67,6 @@ def error(**overrides: str) -> str:
         ("num.partitions", "0", "Value must be at least 1"),
         ("security.inter.broker.protocol", "TELNET", "String must be one of: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("process.roles", "broker", "this broker runs in ZooKeeper mode only; remove it"),
-        ("control.plane.listener.name", "CONTROL", "not supported yet; remove it"),
-        ("inter.broker.protocol.version", "2.8", "only 3.9-IV0 is spoken"),
         ("log.dirs", "/a,/b", "exactly one directory is supported"),
         # Accepted keys are read too, though nothing is done with them.
         ("num.io.threads", "abc", "Not a number of type INT"),
@@ -217,3 +216,70 @@ def test_the_controllers_settings_are_the_brokers() -> None:
     settings = config(controller_socket_timeout_ms="7", unclean_leader_election_enable="true").controller_settings()
     assert (settings.controller_socket_timeout_ms, settings.unclean_leader_election_enabled()) == (7, True)
     assert settings.inter_broker_listener_name == "PLAINTEXT"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("3.9", "3.9-IV0"), ("2.8", "2.8-IV1"), ("2.8-IV0", "2.8-IV0"), (" 3.4.1 ", "3.4-IV0")]
+)
+def test_any_protocol_version_of_kafkas_is_taken(text: str, version: str) -> None:
+    read = config(inter_broker_protocol_version=text)
+    assert str(read.metadata_version) == str(read.controller_settings().inter_broker_protocol_version) == version
+    assert config().metadata_version is LATEST_PRODUCTION
+
+
+@pytest.mark.parametrize("key", ["inter_broker_protocol_version", "log_message_format_version"])
+def test_a_protocol_version_that_is_none_is_refused_with_those_that_are(key: str) -> None:
+    message = error(**{key: "2.9"})
+    name = key.replace("_", ".")
+    assert message.startswith(
+        f"Invalid value 2.9 for configuration {name}: Version 2.9 is not a valid version; expected a release (0.8.0, "
+    )
+
+
+def test_a_protocol_older_than_the_message_format_is_refused() -> None:
+    assert error(inter_broker_protocol_version="0.10.2") == (
+        "log.message.format.version 3.0-IV1 can only be used when inter.broker.protocol.version is set to version 0.11.0 "
+        "or higher; it is 0.10.2: lower the former, too"
+    )
+    assert "is set to version 0.10.0 or higher" in error(
+        inter_broker_protocol_version="0.9.0", log_message_format_version="0.10.2"
+    )
+    old = config(inter_broker_protocol_version="0.9.0", log_message_format_version="0.9.0")
+    assert old.metadata_version is MetadataVersion.IBP_0_9_0
+
+
+TWO_LISTENERS = {
+    "listeners": "PLAINTEXT://h:1,CONTROL://h:2",
+    "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT,ELSEWHERE:PLAINTEXT",
+}
+
+
+@pytest.mark.spec("SN-2")
+def test_the_controllers_requests_may_have_a_listener_of_their_own() -> None:
+    read = config(control_plane_listener_name="control", **TWO_LISTENERS)
+    assert read.control_plane_listener == "CONTROL"
+    assert read.controller_settings().controller_to_broker_listener_name == "CONTROL"
+    assert config(**TWO_LISTENERS).controller_settings().controller_to_broker_listener_name == "PLAINTEXT"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (
+            "NOWHERE",
+            "Listener with NOWHERE defined in control.plane.listener.name not found in listener.security.protocol.map.",
+        ),
+        (
+            "ELSEWHERE",
+            "control.plane.listener.name must be a listener name defined in advertised.listeners; it is ELSEWHERE. "
+            "The valid options based on currently configured listeners are PLAINTEXT,CONTROL",
+        ),
+        (
+            "plaintext",
+            "control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
+            "Currently they both have the value PLAINTEXT",
+        ),
+    ],
+)
+def test_the_listener_of_the_controllers_requests_is_checked(name: str, reason: str) -> None:
+    assert error(control_plane_listener_name=name, **TWO_LISTENERS) == reason

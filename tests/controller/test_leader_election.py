@@ -142,6 +142,21 @@ def test_unclean_leader_is_the_isr_and_recovers() -> None:
 
 
 @pytest.mark.spec("PSM-18")
+@pytest.mark.parametrize("before", [RECOVERED, RECOVERING])
+def test_brokers_that_do_not_know_of_recovery_are_not_told(before: LeaderRecoveryState) -> None:
+    election = elect_for_offline_partition(
+        state(1, (1,), recovery=before),
+        ReplicaAssignment(ids(1, 2, 3)),
+        ids(2, 3),
+        unclean_allowed=True,
+        leader_recovery_supported=False,
+    )
+    assert election is not None
+    assert election.leader_and_isr == LeaderAndIsr(BrokerId(2), 8, ids(2), before, 3)
+    assert election.unclean
+
+
+@pytest.mark.spec("PSM-18")
 def test_clean_election_keeps_the_recovery_state() -> None:
     election = elect_for_offline_partition(
         state(1, (1, 2), recovery=RECOVERING), ReplicaAssignment(ids(1, 2)), ids(2), unclean_allowed=True
