@@ -35,9 +35,9 @@ def _key(
     at_least: int | None = None,
     at_most: int | None = None,
     choices: tuple[str, ...] = (),
-    dynamic: bool = False,
+    ours: bool = False,
 ) -> T:
-    about = {"type": kind, "doc": doc, "minimum": at_least, "maximum": at_most, "choices": choices, "dynamic": dynamic}
+    about = {"type": kind, "doc": doc, "minimum": at_least, "maximum": at_most, "choices": choices, "internal": ours}
     return field(default=default, metadata=about)
 
 
@@ -50,15 +50,12 @@ class KafkaConfig:
     broker_id_generation_enable: bool = _key(BOOLEAN, True, "Whether ZooKeeper may hand out an id.")
     reserved_broker_max_id: int = _key(INT, 1000, "Ids up to this one are configured, those above are handed out.", at_least=0)
     broker_rack: str | None = _key(STRING, None, "The rack it stands in, for placing replicas on different ones.")
-    listeners: str = _key(
-        STRING, "PLAINTEXT://:9092", "Where it listens; without a host, on the loopback address.", dynamic=True
-    )
-    advertised_listeners: str | None = _key(STRING, None, "Where others find it; by default where it listens.", dynamic=True)
+    listeners: str = _key(STRING, "PLAINTEXT://:9092", "Where it listens; without a host, on the loopback address.")
+    advertised_listeners: str | None = _key(STRING, None, "Where others find it; by default where it listens.")
     listener_security_protocol_map: str = _key(
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "The security protocol of each listener; only PLAINTEXT is spoken.",
-        dynamic=True,
     )
     inter_broker_listener_name: str | None = _key(STRING, None, "The listener brokers and the controller use.")
     security_inter_broker_protocol: str = _key(
@@ -83,7 +80,7 @@ class KafkaConfig:
     default_replication_factor: int = _key(INT, 1, "Replicas of a partition whose creator named no number.")
     auto_create_topics_enable: bool = _key(BOOLEAN, True, "Create a topic when somebody asks for its metadata.")
     delete_topic_enable: bool = _key(BOOLEAN, True, "Whether topics may be deleted.")
-    min_insync_replicas: int = _key(INT, 1, "In-sync replicas a write with acks=all asks for.", at_least=1, dynamic=True)
+    min_insync_replicas: int = _key(INT, 1, "In-sync replicas a write with acks=all asks for.", at_least=1)
     # -- the controller
     controller_socket_timeout_ms: int = _key(INT, 30_000, "How long a connection to or from the controller may take to open.")
     request_timeout_ms: int = _key(INT, 30_000, "How long the controller waits for the answer to a request.")
@@ -94,7 +91,7 @@ class KafkaConfig:
     leader_imbalance_check_interval_seconds: int = _key(LONG, 300, "How often that is looked at.", at_least=1)
     leader_imbalance_per_broker_percentage: int = _key(INT, 10, "The share of misplaced leaders a broker may have.")
     unclean_leader_election_enable: bool = _key(
-        BOOLEAN, False, "Let a replica outside the ISR lead, and lose data, where nobody else can.", dynamic=True
+        BOOLEAN, False, "Let a replica outside the ISR lead, and lose data, where nobody else can."
     )
     # -- replication
     replica_lag_time_max_ms: int = _key(LONG, 30_000, "A follower that has not caught up for this long leaves the ISR.")
@@ -107,15 +104,26 @@ class KafkaConfig:
     # -- sockets
     socket_request_max_bytes: int = _key(INT, 104_857_600, "A larger request ends its connection.", at_least=1)
     connections_max_idle_ms: int = _key(LONG, 600_000, "A connection without a whole request for this long is closed.")
-    max_connections: int = _key(INT, 2**31 - 1, "Connections at one time; more are closed at once.", at_least=0, dynamic=True)
-    max_connections_per_ip: int = _key(INT, 2**31 - 1, "The same, from one address.", at_least=0, dynamic=True)
+    max_connections: int = _key(INT, 2**31 - 1, "Connections at one time; more are closed at once.", at_least=0)
+    max_connections_per_ip: int = _key(INT, 2**31 - 1, "The same, from one address.", at_least=0)
     # -- of our own
-    understudy_run_id: str = _key(STRING, "local", "Names the run in every record of the event log.")
-    understudy_events_dir: str | None = _key(
-        STRING, None, "The folder of the event log; default `events` in the log directory."
+    metrics_port: int | None = _key(
+        INT,
+        None,
+        "Serve metrics to Prometheus on this port; 0 takes any. Default: not at all.",
+        at_least=0,
+        at_most=65_535,
+        ours=True,
     )
-    understudy_events_detail: bool = _key(BOOLEAN, False, "Also record every request with its answer.")
-    understudy_points_file: str | None = _key(STRING, None, "JSON of points at which to pause or crash; for experiments.")
+    metrics_host: str = _key(STRING, "127.0.0.1", "The address `metrics.port` is bound on.", ours=True)
+    understudy_run_id: str = _key(STRING, "local", "Names the run in every record of the event log.", ours=True)
+    understudy_events_dir: str | None = _key(
+        STRING, None, "The folder of the event log; default `events` in the log directory.", ours=True
+    )
+    understudy_events_detail: bool = _key(BOOLEAN, False, "Also record every request with its answer.", ours=True)
+    understudy_points_file: str | None = _key(
+        STRING, None, "JSON of points at which to pause or crash; for experiments.", ours=True
+    )
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> KafkaConfig:
@@ -139,9 +147,6 @@ class KafkaConfig:
         """The listener's name, in capitals as in every znode."""
         return (self.inter_broker_listener_name or self.security_inter_broker_protocol).upper()
 
-    def bound_endpoints(self) -> tuple[EndPoint, ...]:
-        """Where to listen; a host left out is the loopback address."""
-        return self._listeners().bound
     @property
     def control_plane_listener(self) -> str | None:
         """The listener of the controller's requests, in capitals; None where they use the inter-broker listener."""
@@ -152,25 +157,35 @@ class KafkaConfig:
         """`inter.broker.protocol.version` as a value."""
         return MetadataVersion.parse(self.inter_broker_protocol_version)
 
+    def bound_endpoints(self) -> tuple[EndPoint, ...]:
+        """Where to listen; a host left out is the loopback address."""
+        return self._listeners().bound
 
     def advertised_endpoints(self) -> tuple[EndPoint, ...]:
         """What to register; port 0 stands for the port that was bound."""
         return self._listeners().advertised
 
+    @property
+    def zookeeper_connection_timeout(self) -> int:
+        """In ms; where it is not configured, that of the session."""
+        configured = self.zookeeper_connection_timeout_ms
+        return self.zookeeper_session_timeout_ms if configured is None else configured
+
     def controller_settings(self) -> ControllerSettings:
         return ControllerSettings(
+            inter_broker_protocol_version=self.metadata_version,
             inter_broker_listener_name=self.inter_broker_listener,
+            control_plane_listener_name=self.control_plane_listener,
             controller_socket_timeout_ms=self.controller_socket_timeout_ms,
             request_timeout_ms=self.request_timeout_ms,
             unclean_leader_election_enabled=lambda: self.unclean_leader_election_enable,
             auto_leader_rebalance_enable=self.auto_leader_rebalance_enable,
             leader_imbalance_check_interval_seconds=self.leader_imbalance_check_interval_seconds,
             leader_imbalance_per_broker_percentage=self.leader_imbalance_per_broker_percentage,
+            zookeeper_connection_timeout_ms=self.zookeeper_connection_timeout,
             delete_topic_enable=self.delete_topic_enable,
         )
-            inter_broker_protocol_version=self.metadata_version,
 
-            control_plane_listener_name=self.control_plane_listener,
     def _listeners(self) -> Listeners:
         return Listeners.read(
             self.listeners,
@@ -223,16 +238,6 @@ def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
     config.bound_endpoints()
 
 
-def _check_replication(config: KafkaConfig) -> None:
-    if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
-        raise ConfigError(
-            "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms "
-            "to prevent unnecessary socket timeouts"
-        )
-    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
-        raise ConfigError(
-            "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms "
-            "to prevent frequent changes in ISR"
 def _check_versions(config: KafkaConfig, message_format: str) -> None:
     """From 3.0-IV1 on Kafka does not heed `log.message.format.version`; with an older protocol its default is too new."""
     protocol = _version("inter.broker.protocol.version", config.inter_broker_protocol_version)
@@ -252,4 +257,14 @@ def _version(key: str, text: str) -> MetadataVersion:
         raise ConfigError.invalid(key, text, str(unknown)) from unknown
 
 
+def _check_replication(config: KafkaConfig) -> None:
+    if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
+        raise ConfigError(
+            "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms "
+            "to prevent unnecessary socket timeouts"
+        )
+    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
+        raise ConfigError(
+            "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms "
+            "to prevent frequent changes in ISR"
         )

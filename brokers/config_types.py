@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import TypeAlias
 
@@ -77,17 +79,24 @@ class ConfigKey:
         default: the parsed default; None where the key is optional.
         minimum, maximum: bounds of a number, both included.
         choices: the only values allowed; empty for any.
-        dynamic: Kafka can change it while the broker runs.
+        doc: one line; None where we have nothing to say of it.
+        check: the reason to refuse a value that is of the type and within the bounds; None for a good one.
+        internal: not described to clients unless it is set.
     """
 
     name: str
     type: ConfigType
     default: ConfigValue
-    doc: str
+    doc: str | None
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
-    dynamic: bool = False
+    check: Callable[[ConfigValue], str | None] | None = None
+    internal: bool = False
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.type is PASSWORD
 
     def parse(self, text: str) -> ConfigValue:
         """The value written as `text`.
@@ -100,10 +109,18 @@ class ConfigKey:
             raise ConfigError.invalid(self.name, text, f"Value must be at least {self.minimum}")
         if self.maximum is not None and isinstance(value, int | float) and value > self.maximum:
             raise ConfigError.invalid(self.name, text, f"Value must be no more than {self.maximum}")
-        chosen = value if isinstance(value, tuple) else (value,)
-        if self.choices and any(choice not in self.choices for choice in chosen):
-            raise ConfigError.invalid(self.name, text, f"String must be one of: {', '.join(self.choices)}")
+        for choice in value if isinstance(value, tuple) else (value,):
+            if self.choices and choice not in self.choices:
+                raise ConfigError.invalid(self.name, choice, f"String must be one of: {', '.join(self.choices)}")
+        reason = self.check(value) if self.check is not None else None
+        if reason is not None:
+            read = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
+            raise ConfigError.invalid(self.name, read, reason)
         return value
+
+
+def gzip_level(level: ConfigValue) -> str | None:
+    return None if level == -1 or level in range(1, 10) else "Value must be between 1 and 9 or equal to -1"
 
 
 def shown(value: ConfigValue) -> str | None:
@@ -115,6 +132,8 @@ def shown(value: ConfigValue) -> str | None:
             return "true" if value else "false"
         case tuple():
             return ",".join(value)
+        case float():
+            return _java_double(value)
         case _:
             return str(value)
 
@@ -148,6 +167,17 @@ def _double(key: str, text: str) -> float:
     if not _JAVA_DOUBLE.fullmatch(text):
         raise ConfigError.invalid(key, text, "Not a number of type DOUBLE")
     return float(text.rstrip("dDfF"))
+
+
+def _java_double(value: float) -> str:
+    """As `Double.toString` writes it: plain from 0.001 up to ten million, else with an exponent."""
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int), f"{value} is no configuration value"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    figures = "".join(map(str, digits)).rstrip("0")
+    power = exponent + len(digits) - 1
+    return f"{'-' if sign else ''}{figures[0]}.{figures[1:] or '0'}E{power}"
 
 
 def _class_name(key: str, text: str) -> str:

@@ -6,7 +6,8 @@ are kept in ZooKeeper for whoever stores records.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 
 from brokers.config_types import (
     BOOLEAN,
@@ -20,6 +21,7 @@ from brokers.config_types import (
     ConfigType,
     ConfigValue,
     InvalidConfiguration,
+    gzip_level,
 )
 
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
@@ -35,13 +37,35 @@ def _key(
     at_least: float | None = None,
     at_most: float | None = None,
     choices: tuple[str, ...] = (),
+    check: Callable[[ConfigValue], str | None] | None = None,
 ) -> ConfigKey:
-    return ConfigKey(name, kind, default, doc, minimum=at_least, maximum=at_most, choices=choices, dynamic=True)
+    return ConfigKey(name, kind, default, doc, minimum=at_least, maximum=at_most, choices=choices, check=check)
+
+
+_REPLICA = re.compile(r"([0-9]+:[0-9]+)?")
+
+
+def _throttled(name: str) -> Callable[[ConfigValue], str | None]:
+    def check(replicas: ConfigValue) -> str | None:
+        """RA-17: `*`, or partition and broker of each replica."""
+        assert isinstance(replicas, tuple), "a list"
+        if all(map(_REPLICA.fullmatch, replicas)) or "".join(replicas) == "*":
+            return None
+        return (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+
+    return check
+
+
+def _throttled_key(name: str, doc: str) -> ConfigKey:
+    return _key(name, LIST, (), doc, check=_throttled(name))
 
 
 _KEYS = (
     _key("cleanup.policy", LIST, ("delete",), "What becomes of old segments.", choices=("compact", "delete")),
-    _key("compression.gzip.level", INT, -1, "Level of gzip; −1 is gzip's own default.", -1, 9),
+    _key("compression.gzip.level", INT, -1, "Level of gzip; −1 is gzip's own default.", check=gzip_level),
     _key("compression.lz4.level", INT, 9, "Level of lz4.", 1, 17),
     _key(
         "compression.type",
@@ -55,9 +79,9 @@ _KEYS = (
     _key("file.delete.delay.ms", LONG, 60_000, "How long a removed file stays on disk.", 0),
     _key("flush.messages", LONG, _MAX_LONG, "Records between two forced writes to disk.", 1),
     _key("flush.ms", LONG, _MAX_LONG, "Time between two forced writes to disk.", 0),
-    _key("follower.replication.throttled.replicas", LIST, (), "Replicas whose fetching is throttled."),
+    _throttled_key("follower.replication.throttled.replicas", "Replicas whose fetching is throttled."),
     _key("index.interval.bytes", INT, 4096, "Bytes between two entries of the offset index.", 0),
-    _key("leader.replication.throttled.replicas", LIST, (), "Replicas whose serving is throttled."),
+    _throttled_key("leader.replication.throttled.replicas", "Replicas whose serving is throttled."),
     _key("local.retention.bytes", LONG, -2, "Bytes kept locally with tiered storage.", -2),
     _key("local.retention.ms", LONG, -2, "Time kept locally with tiered storage.", -2),
     _key("max.compaction.lag.ms", LONG, _MAX_LONG, "After this long a record may be compacted.", 1),

@@ -99,7 +99,7 @@ def described(
         yield DescribeConfigsResourceResult(
             name=key.name,
             value=value,
-            read_only=not key.dynamic,
+            read_only=False,
             is_default=version == 0 and source == DEFAULT_CONFIG,
             config_source=source,
             synonyms=_synonyms(effective) if request.include_synonyms else (),

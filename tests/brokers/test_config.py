@@ -90,7 +90,7 @@ def test_a_bad_value_is_named_with_what_was_expected(key: str, value: str, reaso
     ("key", "value"),
     [
         ("num.io.threads", " +8 "),
-        ("offsets.topic.replication.factor", "-32768"),
+        ("offsets.commit.required.acks", "-32768"),
         ("log.retention.ms", "-1"),
         ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308"),
         ("log.cleaner.min.cleanable.ratio", ".5d"),
@@ -98,7 +98,7 @@ def test_a_bad_value_is_named_with_what_was_expected(key: str, value: str, reaso
         ("log.cleaner.enable", "FALSE"),
         ("log.cleanup.policy", "compact, delete"),
         ("sasl.enabled.mechanisms", ""),
-        ("ssl.client.auth", "anything at all"),
+        ("ssl.keystore.type", "anything at all"),
         ("ssl.key.password", "&%$/ ä"),
         ("principal.builder.class", "com.example.Outer$Builder"),
     ],
