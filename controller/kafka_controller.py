@@ -91,7 +91,7 @@ from controller.settings import ControllerSettings
 from controller.term import Term
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
@@ -187,6 +187,10 @@ class KafkaController:
         self._zk = zk
         self._event_manager.put(Startup())
         self._event_manager.start()
+
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        """Of a topic the controller knows, also of one that brokers have been told to forget; None where it is not."""
+        return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def notified(self, notification: WatchFired) -> None:
         """A watch of the session has fired."""

@@ -1,0 +1,109 @@
+"""DeleteTopics (key 20, versions 0 to 6): topics that shall be deleted, on the controller's broker only.
+
+The handler only marks them in ZooKeeper; the controller hears of the markers by its watch. The answer comes when the topics
+have left this broker's metadata cache, which is when nobody leads them any more, not when their data and znodes are gone; or
+it says REQUEST_TIMED_OUT while they may still go (TX-1). Versions: 3 tells a disabled deletion from a bad request; 6 names
+topics by id too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from brokers.apis.serving import Serves
+from brokers.services import BrokerServices, RequestContext
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from foundation.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+
+DISABLED_HAS_A_NAME_FROM = 3
+"""Older clients do not know TOPIC_DELETION_DISABLED."""
+
+MARKED_AT_ONCE = 100
+"""Topics of one request that are written to ZooKeeper without waiting for each other."""
+
+
+async def handle(services: BrokerServices, request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
+    asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
+    refused = refusal(services, asked, context.api_version)
+    if refused is not None:
+        return _answer([(topic.name, topic.topic_id, refused) for topic in asked])
+    named = [(name_of(services, topic), topic.topic_id) for topic in asked]
+    errors = [judged(services, name, topic_id) for name, topic_id in named]
+    deletable = {name: None for (name, _), error in zip(named, errors, strict=True) if name and error is Errors.NONE}
+    results = await delete(services, list(deletable), timeout_ms=request.timeout_ms)
+    # A topic may be there twice, by its name and by its id; Kafka answers the second with NONE, whatever happened.
+    return _answer(
+        [
+            (name, topic_id, results.get(name or "", error) if error is Errors.NONE else error)
+            for (name, topic_id), error in zip(named, errors, strict=True)
+        ]
+    )
+
+
+def refusal(services: BrokerServices, asked: Sequence[DeleteTopicState], version: int) -> Errors | None:
+    """What is wrong with the request as a whole; every topic of it is answered so."""
+    if not services.controller.is_active:
+        return Errors.NOT_CONTROLLER
+    if not services.config.delete_topic_enable:
+        return Errors.TOPIC_DELETION_DISABLED if version >= DISABLED_HAS_A_NAME_FROM else Errors.INVALID_REQUEST
+    if any(topic.name is not None and topic.topic_id != NO_TOPIC_ID for topic in asked):
+        return Errors.INVALID_REQUEST
+    return None
+
+
+def name_of(services: BrokerServices, topic: DeleteTopicState) -> str | None:
+    """By the controller's memory, which still knows a topic that has left the metadata cache because it is being deleted."""
+    return topic.name if topic.topic_id == NO_TOPIC_ID else services.controller.topic_name(topic.topic_id)
+
+
+def judged(services: BrokerServices, name: str | None, topic_id: TopicId) -> Errors:
+    """NONE: the topic can be marked."""
+    if name is None:
+        # Neither name nor id: there is nothing that the client could be allowed to delete, Kafka says.
+        return Errors.TOPIC_AUTHORIZATION_FAILED if topic_id == NO_TOPIC_ID else Errors.UNKNOWN_TOPIC_ID
+    return Errors.NONE if name in services.metadata.snapshot.topics else Errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def delete(services: BrokerServices, topics: Sequence[str], *, timeout_ms: int) -> dict[str, Errors]:
+    """Mark the topics and wait until this broker knows of none of them any more."""
+    results: dict[str, Errors] = {}
+    for start in range(0, len(topics), MARKED_AT_ONCE):
+        some = topics[start : start + MARKED_AT_ONCE]
+        results |= zip(some, await asyncio.gather(*[_mark(services, topic) for topic in some]), strict=True)
+    marked = [topic for topic, error in results.items() if error is Errors.NONE]
+    await services.metadata.wait_until(lambda snapshot: snapshot.topics.keys().isdisjoint(marked), timeout_ms=timeout_ms)
+    for topic in marked:
+        if timeout_ms <= 0 or topic in services.metadata.snapshot.topics:
+            results[topic] = Errors.REQUEST_TIMED_OUT
+    return results
+
+
+async def _mark(services: BrokerServices, topic: str) -> Errors:
+    """One that is marked already is waited for like the others."""
+    zk = services.zk()
+    try:
+        if not await zk.topic_exists(topic):
+            return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        await zk.create_topic_deletion(topic)
+    except (SessionLost, ZooKeeperFailure):
+        return Errors.UNKNOWN_SERVER_ERROR
+    return Errors.NONE
+
+
+def _answer(results: Sequence[tuple[str | None, TopicId, Errors]]) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=tuple(
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=error) for name, topic_id, error in results
+        )
+    )
+
+
+SERVES = Serves(request=DeleteTopicsRequest, versions=(0, 6), handle=handle, recorded=True)
