@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 import structlog
 
+from brokers import kafka_apis
 from brokers.apis import api_versions
 from brokers.config import KafkaConfig
 from brokers.kafka_apis import SERVED_VERSIONS, KafkaApis
@@ -20,7 +21,6 @@ from foundation.cluster.errors import Errors
 from foundation.wire.headers import decode_response, encode_request
 from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from foundation.wire.messages.delete_topics import DeleteTopicsRequest
 from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.network import Connection, ConnectionLost, Server
@@ -181,7 +181,6 @@ def test_bytes_may_come_one_by_one() -> None:
         pytest.param(struct.pack(">ihhi", 8, 999, 0, 1), "no such API", id="unknown API"),
         pytest.param(frame(MetadataRequest())[:-3] + b"\xff\xff\xff", "MetadataRequest", id="a body that is none"),
         pytest.param(struct.pack(">ihhih", 10, 3, 99, 1, -1), "", id="unknown version"),
-        pytest.param(frame(DeleteTopicsRequest(), version=1), "DeleteTopics v1 is not served here", id="spoken, not served"),
     ],
 )
 def test_what_cannot_be_understood_closes_its_own_connection_with_a_reason(data: bytes, reason: str) -> None:
@@ -204,6 +203,22 @@ def test_what_cannot_be_understood_closes_its_own_connection_with_a_reason(data:
     assert played.stage.recorder.of("TaskFailed") == []
 
 
+@pytest.mark.spec("AP-4")
+def test_what_is_spoken_but_not_served_closes_its_connection_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_apis, "_SERVED", ())
+
+    async def scene() -> tuple[Played, FakeConnection]:
+        played = await play()
+        connection, task = played.connect()
+        connection.feed(frame(MetadataRequest(), version=1))
+        await task
+        return played, connection
+
+    played, connection = asyncio.run(scene())
+    assert connection.closed
+    assert ["Metadata v1 is not served here" in refused for refused in played.refusals()] == [True]
+
+
 def test_two_thousand_random_frames_do_nothing_but_close_connections() -> None:
     source = random.Random(20_240)
 
@@ -211,7 +226,7 @@ def test_two_thousand_random_frames_do_nothing_but_close_connections() -> None:
         played = await play()
         for _ in range(2_000):
             connection, task = played.connect()
-            key, version = source.choice((1, 3, 4, 5, 6, 7, 18, 19, 37, 43, 56, 60)), source.randrange(18)
+            key, version = source.choice((1, 3, 4, 5, 6, 7, 18, 19, 20, 37, 43, 56, 60)), source.randrange(18)
             body = source.randbytes(source.randrange(60))
             head = struct.pack(">hhih", key, version, source.randrange(2**31), -1)
             connection.feed(struct.pack(">i", len(head) + len(body)) + head + body)
