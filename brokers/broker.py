@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import structlog
 
+from brokers.broker_metrics import BROKER_STATE, BrokerState, counted, replica_readings
 from brokers.config import KafkaConfig
 from brokers.controlled_shutdown import controlled_shutdown
 from brokers.controller_channel import ControllerChannel
@@ -18,6 +19,8 @@ from brokers.isr_manager import IsrManager
 from brokers.kafka_apis import KafkaApis
 from brokers.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
 from brokers.metadata_cache import MetadataCache
+from brokers.metered_zookeeper import MeteredZooKeeper
+from brokers.metrics_server import MetricsServer
 from brokers.partition import Partition
 from brokers.registration import Registration
 from brokers.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
@@ -31,10 +34,14 @@ from controller.kafka_controller import KafkaController
 from foundation.cluster.broker import Broker as BrokerInfo
 from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
 from foundation.eventlog.records import ProcessExiting
+from foundation.metrics.mbeans import Reading
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
+
+METRICS_ADDRESS_FILE = "metrics.address"
+"""In the log directory while metrics are served: `host:port` as it was bound."""
 
 
 class Broker:
@@ -47,6 +54,10 @@ class Broker:
         self.config = config
         self.world = world
         self.metadata = MetadataCache()
+        self.state = BrokerState.NOT_RUNNING
+        self._zookeeper = MeteredZooKeeper(world.zookeeper, world.clock)
+        self._metrics_server = MetricsServer(network=world.network, collect=self.metrics)
+        self._isr: IsrManager | None = None
         self._supervisor: Supervisor | None = None
         self._session: BrokerSession | None = None
         self._server: KafkaServer | None = None
@@ -95,9 +106,10 @@ class Broker:
             raise
 
     async def _start(self) -> None:
+        self.state = BrokerState.STARTING
         supervisor = self._supervisor = Supervisor(self.world.events)
         session = self._session = BrokerSession(
-            zookeeper=self.world.zookeeper,
+            zookeeper=self._zookeeper,
             events=self.world.events,
             fences=self.world.fences,
             supervisor=supervisor,
@@ -109,6 +121,7 @@ class Broker:
         broker_id = await self._identify(zk, cluster_id)
         server = self._server = KafkaServer(config=self.config, network=self.world.network, events=self.world.events)
         ports = await server.bind()
+        await self._serve_metrics()
         registration = self._registration = self._registration_at(broker_id, ports)
         await registration.check_endpoints(zk)
         services = self._assemble(broker_id, cluster_id, registration, session, supervisor)
@@ -118,7 +131,19 @@ class Broker:
         supervisor.spawn(services.isr.alter_partitions.run(), "alter-partition")
         supervisor.spawn(services.isr.run_checks(), "isr-expiration")
         self._started = True
+        self.state = BrokerState.RUNNING
         log.info("started", broker_id=broker_id, cluster_id=cluster_id)
+
+    async def metrics(self) -> list[Reading]:
+        """`broker_metrics.MBEANS`, as far as the parts they tell of exist yet."""
+        counts = counted(self.hosted, lambda topic: self.config.min_insync_replicas)
+        return [
+            *([] if self._controller is None else await self._controller.metrics()),
+            Reading(BROKER_STATE, self.state.value),
+            *replica_readings(counts),
+            *([] if self._isr is None else self._isr.meters.readings()),
+            *self._zookeeper.readings(),
+        ]
 
     async def shutdown(self) -> None:
         """Leave: hand leaderships over where there is somebody to take them, then end the session and close everything.
@@ -128,6 +153,7 @@ class Broker:
         if self._closed.is_set():
             return
         if self._started and self.config.controlled_shutdown_enable:
+            self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             await self._hand_over()
         self.world.events.append(ProcessExiting(reason="shutdown"))
         await self._close()
@@ -150,6 +176,12 @@ class Broker:
             raise failed.result()
 
     # ------------------------------------------------------------------ starting
+
+    async def _serve_metrics(self) -> None:
+        host, port = self.config.metrics_host, self.config.metrics_port
+        if port is not None:
+            bound = await self._metrics_server.start(host, port)
+            self.world.storage.write(METRICS_ADDRESS_FILE, f"{host}:{bound}\n".encode())
 
     async def _identify(self, zk: KafkaZkClient, cluster_id: str) -> BrokerId:
         """Who we are: configured, remembered, or given by ZooKeeper; written down before we register."""
@@ -217,7 +249,7 @@ class Broker:
             timeout_ms=config.controller_socket_timeout_ms,
         )
         replicas = self._replicas = ReplicaManager(broker_id, fences=world.fences, fetchers=self._fetchers)
-        isr = IsrManager(
+        isr = self._isr = IsrManager(
             config=config,
             clock=world.clock,
             events=world.events,
@@ -275,6 +307,7 @@ class Broker:
 
     async def _close(self) -> None:
         """CS-4: fetchers and tasks, the controller, the session (the registration vanishes here), the sockets last."""
+        self.state = BrokerState.SHUTTING_DOWN
         if self._fetchers is not None:
             self._fetchers.close()
         if self._channel is not None:
@@ -287,4 +320,7 @@ class Broker:
             await self._session.close()
         if self._server is not None:
             await self._server.close()
+        self.state = BrokerState.NOT_RUNNING
+        if await self._metrics_server.close():
+            self.world.storage.delete(METRICS_ADDRESS_FILE)
         self._closed.set()

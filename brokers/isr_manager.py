@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from brokers import isr
 from brokers.alter_partition_manager import AlterPartitionManager, IsrChange
+from brokers.broker_metrics import IsrMeters
 from brokers.config import KafkaConfig
 from brokers.controller_channel import ControllerChannel
 from brokers.metadata_cache import MetadataCache
@@ -41,6 +42,7 @@ class IsrManager:
         self._events = events
         self._metadata = metadata
         self._replicas = replicas
+        self.meters = IsrMeters(clock)
         self.alter_partitions = AlterPartitionManager(
             replicas.broker_id, channel=channel, broker_epoch=broker_epoch, answered=self._answered
         )
@@ -123,10 +125,20 @@ class IsrManager:
             )
         else:
             after, again = isr.refused(partition, change.proposal, error)
+        if partition.proposal == change.proposal:
+            self._count(change.proposal, accepted=error is Errors.NONE and after is not None)
         if after is not None:
             self._replicas.replace(after)
         if again:
             self.alter_partitions.submit(change)
+
+    def _count(self, proposal: IsrProposal, *, accepted: bool) -> None:
+        if not accepted:
+            self.meters.failed.mark()
+        elif proposal.joining:
+            self.meters.expands.mark()
+        else:
+            self.meters.shrinks.mark()
 
     def _record_answer(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
         self._events.append(

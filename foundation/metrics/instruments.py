@@ -39,7 +39,7 @@ class Rates(NamedTuple):
 class Distribution(NamedTuple):
     """`minimum` … `standard_deviation` are of all values, `quantiles` (by `QUANTILES`) of the sample; all 0 without a value."""
 
-    count: int
+    values: int
     minimum: float
     maximum: float
     mean: float

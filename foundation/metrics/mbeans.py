@@ -112,7 +112,7 @@ def _lines(reading: Reading) -> Iterator[_Line]:
 
 def _distribution(mbean: MBean, histogram: Histogram, labels: tuple[tuple[str, str], ...]) -> Iterator[_Line]:
     found = histogram.distribution()
-    yield _Line(f"{mbean.series}_count", "counter", labels, float(found.count))
+    yield _Line(f"{mbean.series}_count", "counter", labels, float(found.values))
     for name, value in zip(QUANTILES, found.quantiles, strict=True):
         yield _Line(mbean.series, "gauge", (*labels, ("quantile", name)), float(value))
     yield _Line(f"{mbean.series}_min", "gauge", labels, float(found.minimum))

@@ -1,0 +1,174 @@
+"""ZooKeeper with a stop watch: how sessions fare, how long answers take. Mirrors the meters of Kafka's `ZooKeeperClient`.
+
+Wraps the port around whatever the World offers, so that the real and the simulated ZooKeeper are measured alike. What Kafka
+times one by one, the reads of many znodes and the writes of one transaction, is one request here and counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import TypeVar
+
+from foundation.eventlog.clock import Clock
+from foundation.metrics.instruments import Histogram, Meter
+from foundation.metrics.mbeans import Kind, MBean, Reading
+from foundation.zk.client import (
+    Children,
+    Create,
+    Delete,
+    Failure,
+    Listener,
+    MultiFailed,
+    MultiOk,
+    Node,
+    Notification,
+    Op,
+    OpResult,
+    SessionExpired,
+    SessionResumed,
+    SessionSuspended,
+    SetData,
+    Stat,
+    ZooKeeper,
+    ZooKeeperClient,
+)
+
+_T = TypeVar("_T")
+
+
+class SessionState(Enum):
+    """`org.apache.zookeeper.ZooKeeper.States`, as far as a session here can be in it."""
+
+    NOT_CONNECTED = "NOT_CONNECTED"
+    """None has been opened."""
+    CONNECTING = "CONNECTING"
+    CONNECTED = "CONNECTED"
+    CLOSED = "CLOSED"
+
+
+SESSION_STATE = MBean(
+    "kafka.server",
+    "SessionExpireListener",
+    "SessionState",
+    Kind.GAUGE,
+    "1 for the state this broker's ZooKeeper session is in, 0 for the others.",
+    tag="state",
+)
+LATENCY = MBean(
+    "kafka.server", "ZooKeeperClientMetrics", "ZooKeeperRequestLatencyMs", Kind.HISTOGRAM, "How long ZooKeeper takes to answer."
+)
+
+
+def _meter(what: str, doc: str) -> MBean:
+    return MBean("kafka.server", "SessionExpireListener", f"ZooKeeper{what}PerSec", Kind.METER, doc)
+
+
+DISCONNECTS = _meter("Disconnects", "Connections to ZooKeeper lost.")
+SYNC_CONNECTS = _meter("SyncConnects", "Connections to ZooKeeper made, in a new session or an old one.")
+AUTH_FAILURES = _meter("AuthFailures", "Always 0: this broker does not authenticate itself to ZooKeeper.")
+READ_ONLY_CONNECTS = _meter("ReadOnlyConnects", "Always 0: this broker accepts no server that only reads.")
+SASL_AUTHENTICATIONS = _meter("SaslAuthentications", "Always 0: this broker does not authenticate itself to ZooKeeper.")
+EXPIRES = _meter("Expires", "Sessions that ZooKeeper has ended.")
+
+_METERED = (DISCONNECTS, SYNC_CONNECTS, AUTH_FAILURES, READ_ONLY_CONNECTS, SASL_AUTHENTICATIONS, EXPIRES)
+MBEANS: tuple[MBean, ...] = (SESSION_STATE, *_METERED, LATENCY)
+
+
+class MeteredZooKeeper:
+    """Implements `ZooKeeper` by another, and keeps its numbers."""
+
+    def __init__(self, zookeeper: ZooKeeper, clock: Clock) -> None:
+        self.state = SessionState.NOT_CONNECTED
+        self.latency = Histogram(clock)
+        self._zookeeper = zookeeper
+        self._clock = clock
+        self._meters: Mapping[MBean, Meter] = {mbean: Meter(clock) for mbean in _METERED}
+
+    async def connect(self, listener: Listener) -> ZooKeeperClient:
+        def hear(notification: Notification) -> None:
+            self._hear(notification)
+            listener(notification)
+
+        self.state = SessionState.CONNECTING
+        client = await self._zookeeper.connect(hear)
+        self._connected()
+        return MeteredZooKeeperClient(client, self)
+
+    def readings(self) -> Iterator[Reading]:
+        for state in SessionState:
+            yield Reading(SESSION_STATE, int(state is self.state), state.value)
+        for mbean, meter in self._meters.items():
+            yield Reading(mbean, meter)
+        yield Reading(LATENCY, self.latency)
+
+    async def timed(self, answer: Awaitable[_T]) -> _T:
+        asked_ms = self._clock.monotonic_ms()
+        result = await answer
+        self.latency.update(self._clock.monotonic_ms() - asked_ms)
+        return result
+
+    def closed(self) -> None:
+        self.state = SessionState.CLOSED
+
+    def _connected(self) -> None:
+        self.state = SessionState.CONNECTED
+        self._meters[SYNC_CONNECTS].mark()
+
+    def _hear(self, notification: Notification) -> None:
+        match notification:
+            case SessionSuspended():
+                self.state = SessionState.CONNECTING
+                self._meters[DISCONNECTS].mark()
+            case SessionResumed():
+                self._connected()
+            case SessionExpired():
+                self.state = SessionState.CLOSED
+                self._meters[EXPIRES].mark()
+            case _:
+                pass
+
+
+class MeteredZooKeeperClient:
+    """Implements `ZooKeeperClient` by another."""
+
+    def __init__(self, client: ZooKeeperClient, meters: MeteredZooKeeper) -> None:
+        self._client = client
+        self._meters = meters
+
+    @property
+    def session_id(self) -> int:
+        return self._client.session_id
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return self._client.session_timeout_ms
+
+    @property
+    def last_zxid(self) -> int:
+        return self._client.last_zxid
+
+    async def connected(self) -> bool:
+        return await self._client.connected()
+
+    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
+        return await self._meters.timed(self._client.get(path, watch=watch))
+
+    async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
+        return await self._meters.timed(self._client.exists(path, watch=watch))
+
+    async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
+        return await self._meters.timed(self._client.children(path, watch=watch))
+
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+        return await self._meters.timed(self._client.get_many(paths, watch=watch))
+
+    async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:
+        return await self._meters.timed(self._client.write(op))
+
+    async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
+        return await self._meters.timed(self._client.multi(ops))
+
+    async def close(self) -> None:
+        self._meters.closed()
+        await self._client.close()
