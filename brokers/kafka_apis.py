@@ -14,6 +14,7 @@ import structlog
 from brokers.apis import (
     alter_configs,
     alter_partition,
+    alter_partition_reassignments,
     api_versions,
     controlled_shutdown,
     create_partitions,
@@ -56,6 +57,7 @@ _SERVED: tuple[Serves[Any], ...] = (
     create_partitions.SERVES,
     delete_topics.SERVES,
     elect_leaders.SERVES,
+    alter_partition_reassignments.SERVES,
     list_partition_reassignments.SERVES,
     alter_partition.SERVES,
     describe_cluster.SERVES,

@@ -1,24 +1,77 @@
-"""Partitions move to other brokers. Mirrors `onPartitionReassignment` and the events around it (KIP-455)."""
+"""Partitions move to other brokers: who asks for it, and when to look whether they have arrived.
+
+A client asks, `/admin/reassign_partitions` asks, or a controller takes over in the middle of a move; the moves themselves are
+in `reassignment_phases`. Mirrors `processApiPartitionReassignment` and the events around it (KIP-455).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+import structlog
+
+from controller.context import ControllerContext
 from controller.events import ApiPartitionReassignment, ListPartitionReassignments
+from controller.reassignment_phases import Reassignments, complete_reassignments, on_partition_reassignment
+from controller.reassignment_znode import remove_from_znode
+from controller.reassignments import leaving_replicas, requested_by_client, requested_by_znode
 from controller.term import Term
+from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+
+
+# ------------------------------------------------------------------ who asks
 
 
 async def resume(term: Term) -> None:
     """FO-11: what was under way when this controller took over; what the znode asks for comes first."""
+    taken = await process_zk_partition_reassignment(term)
+    context = term.context
+    moving = _on_the_move(context)
+    unfinished = [partition for partition in context.leadership if _has_strangers_in_sync(context, partition)]
+    pending = [partition for partition in dict.fromkeys((*moving, *unfinished)) if partition not in taken]
+    await on_partition_reassignment(term, _as_they_are(context, pending))
 
 
-async def process_zk_partition_reassignment(term: Term) -> None:
-    """RA-6: `/admin/reassign_partitions` has been created."""
+async def process_zk_partition_reassignment(term: Term) -> frozenset[TopicPartition]:
+    """RA-6: `/admin/reassign_partitions` has been created. What cannot be done is taken out of it. Returns what has begun."""
+    asked = await term.zk.partition_reassignment(watch=True)
+    if asked is None:
+        return frozenset()
+    requested: dict[TopicPartition, ReplicaAssignment] = {}
+    refused: dict[TopicPartition, ApiError] = {}
+    for partition, target in asked.items():
+        outcome = requested_by_znode(term.context.partition_assignment(partition), target)
+        if isinstance(outcome, ApiError):
+            refused[partition] = outcome
+        else:
+            requested[partition] = outcome
+    failed = refused | await _maybe_trigger(term, requested)
+    if failed:
+        log.warning("failed reassignments through zk", failed={str(p): str(error) for p, error in failed.items()})
+        await remove_from_znode(term, lambda partition, _: partition in failed)
+    return frozenset(requested.keys() - failed.keys())
 
 
 async def process_api_partition_reassignment(term: Term, event: ApiPartitionReassignment) -> None:
-    """RA-1 to RA-5."""
+    """RA-1 to RA-5. The answer says which moves have begun, not that data has moved."""
+    context = term.context
+    live = frozenset(context.live_broker_ids)
+    requested: dict[TopicPartition, ReplicaAssignment] = {}
+    failed: dict[TopicPartition, ApiError] = {}
+    for partition, target in event.reassignments.items():
+        outcome = requested_by_client(context.partition_assignment(partition), target, live)
+        if isinstance(outcome, ApiError):
+            failed[partition] = outcome
+        else:
+            requested[partition] = outcome
+    # The newest request wins; left in the znode, an older one would win when the next controller takes over (RA-4).
+    await remove_from_znode(term, lambda partition, _: partition in requested)
+    failed |= await _maybe_trigger(term, requested)
+    event.reply.resolve({partition: failed.get(partition) for partition in event.reassignments})
 
 
 async def process_list_partition_reassignments(term: Term, event: ListPartitionReassignments) -> None:
@@ -28,13 +81,57 @@ async def process_list_partition_reassignments(term: Term, event: ListPartitionR
     event.reply.resolve({partition: assignment for partition, assignment in found if assignment.is_being_reassigned})
 
 
+async def _maybe_trigger(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
+    """RA-5: begin what can be begun; returns what cannot, and why."""
+    context = term.context
+    possible: dict[TopicPartition, ReplicaAssignment] = {}
+    failed: dict[TopicPartition, ApiError] = {}
+    for partition, reassignment in reassignments.items():
+        if context.is_topic_queued_for_deletion(partition.topic) or not context.partition_assignment(partition).replicas:
+            failed[partition] = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+        else:
+            possible[partition] = reassignment
+    return failed | await on_partition_reassignment(term, possible)
+
+
+# ------------------------------------------------------------------ when to look (RA-13)
+
+
 async def process_partition_reassignment_isr_change(term: Term, partition: TopicPartition) -> None:
-    """RA-13, where leaders write their ISRs themselves."""
+    """The state of a partition on the move was rewritten by a leader that writes its ISR itself."""
+    await maybe_complete(term, [partition])
 
 
 async def resume_for_brokers(term: Term, new: Collection[BrokerId]) -> None:
-    """RA-13: a broker has started that partitions on the move are waiting for."""
+    """A broker has started: partitions on the move to it begin once more."""
+    context = term.context
+    waiting = [p for p in _on_the_move(context) if not set(new).isdisjoint(context.partition_assignment(p).target_replicas)]
+    await on_partition_reassignment(term, _as_they_are(context, waiting))
 
 
 async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> None:
-    """RA-13: the ISRs of these partitions have grown or shrunk; those on the move may have arrived."""
+    """The ISRs of these partitions have grown or shrunk; those on the move may have arrived."""
+    context = term.context
+    changed = frozenset(partitions)
+    moving = [partition for partition in _on_the_move(context) if partition in changed]
+    unfinished = [partition for partition in partitions if _has_strangers_in_sync(context, partition)]
+    await complete_reassignments(term, _as_they_are(context, dict.fromkeys((*moving, *unfinished))))
+
+
+def _on_the_move(context: ControllerContext) -> list[TopicPartition]:
+    """Those of topics that are being deleted are beyond moving: the deletion stops all their replicas."""
+    deleted = context.topics_with_deletion_started
+    return sorted(partition for partition in context.partitions_being_reassigned if partition.topic not in deleted)
+
+
+def _has_strangers_in_sync(context: ControllerContext, partition: TopicPartition) -> bool:
+    """Whether a replica is in sync that is not assigned (see `leaving_replicas`)."""
+    known = context.leadership.get(partition)
+    if known is None or partition.topic in context.topics_to_be_deleted:
+        return False
+    assignment = context.partition_assignment(partition)
+    return len(leaving_replicas(assignment, known.leader_and_isr.isr)) > len(assignment.removing_replicas)
+
+
+def _as_they_are(context: ControllerContext, partitions: Collection[TopicPartition]) -> Reassignments:
+    return {partition: context.partition_assignment(partition) for partition in partitions}

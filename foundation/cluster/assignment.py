@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from foundation.cluster.identifiers import BrokerId
@@ -25,6 +26,20 @@ class ReplicaAssignment(NamedTuple):
     @property
     def target_replicas(self) -> tuple[BrokerId, ...]:
         return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
+
+    def reassign_to(self, target: Sequence[BrokerId]) -> ReplicaAssignment:
+        """CX-5: on the move from the origin to `target`; a move under way is superseded.
+
+        The target comes first and in its own order, so the order of the origin is lost: who moves and turns back may have
+        another preferred leader (BUG-19).
+        """
+        origin = self.origin_replicas
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        return ReplicaAssignment(
+            replicas,
+            tuple(replica for replica in replicas if replica not in origin),
+            tuple(replica for replica in replicas if replica not in target),
+        )
 
 
 NO_ASSIGNMENT = ReplicaAssignment(())

@@ -105,13 +105,26 @@ def our_requests(heard: list[Heard]) -> list[Request]:
 # ------------------------------------------------------------------ writes
 
 
+def is_compared(path: str) -> bool:
+    """States, assignments, and what asks for reassignments."""
+    of_topic = path.startswith("/brokers/topics/") and (path.endswith("/state") or path.count("/") == 3)
+    return of_topic or path == "/admin/reassign_partitions"
+
+
+def without_id(data: Any) -> Any:
+    """The recording masks topic ids."""
+    return {name: value for name, value in data.items() if name != "topic_id"} if data else data
+
+
 def recorded_writes(step: dict[str, Any]) -> dict[str, list[Any]]:
-    """Per state znode what was written, in order, each with the version it got."""
+    """Per znode what was written, in order, each with the version it got; None where it was deleted."""
     writes: dict[str, list[Any]] = {}
     for txn in step["txns"]:
         for op in txn.get("multi", [txn]):
-            if op["op"] in ("create", "setData") and op["path"].endswith("/state"):
-                writes.setdefault(op["path"], []).append((op.get("version") or 0, op["data"]))
+            if op["op"] in ("create", "setData") and is_compared(op["path"]):
+                writes.setdefault(op["path"], []).append((op.get("version") or 0, without_id(op["data"])))
+            elif op["op"] == "delete" and is_compared(op["path"]):
+                writes.setdefault(op["path"], []).append(None)
     return writes
 
 
@@ -127,8 +140,10 @@ class Chapter:
         writes: dict[str, list[Any]] = {}
         for txn in self.stage.zookeeper.transactions[self.first :]:
             for op in txn.writes:
-                if op.kind in (OpKind.CREATE, OpKind.SET) and op.path.endswith("/state"):
-                    writes.setdefault(op.path, []).append((op.version, json.loads(op.data or b"")))
+                if op.kind in (OpKind.CREATE, OpKind.SET) and is_compared(op.path):
+                    writes.setdefault(op.path, []).append((op.version, without_id(json.loads(op.data or b""))))
+                elif op.kind is OpKind.DELETE and is_compared(op.path):
+                    writes.setdefault(op.path, []).append(None)
         return writes
 
     def must_equal(self, step: dict[str, Any], *, brokers: tuple[int, ...]) -> None:
@@ -303,3 +318,34 @@ def test_controlled_shutdown() -> None:
         controller.run(controller.controller.shutdown())
         controller.crash()
         chapter.must_equal(steps["SIGTERM broker 0, the controller"], brokers=(1, 2))
+
+
+@pytest.mark.spec("GT-5", "RA-8", "RA-10", "RA-11", "RA-12", "RA-14", "RA-16", "RA-18", "IS-13", "PSM-13", "CX-5")
+def test_reassignment() -> None:
+    steps = recording("reassignment")
+    with Stage(standing=(0,), brokers=(1, 2, 3)) as stage:
+        stage.start()
+        chapter = Chapter(stage)
+        stage.create_topic("orders", {p: SIX[p] for p in range(3)})
+        chapter.must_equal(steps["create orders"], brokers=(0, 1, 2, 3))
+
+        moved = steps["execute: 0 to 3,1,2 and 1 to 2,3"]
+        chapter = Chapter(stage)
+        controller = stage.member(0)
+        asked = {
+            TopicPartition("orders", 0): (BrokerId(3), BrokerId(1), BrokerId(2)),
+            TopicPartition("orders", 1): (BrokerId(2), BrokerId(3)),
+        }
+        results = controller.run(controller.controller.alter_partition_reassignments(asked))
+        assert results == dict.fromkeys(asked)
+        stage.settle()
+        for recorded in alter_partitions(moved):
+            say(stage, 0, recorded)
+        chapter.must_equal(moved, brokers=(0, 1, 2, 3))
+
+        reordered = steps["by writing /admin/reassign_partitions: reorder 2 to 1,2,0"]
+        stage.member(3).crash()
+        chapter = Chapter(stage)
+        asked_by_znode = b'{"version":1,"partitions":[{"topic":"orders","partition":2,"replicas":[1,2,0]}]}'
+        stage.write_znode("/admin/reassign_partitions", asked_by_znode)
+        chapter.must_equal(reordered, brokers=(0, 1, 2))

@@ -676,6 +676,10 @@ def test_every_point_is_passed() -> None:
         topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(alone,))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))
         controller.run(controller.controller.alter_partition(request, 3))
+        stage.write_znode(
+            "/admin/reassign_partitions",
+            b'{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[0,1,2]}]}',
+        )
         controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
         controller.run(force(controller, ForcedResignation("test")))
         stage.settle()
