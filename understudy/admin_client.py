@@ -26,6 +26,7 @@ from foundation.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
@@ -114,6 +115,20 @@ class AdminClient:
         for result in response.results:
             _raise_for(result.error_code, result.error_message, result.name)
 
+    async def delete_topics(self, *topics: str) -> None:
+        """Delete `topics`. Returns when the controller's broker knows them no more; data and znodes may go later.
+
+        Raises:
+            ApiError: the first refusal; REQUEST_TIMED_OUT where a topic is marked, but still there.
+            NoBrokerAnswers: no controller could be reached in time.
+        """
+        asked = tuple(DeleteTopicState(name=topic) for topic in topics)
+        request = DeleteTopicsRequest(topics=asked, timeout_ms=self._timeout_ms)
+        response = await self._retried(lambda: self._ask_controller(request))
+        assert isinstance(response, DeleteTopicsResponse)
+        for result in response.responses:
+            _raise_for(result.error_code, result.error_message, result.name or "")
+
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None = None, *, election_type: int = PREFERRED
     ) -> dict[TopicPartition, Errors]:
@@ -193,6 +208,8 @@ def _errors_of(response: Message) -> set[int]:
             return {topic.error_code for topic in response.topics}
         case CreatePartitionsResponse():
             return {result.error_code for result in response.results}
+        case DeleteTopicsResponse():
+            return {result.error_code for result in response.responses}
         case ElectLeadersResponse():
             partitions = (partition for result in response.replica_election_results for partition in result.partition_result)
             return {response.error_code, *(partition.error_code for partition in partitions)}

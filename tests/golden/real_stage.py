@@ -76,6 +76,9 @@ class RealStage:
     def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
         return self._ask(lambda admin: admin.create_partitions(topic, count, assignment))
 
+    def delete_topic(self, name: str) -> Refused | None:
+        return self._ask(lambda admin: admin.delete_topics(name))
+
     def elect_leaders(self, election: Election) -> Refused | None:
         return self._ask(election.hold)
 

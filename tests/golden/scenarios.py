@@ -56,6 +56,8 @@ class Stage(Protocol):
 
     def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None: ...
 
+    def delete_topic(self, name: str) -> Refused | None: ...
+
     def elect_leaders(self, election: Election) -> Refused | None: ...
 
     def create_znode(self, path: str, data: bytes) -> None:
@@ -100,10 +102,10 @@ class Performance:
             f"broker {broker} is registered and in every ISR it belongs to",
         )
 
-    def create_orders(self) -> None:
-        outcome = self.stage.create_topic("orders", dict(enumerate(SIX_PARTITIONS)), {})
-        self.stage.wait_until(lambda tree: len(states(tree)) == len(SIX_PARTITIONS), "six partitions have a state")
-        self.end_step("create orders", outcome, by_tool=True)
+    def create_orders(self, name: str = "create orders", *, partitions: int = 6) -> None:
+        outcome = self.stage.create_topic("orders", dict(enumerate(SIX_PARTITIONS[:partitions])), {})
+        self.stage.wait_until(lambda tree: len(states(tree)) == partitions, f"{partitions} partitions have a state")
+        self.end_step(name, outcome, by_tool=True)
 
     def wait_for_loss_of(self, broker: int) -> None:
         self.stage.wait_until(
@@ -174,6 +176,27 @@ def controlled_shutdown(play: Performance) -> None:
     play.end_step("SIGTERM broker 0, the controller")
 
 
+def deletion(play: Performance) -> None:
+    play.begin()
+    play.create_orders(partitions=2)
+    outcome = play.stage.delete_topic("orders")
+    play.stage.wait_until(lambda tree: "/admin/delete_topics/orders" not in tree, "the marker is gone")
+    play.end_step("delete orders", outcome, by_tool=True)
+    play.create_orders("create again", partitions=2)
+    play.stage.kill(1)
+    play.wait_for_loss_of(1)
+    play.end_step("kill -9 broker 1")
+    outcome = play.stage.delete_topic("orders")
+    play.stage.wait_until(lambda tree: leaders(tree) == [-1, -1], "nobody leads")
+    play.end_step("delete orders with a dead replica: stalls", outcome, by_tool=True)
+    play.stage.start(1)
+    play.stage.wait_until(lambda tree: "/admin/delete_topics/orders" not in tree, "the marker is gone")
+    play.end_step("broker 1 returns: completes")
+    play.stage.create_znode("/admin/delete_topics/nosuch", b"")
+    play.stage.wait_until(lambda tree: "/admin/delete_topics/nosuch" not in tree, "the marker is gone")
+    play.end_step("ask by znode for a topic that does not exist")
+
+
 def offline_and_unclean(play: Performance) -> None:
     play.begin()
     outcome = play.stage.create_topic("orders", {0: (1, 2), 1: (2, 1)}, {})
@@ -199,6 +222,7 @@ SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
     "broker-killed": broker_killed,
     "controller-killed": controller_killed,
     "controlled-shutdown": controlled_shutdown,
+    "deletion": deletion,
     "offline-and-unclean": offline_and_unclean,
 }
 

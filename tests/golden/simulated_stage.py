@@ -53,6 +53,9 @@ class SimulatedStage:
     def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
         return self._ask(self._cluster.admin.create_partitions(topic, count, assignment))
 
+    def delete_topic(self, name: str) -> Refused | None:
+        return self._ask(self._cluster.admin.delete_topics(name))
+
     def elect_leaders(self, election: Election) -> Refused | None:
         return self._ask(election.hold(self._cluster.admin))
 
