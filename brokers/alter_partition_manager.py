@@ -24,24 +24,28 @@ from foundation.wire.messages.alter_partition import (
 )
 
 RETRY_BACKOFF_MS = 50
-VERSION = 3
-VERSION_WITHOUT_TOPIC_IDS = 1
+WITH_TOPIC_IDS = 2
+WITH_BROKER_EPOCHS = 3
+"""The versions that name topics by id, and say the ISR with broker epochs."""
 
 
 class IsrChange(NamedTuple):
     topic_partition: TopicPartition
     topic_id: TopicId
     proposal: IsrProposal
+    controller_epoch: int = 0
+    """Of the controller that made this leadership."""
 
 
 Answered = Callable[[IsrChange, Errors, AlterPartitionResponsePartitionData], None]
 
 
 def alter_partition_request(
-    changes: tuple[IsrChange, ...], *, broker_id: int, broker_epoch: int
+    changes: tuple[IsrChange, ...], *, broker_id: int, broker_epoch: int, highest_version: int = WITH_BROKER_EPOCHS
 ) -> tuple[AlterPartitionRequest, int]:
-    """One request for all `changes` and its version: names instead of ids as soon as one topic has none."""
-    version = VERSION if all(change.topic_id != NO_TOPIC_ID for change in changes) else VERSION_WITHOUT_TOPIC_IDS
+    """One request for all `changes` and its version: names instead of ids as soon as one topic has none (IS-4)."""
+    by_id = all(change.topic_id != NO_TOPIC_ID for change in changes)
+    version = highest_version if by_id else min(highest_version, WITH_TOPIC_IDS - 1)
     topics: dict[tuple[str, TopicId], list[AlterPartitionRequestPartitionData]] = {}
     for change in changes:
         isr = change.proposal.isr
@@ -49,8 +53,10 @@ def alter_partition_request(
             AlterPartitionRequestPartitionData(
                 partition_index=change.topic_partition.partition,
                 leader_epoch=change.proposal.leader_epoch,
-                new_isr=isr if version < VERSION else (),
-                new_isr_with_epochs=tuple(BrokerState(broker_id=member) for member in isr) if version >= VERSION else (),
+                new_isr=isr if version < WITH_BROKER_EPOCHS else (),
+                new_isr_with_epochs=tuple(BrokerState(broker_id=member) for member in isr)
+                if version >= WITH_BROKER_EPOCHS
+                else (),
                 partition_epoch=change.proposal.partition_epoch,
             )
         )
@@ -66,16 +72,24 @@ class AlterPartitionManager:
 
     Args:
         broker_epoch: the epoch of this broker's registration now.
+        highest_version: of the requests, where all topics have ids.
         answered: hears the controller's verdict on each change, in order; may submit the next one.
     """
 
     def __init__(
-        self, broker_id: int, *, channel: ControllerChannel, broker_epoch: Callable[[], int], answered: Answered
+        self,
+        broker_id: int,
+        *,
+        channel: ControllerChannel,
+        broker_epoch: Callable[[], int],
+        answered: Answered,
+        highest_version: int = WITH_BROKER_EPOCHS,
     ) -> None:
         self._broker_id = broker_id
         self._channel = channel
         self._broker_epoch = broker_epoch
         self._answered = answered
+        self._highest_version = highest_version
         self._unsent: dict[TopicPartition, IsrChange] = {}
         self._submitted = asyncio.Event()
 
@@ -93,7 +107,12 @@ class AlterPartitionManager:
                 self._submitted.clear()
                 await self._submitted.wait()
             changes = tuple(self._unsent.values())
-            request, version = alter_partition_request(changes, broker_id=self._broker_id, broker_epoch=self._broker_epoch())
+            request, version = alter_partition_request(
+                changes,
+                broker_id=self._broker_id,
+                broker_epoch=self._broker_epoch(),
+                highest_version=self._highest_version,
+            )
             response = await self._channel.request(request, version)
             if response is None or not self._settle(changes, response):
                 await asyncio.sleep(RETRY_BACKOFF_MS / 1000)

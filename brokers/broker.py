@@ -204,7 +204,8 @@ class Broker:
             endpoint._replace(port=endpoint.port or ports[endpoint.listener]) for endpoint in self.config.advertised_endpoints()
         )
         broker = BrokerInfo(id=broker_id, endpoints=tuple(endpoints), rack=self.config.broker_rack)
-        return Registration(broker, clock=self.world.clock, events=self.world.events)
+        version = self.config.metadata_version.broker_registration_version
+        return Registration(broker, znode_version=version, clock=self.world.clock, events=self.world.events)
 
     def _assemble(
         self,
@@ -266,6 +267,7 @@ class Broker:
             random=world.random,
             events=world.events,
             fences=world.fences,
+            zk=lambda: session.zk,
             metadata=self.metadata,
             replicas=replicas,
             isr=isr,
@@ -279,7 +281,8 @@ class Broker:
 
     def _controller_address(self) -> UpdateMetadataEndpoint | None:
         controller_id = self.metadata.snapshot.controller_id
-        return None if controller_id is None else self._inter_broker_address(controller_id)
+        listener = self.config.control_plane_listener or self.config.inter_broker_listener
+        return None if controller_id is None else self.metadata.snapshot.endpoint(controller_id, listener)
 
     # ------------------------------------------------------------------ leaving
 

@@ -20,8 +20,6 @@ from foundation.wire.messages.controlled_shutdown import ControlledShutdownReque
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
 
-VERSION = 3
-
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
 
@@ -68,7 +66,8 @@ async def _attempt(
     try:
         connection = await network.connect(endpoint.host, endpoint.port, timeout_ms=config.controller_socket_timeout_ms)
         channel = RequestChannel(connection, client_id=str(request.broker_id))
-        response = await channel.request(request, VERSION, timeout_ms=config.request_timeout_ms)
+        version = config.metadata_version.controlled_shutdown_version
+        response = await channel.request(request, version, timeout_ms=config.request_timeout_ms)
         channel.close()
     except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as error:
         return str(error)

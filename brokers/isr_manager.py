@@ -16,11 +16,14 @@ from brokers.controller_channel import ControllerChannel
 from brokers.metadata_cache import MetadataCache
 from brokers.partition import LOG_END_OFFSET, FollowerState, IsrProposal, Partition
 from brokers.replica_manager import ReplicaManager
+from brokers.zk_alter_partition_manager import ZkAlterPartitionManager
 from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import IsrProposed, IsrResult
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from foundation.zk.kafka_zk_client import KafkaZkClient
 
 
 class IsrManager:
@@ -36,6 +39,7 @@ class IsrManager:
         replicas: ReplicaManager,
         channel: ControllerChannel,
         broker_epoch: Callable[[], int],
+        zk: Callable[[], KafkaZkClient],
     ) -> None:
         self._max_lag_ms = config.replica_lag_time_max_ms
         self._clock = clock
@@ -43,9 +47,20 @@ class IsrManager:
         self._metadata = metadata
         self._replicas = replicas
         self.meters = IsrMeters(clock)
-        self.alter_partitions = AlterPartitionManager(
-            replicas.broker_id, channel=channel, broker_epoch=broker_epoch, answered=self._answered
-        )
+        version = config.metadata_version
+        self.alter_partitions: AlterPartitionManager | ZkAlterPartitionManager
+        if version.is_alter_partition_supported:
+            self.alter_partitions = AlterPartitionManager(
+                replicas.broker_id,
+                channel=channel,
+                broker_epoch=broker_epoch,
+                answered=self._answered,
+                highest_version=version.alter_partition_version,
+            )
+        else:
+            self.alter_partitions = ZkAlterPartitionManager(
+                BrokerId(replicas.broker_id), zk=zk, clock=clock, answered=self._answered
+            )
 
     def fetched(self, partition: Partition, follower: int, fetch_offset: int, *, leader_epoch: int) -> None:
         """`follower` has asked, at `leader_epoch`, for what comes at `fetch_offset`: it has everything before (IS-1)."""
@@ -84,7 +99,7 @@ class IsrManager:
             self.shrink()
 
     def _propose(self, partition: Partition, proposal: IsrProposal) -> None:
-        change = IsrChange(partition.topic_partition, partition.topic_id, proposal)
+        change = IsrChange(partition.topic_partition, partition.topic_id, proposal, partition.controller_epoch)
         if not self.alter_partitions.submit(change):
             return  # the controller has yet to answer for an earlier epoch; the next fetch or check tries again
         self._replicas.replace(isr.proposing(partition, proposal))

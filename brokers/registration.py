@@ -25,10 +25,14 @@ class Registration:
 
     The old epoch stays in force until a new registration is done: control requests meant for the old one are still accepted
     meanwhile (BK-1).
+
+    Args:
+        znode_version: how it is written (ZN-4).
     """
 
-    def __init__(self, broker: Broker, *, clock: Clock, events: EventLog) -> None:
+    def __init__(self, broker: Broker, *, znode_version: int, clock: Clock, events: EventLog) -> None:
         self.broker = broker
+        self._znode_version = znode_version
         self.broker_epoch = NO_BROKER_EPOCH
         self._previous_session_id: int | None = None
         self._clock = clock
@@ -59,7 +63,10 @@ class Registration:
         timestamp_ms = int(self._clock.wall_ms())
         try:
             epoch = await zk.register_broker(
-                self.broker, timestamp_ms=timestamp_ms, previous_session_id=self._previous_session_id
+                self.broker,
+                timestamp_ms=timestamp_ms,
+                previous_session_id=self._previous_session_id,
+                znode_version=self._znode_version,
             )
         except ZooKeeperFailure as failure:
             if failure.failure is not Failure.NODE_EXISTS:

@@ -1,8 +1,9 @@
 """Followers at work: one fetch loop per leader broker. Mirrors `ReplicaFetcherManager` and `ReplicaFetcherThread`.
 
-Real Fetch requests over the inter-broker listener, without an ApiVersions handshake, as IBP 3.9 fixes it: version 17, or 12
-while one topic has no id. The leader holds an answer back for `replica.fetch.wait.max.ms`, so an idle cluster exchanges two
-small frames per pair of brokers and half second. No fetch session is opened: every request names all its partitions.
+Real Fetch requests over the inter-broker listener, without an ApiVersions handshake: `inter.broker.protocol.version` fixes the
+version, up to 17, or up to 12 while one topic has no id. The leader holds an answer back for `replica.fetch.wait.max.ms`, so an
+idle cluster exchanges two small frames per pair of brokers and half second. No fetch session is opened: every request names
+all its partitions.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
 
-VERSION = 17
-VERSION_WITHOUT_TOPIC_IDS = 12
+WITH_TOPIC_IDS = 13
+WITH_REPLICA_STATE = 15
+"""The versions that name topics by id, and the follower by its id and epoch (KIP-903)."""
 
 Spawn = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
 
@@ -42,7 +44,10 @@ def fetch_request(
     partitions: Mapping[TopicPartition, Fetched], *, broker_id: int, broker_epoch: int, config: KafkaConfig
 ) -> tuple[FetchRequest, int]:
     """One full Fetch for `partitions`, and its version."""
-    by_id = all(state.topic_id != NO_TOPIC_ID for state in partitions.values())
+    version = config.metadata_version.fetch_version
+    if any(state.topic_id == NO_TOPIC_ID for state in partitions.values()):
+        version = min(version, WITH_TOPIC_IDS - 1)
+    with_state = version >= WITH_REPLICA_STATE
     topics: dict[tuple[str, TopicId], list[FetchPartition]] = {}
     for topic_partition, state in partitions.items():
         topics.setdefault((topic_partition.topic, state.topic_id), []).append(
@@ -55,8 +60,8 @@ def fetch_request(
             )
         )
     request = FetchRequest(
-        replica_id=-1 if by_id else broker_id,
-        replica_state=ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch) if by_id else ReplicaState(),
+        replica_id=-1 if with_state else broker_id,
+        replica_state=ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch) if with_state else ReplicaState(),
         max_wait_ms=config.replica_fetch_wait_max_ms,
         min_bytes=config.replica_fetch_min_bytes,
         max_bytes=config.replica_fetch_response_max_bytes,
@@ -64,7 +69,7 @@ def fetch_request(
             FetchTopic(topic=topic, topic_id=topic_id, partitions=tuple(states)) for (topic, topic_id), states in topics.items()
         ),
     )
-    return request, VERSION if by_id else VERSION_WITHOUT_TOPIC_IDS
+    return request, version
 
 
 def failed_partitions(requested: Mapping[TopicPartition, Fetched], response: FetchResponse) -> dict[TopicPartition, Errors]:

@@ -58,6 +58,7 @@ from foundation.zk.transactions import ControllerMoved as ControllerMoved
 from foundation.zk.transactions import SessionLost as SessionLost
 from foundation.zk.transactions import ZooKeeperFailure as ZooKeeperFailure
 from foundation.zk.znodes import (
+from foundation.zk.isr_changes import IsrChanges
     BrokerIdsZNode,
     BrokerIdZNode,
     BrokerSequenceIdZNode,
@@ -101,6 +102,7 @@ class KafkaZkClient:
     def session_id(self) -> int:
         return self._client.session_id
 
+        self.isr_changes = IsrChanges(self._transactions)
     async def close(self) -> None:
         await self._client.close()
 
@@ -137,16 +139,24 @@ class KafkaZkClient:
                     tolerate(other, path)
         raise ZooKeeperFailure(Failure.NO_NODE, path)
 
-    async def register_broker(self, broker: Broker, *, timestamp_ms: int, previous_session_id: int | None) -> int:
+    async def register_broker(
+        self,
+        broker: Broker,
+        *,
+        timestamp_ms: int,
+        previous_session_id: int | None,
+        znode_version: int = BrokerIdZNode.VERSION,
+    ) -> int:
         """BR-3. Returns the broker epoch. Raises ZooKeeperFailure(NODE_EXISTS) where another owns the id.
 
         Args:
             previous_session_id: the session of this process's last registration.
         """
-        return await register_broker(self._transactions, broker, timestamp_ms, previous_session_id)
+        return await register_broker(self._transactions, broker, timestamp_ms, previous_session_id, znode_version)
 
     # -- the controller election (EL-1 … EL-10)
 
+            znode_version: how it is written (ZN-4).
     async def controller_id(self, *, watch: bool = False) -> BrokerId | None:
         """Who is registered as controller. `watch` uses exists, so that a watch stays on an absent znode."""
         if watch and await self._transactions.exists(ControllerZNode.path, watch=True) is None:

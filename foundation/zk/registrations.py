@@ -28,7 +28,7 @@ class Elected(NamedTuple):
 
 
 async def register_broker(
-    transactions: Transactions, broker: Broker, timestamp_ms: int, previous_session_id: int | None
+    transactions: Transactions, broker: Broker, timestamp_ms: int, previous_session_id: int | None, znode_version: int
 ) -> int:
     """BR-3. The broker epoch: the czxid of the registration.
 
@@ -42,7 +42,7 @@ async def register_broker(
     path = BrokerIdZNode.path(broker.id)
     ops = (
         Create(path, None, ephemeral=True),
-        SetData(path, BrokerIdZNode.encode(broker, timestamp_ms=timestamp_ms), version=0),
+        SetData(path, BrokerIdZNode.encode(broker, timestamp_ms=timestamp_ms, version=znode_version), version=0),
     )
     session_id = transactions.client.session_id
     for _ in range(MAX_ROUNDS):

@@ -118,6 +118,7 @@ class Stage:
             broker_epoch=lambda: BROKER_EPOCH,
         )
         return BrokerServices(
+            zk=_no_zookeeper,
             broker_id=BrokerId(ME),
             cluster_id="cluster",
             config=self.config,

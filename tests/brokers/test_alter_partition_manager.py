@@ -13,6 +13,7 @@ from brokers.controller_channel import ControllerChannel
 from brokers.partition import IsrProposal
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.cluster.metadata_version import MetadataVersion
 from foundation.wire.codec import decode, encode
 from foundation.wire.headers import RequestHeader
 from foundation.wire.messages.alter_partition import (
@@ -34,10 +35,19 @@ def change(partition: int, topic_id: TopicId = ORDERS, topic: str = "orders") ->
 
 
 @pytest.mark.spec("IS-4")
-@pytest.mark.parametrize(("ids", "version"), [((ORDERS, ORDERS), 3), ((ORDERS, NO_TOPIC_ID), 1)])
-def test_by_topic_id_if_all_topics_have_one(ids: tuple[TopicId, ...], version: int) -> None:
+@pytest.mark.parametrize(
+    ("ids", "protocol", "version"),
+    [
+        ((ORDERS, ORDERS), "3.9", 3),
+        ((ORDERS, NO_TOPIC_ID), "3.9", 1),
+        ((ORDERS, ORDERS), "2.8-IV0", 3),
+        ((ORDERS, ORDERS), "2.7", 1),
+    ],
+)
+def test_by_topic_id_if_all_topics_have_one(ids: tuple[TopicId, ...], protocol: str, version: int) -> None:
     changes = tuple(change(index, topic_id, f"t{topic_id[-1]}") for index, topic_id in enumerate(ids))
-    request, spoken = alter_partition_request(changes, broker_id=1, broker_epoch=7)
+    highest = MetadataVersion.parse(protocol).alter_partition_version
+    request, spoken = alter_partition_request(changes, broker_id=1, broker_epoch=7, highest_version=highest)
     assert spoken == version
     sent = decode(AlterPartitionRequest, version, encode(request, version))
     partition = sent.topics[0].partitions[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 
 import pytest
 
@@ -25,14 +26,34 @@ CONFIG = KafkaConfig.from_properties(
 )
 
 
-@pytest.mark.parametrize(("ids", "version"), [((ORDERS, ORDERS), 17), ((ORDERS, NO_TOPIC_ID), 12)])
-def test_the_version_is_fixed_by_whether_all_topics_have_ids(ids: tuple[TopicId, ...], version: int) -> None:
+ALL_IDS, ONE_WITHOUT = (ORDERS, ORDERS), (ORDERS, NO_TOPIC_ID)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "ids", "version"),
+    [
+        ("3.9", ALL_IDS, 17),
+        ("3.9", ONE_WITHOUT, 12),
+        ("3.5-IV0", ALL_IDS, 14),
+        ("3.1", ALL_IDS, 13),
+        ("3.1", ONE_WITHOUT, 12),
+        ("2.8", ALL_IDS, 12),
+        ("2.6", ONE_WITHOUT, 11),
+        ("2.0", ONE_WITHOUT, 8),
+        ("0.11.0-IV0", ONE_WITHOUT, 4),
+    ],
+)
+def test_the_version_is_fixed_by_the_protocol_and_by_whether_all_topics_have_ids(
+    protocol: str, ids: tuple[TopicId, ...], version: int
+) -> None:
+    config = replace(CONFIG, inter_broker_protocol_version=protocol)
     fetched = {TopicPartition(f"t{index}", 0): Fetched(topic_id, 4) for index, topic_id in enumerate(ids)}
-    request, spoken = fetch_request(fetched, broker_id=3, broker_epoch=40, config=CONFIG)
+    request, spoken = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
     assert spoken == version
     sent = decode(FetchRequest, version, encode(request, version))
     replica = sent.replica_state.replica_id if version >= 15 else sent.replica_id
-    assert (replica, sent.max_wait_ms, sent.topics[0].partitions[0].current_leader_epoch) == (3, 5, 4)
+    epoch = sent.topics[0].partitions[0].current_leader_epoch
+    assert (replica, sent.max_wait_ms, epoch) == (3, 5, 4 if version >= 9 else -1)
 
 
 def failing(*errors: Errors) -> FetchResponse:

@@ -1,0 +1,68 @@
+"""ISR changes that leaders write by themselves, before KIP-497, and how the controller hears of them (IS-16, IS-17).
+
+Mirrors `ReplicationUtils.updateLeaderAndIsr` and `KafkaZkClient.propagateIsrChanges`. No check of
+`/controller_epoch` goes with these writes: that a state is still at the version its leader knows is what keeps them in bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+
+from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.zk.admin_znodes import IsrChangeNotificationZNode
+from foundation.zk.client import Create, Failure, SetData, Updated
+from foundation.zk.transactions import Transactions, tolerate
+from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode
+
+PARTITIONS_PER_NOTIFICATION = 3_000
+"""So many fit into a znode however long their names are. Kafka puts all into one, and loses its connection over it."""
+
+
+class IsrChanges:
+    """Part of `KafkaZkClient`, and raises what it does."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def update(self, partition: TopicPartition, state: LeaderAndIsr, controller_epoch: int) -> int | None:
+        """IS-16. The partition epoch `state` has now; None where ZooKeeper holds something else than this leader believes.
+
+        A conflict with the very state that was meant is none: an attempt wrote it whose answer was lost.
+
+        Args:
+            state: expects its `partition_epoch`.
+            controller_epoch: of the controller that made this leadership, not of the present one.
+        """
+        path = TopicPartitionStateZNode.path(partition)
+        data = TopicPartitionStateZNode.encode(state, controller_epoch)
+        answer = await self._transactions.write(SetData(path, data, state.partition_epoch), "isr")
+        if isinstance(answer, Updated):
+            return answer.stat.version
+        tolerate(answer, path, Failure.BAD_VERSION, Failure.NO_NODE)
+        return await self._version_of(partition, LeaderIsrAndControllerEpoch(state, controller_epoch))
+
+    async def propagate(self, partitions: Collection[TopicPartition]) -> None:
+        """IS-17: tell the controller which ISRs have changed; it looks them up."""
+        path, remaining = IsrChangeNotificationZNode.sequence_path, sorted(partitions)
+        while remaining:
+            some, remaining = remaining[:PARTITIONS_PER_NOTIFICATION], remaining[PARTITIONS_PER_NOTIFICATION:]
+            create = Create(path, IsrChangeNotificationZNode.encode(some), sequential=True)
+            tolerate(await self._transactions.write(create, "isr-changes"), path)
+
+    async def watch(self, partitions: Iterable[TopicPartition]) -> None:
+        """Arm the data watch of each state (Kafka's PartitionReassignmentIsrChangeHandler)."""
+        paths = [TopicPartitionStateZNode.path(partition) for partition in partitions]
+        await asyncio.gather(*[self._transactions.exists(path, watch=True) for path in paths])
+
+    async def _version_of(self, partition: TopicPartition, meant: LeaderIsrAndControllerEpoch) -> int | None:
+        """The version of the state's znode if that holds what is meant."""
+        node = await self._transactions.get(TopicPartitionStateZNode.path(partition))
+        if node is None:
+            return None
+        try:
+            found = TopicPartitionStateZNode.decode(partition, node.data, meant.leader_and_isr.partition_epoch)
+        except MalformedZNode:
+            return None
+        return node.stat.version if found == meant else None
