@@ -3,12 +3,15 @@ PYTHON ?= python3
 PIP    = .venv/bin/python -m pip --disable-pip-version-check
 PYTEST = .venv/bin/python -m pytest
 STAMP  = .venv/.installed
+CORES  = $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+SEEDS ?= 1000
+FROM  ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop spec check format lint types layers fast bench clean
+.PHONY: help setup demo test interop spec check format lint types layers fast bench seeds crash-points clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 setup: $(STAMP)  ## make .venv with the understudy command in it
 
@@ -57,6 +60,12 @@ check: setup  ## what a change must pass: format, lint, types, import contracts,
 
 bench: setup  ## the benchmarks, as ratios measured in one run
 	.venv/bin/python -m benchmarks $(ARGS)
+
+seeds: setup  ## 1,000 seeds that nobody has seen, a simulated minute each, every check on (SEEDS=N FROM=seed)
+	@.venv/bin/understudy simulate --seeds $(SEEDS) --from $(FROM) --seconds 60 --workers $(CORES) $(ARGS)
+
+crash-points: setup  ## strike the controller at each named point of what it does, in five ways, and print the table
+	@.venv/bin/understudy crash-points --workers $(CORES) $(ARGS)
 
 clean:  ## forget .venv and every cache
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TypeAlias
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -70,3 +71,18 @@ def property_assignment(text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE, for example num.partitions=3")
     return key.strip(), value.strip()
+
+
+def claim_for_events(folder: Path) -> None:
+    """Make sure of `folder` before the run: what is left there has to be one run's.
+
+    Raises:
+        BadInput: it cannot be written, or holds another run's event logs.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        holds = next((path for path in sorted(folder.rglob("*.jsonl"))), None)
+    except OSError as error:
+        raise BadInput(f"--events {folder}: {error.strerror}; give a folder that can be written") from None
+    if holds is not None:
+        raise BadInput(f"--events {folder}: it holds another run's event logs, {holds} for one; give a new folder")

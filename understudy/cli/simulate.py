@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, count
+from understudy.cli.arguments import Failed, Verbs, claim_for_events, count
+from understudy.cli.progress import Progress
 
 SHOWN_FAILURES = 5
 
@@ -14,7 +15,8 @@ def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("simulate", help="run seeds in the simulator, or replay one", description=__doc__)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--seed", type=count, metavar="N", help="replay this seed, with its plan of faults")
-    which.add_argument("--seeds", type=count, metavar="N", help="run the seeds from 1 to N")
+    which.add_argument("--seeds", type=count, metavar="N", help="run N seeds")
+    parser.add_argument("--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (1)")
     parser.add_argument("--seconds", type=count, default=30, help="simulated seconds per seed, two thirds under faults (30)")
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (1)")
     parser.add_argument("--events", type=Path, metavar="DIR", help="leave the event logs of --seed here, as a real run does")
@@ -26,14 +28,14 @@ def run(options: argparse.Namespace) -> int:
         return _replay(options.seed, options.seconds, options.events)
     if options.events is not None:
         options.usage_error("--events goes with --seed: one run, one folder")
-    return _run_many(options.seeds, options.seconds, options.workers)
+    return _run_many(range(options.first, options.first + options.seeds), options.seconds, options.workers)
 
 
 def _replay(seed: int, seconds: int, events: Path | None) -> int:
     from understudy.simulator.seeds import run_seed
 
     if events is not None:
-        _claim(events)
+        claim_for_events(events)
     report = run_seed(seed, seconds, events=events)
     print(report.schedule)
     print(report)
@@ -42,29 +44,24 @@ def _replay(seed: int, seconds: int, events: Path | None) -> int:
     return 1 if report.problems else 0
 
 
-def _claim(folder: Path) -> None:
-    """Make sure of `folder` before the run: what is left there has to be one run's."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        holds = next((path for path in sorted(folder.rglob("*.jsonl"))), None)
-    except OSError as error:
-        raise BadInput(f"--events {folder}: {error.strerror}; give a folder that can be written") from None
-    if holds is not None:
-        raise BadInput(f"--events {folder}: it holds another run's event logs, {holds} for one; give a new folder")
-
-
-def _run_many(seeds: int, seconds: int, workers: int) -> int:
+def _run_many(seeds: range, seconds: int, workers: int) -> int:
     from understudy.simulator.seeds import run_seeds
 
     failed = elections = faults = 0
-    for report in run_seeds(range(1, seeds + 1), seconds, workers=workers):
-        elections += report.judgement.elections
-        faults += len(report.schedule.faults)
-        if report.problems:
-            failed += 1
-            if failed <= SHOWN_FAILURES:
-                print(report, flush=True)
-    print(f"{seeds} seeds of {seconds} simulated seconds: {faults} faults, {elections} controller elections, {failed} failed")
+    with Progress(len(seeds), "seeds") as progress:
+        for report in run_seeds(seeds, seconds, workers=workers):
+            progress.step(failed=bool(report.problems))
+            elections += report.judgement.elections
+            faults += len(report.schedule.faults)
+            if report.problems:
+                failed += 1
+                if failed <= SHOWN_FAILURES:
+                    progress.wipe()
+                    print(report, flush=True)
+    print(
+        f"{len(seeds)} seeds from {seeds.start}, of {seconds} simulated seconds: {faults} faults, {elections} controller "
+        f"elections, {failed} failed; {progress.seconds:.0f} s on {workers} workers"
+    )
     if failed:
-        raise Failed(f"{failed} of {seeds} seeds failed; each report above names the command that replays it")
+        raise Failed(f"{failed} of {len(seeds)} seeds failed; each report above names the command that replays it")
     return 0

@@ -29,7 +29,7 @@ from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.records import FaultStruck, StepReached
-from foundation.zk.client import Delete, ZooKeeperUnreachable
+from foundation.zk.client import Create, Delete, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import SessionLost
 from foundation.zk.znodes import ControllerZNode
 from understudy.admin_client import AdminClient, NoBrokerAnswers
@@ -362,6 +362,18 @@ class SimulatedCluster:
         state = self.znodes.state(TopicPartition(topic, partition))
         return () if state is None else state.isr
 
+    def strays(self) -> list[tuple[BrokerId, TopicPartition]]:
+        """Replicas on running brokers to which ZooKeeper assigns none."""
+        topics = self.znodes.topics()
+        assigned = {partition: placed.replicas for topic in topics.values() for partition, placed in topic.partitions.items()}
+        return [
+            (number, partition)
+            for number, broker in self.brokers.items()
+            if broker.running is not None
+            for partition in sorted(broker.running.hosted)
+            if number not in assigned.get(partition, ())
+        ]
+
     def session_of(self, broker_id: int) -> int | None:
         """The session that owns a broker's registration."""
         stat = self.zookeeper.tree.exists(f"/brokers/ids/{broker_id}")
@@ -433,6 +445,15 @@ class SimulatedCluster:
     def step(self, name: str, note: str = "") -> None:
         """Mark in the log that a story has come this far."""
         self._events.append(StepReached(step=name, note=note))
+
+    # ------------------------------------------------------------------ an operator with a shell
+
+    def write(self, path: str, data: bytes = b"") -> bool:
+        """Create a znode by hand; whether that was possible."""
+        made = self.zookeeper.operate([Create(path, data)])
+        if made:
+            self._events.append(FaultStruck(fault="write", target=path))
+        return made
 
     # ------------------------------------------------------------------ clients
 

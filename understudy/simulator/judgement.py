@@ -10,7 +10,7 @@ from foundation.eventlog.fences import Fence
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import ControllerElected
 from understudy.checkers.verdict import Judge
-from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.cluster import Exit, SimulatedCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
         fence_hits.update(node.fence_hits)
     problems = [str(violation) for violation in folding.violations()]
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
-    problems += [f"{end.node} died at {end.at_ms:.0f} ms of {end.error!r}" for end in cluster.exits if end.is_unexpected]
+    problems += _deaths(cluster)
     return Judgement(
         problems=tuple(problems),
         elections=elections,
@@ -54,3 +54,15 @@ def judge(cluster: SimulatedCluster) -> Judgement:
         judged=Counter(folding.judged),
         log_digest=digest.hexdigest(),
     )
+
+
+def _deaths(cluster: SimulatedCluster) -> list[str]:
+    """Each cause once: a broker that cannot live is started again and again."""
+    by_cause: dict[str, list[Exit]] = {}
+    for end in cluster.exits:
+        if end.is_unexpected:
+            by_cause.setdefault(repr(end.error), []).append(end)
+    return [
+        f"{ends[0].node} died at {ends[0].at_ms:.0f} ms of {cause}" + (f", the first of {len(ends)}" if len(ends) > 1 else "")
+        for cause, ends in by_cause.items()
+    ]

@@ -36,7 +36,7 @@ class ZnodeView:
     def brokers(self) -> dict[BrokerId, Broker]:
         """Registered brokers, in order of id."""
         found: dict[BrokerId, Broker] = {}
-        for name in sorted(self._names(BrokerIdsZNode.path), key=int):
+        for name in sorted(self.children(BrokerIdsZNode.path), key=int):
             broker_id = BrokerId(int(name))
             node = self._tree.get(BrokerIdZNode.path(broker_id))
             assert not isinstance(node, Failure), "a listed child exists"
@@ -45,7 +45,7 @@ class ZnodeView:
 
     def topics(self) -> dict[str, TopicAssignment]:
         found: dict[str, TopicAssignment] = {}
-        for topic in self._names(TopicsZNode.path):
+        for topic in self.children(TopicsZNode.path):
             node = self._tree.get(TopicZNode.path(topic))
             assert not isinstance(node, Failure), "a listed child exists"
             found[topic] = TopicZNode.decode(topic, node.data)
@@ -63,6 +63,12 @@ class ZnodeView:
         assigned = (partition for topic in self.topics().values() for partition in sorted(topic.partitions))
         return {partition: self.state(partition) for partition in assigned}
 
-    def _names(self, path: str) -> tuple[str, ...]:
+    def data(self, path: str) -> bytes | None:
+        """None where there is no such znode."""
+        node = self._tree.get(path)
+        return None if isinstance(node, Failure) else node.data
+
+    def children(self, path: str) -> tuple[str, ...]:
+        """Their names, in order; none where there is no such znode."""
         children = self._tree.children(path)
-        return () if isinstance(children, Failure) else children.names
+        return () if isinstance(children, Failure) else tuple(sorted(children.names))

@@ -23,8 +23,8 @@ def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(tmp_path: Path, ca
 
 
 def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--seeds", "3", "--seconds", "9"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("3 seeds of 9 simulated seconds: ")
+    assert main(["simulate", "--seeds", "3", "--from", "7", "--seconds", "9"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("3 seeds from 7, of 9 simulated seconds: ")
 
 
 def test_a_failing_seed_prints_the_one_command_that_replays_it(

@@ -1,0 +1,63 @@
+"""`understudy crash-points`: the table, one strike played again, and what it says of a wrong command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog.reader import read
+from understudy.cli.main import main
+
+
+def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].split()[-1] == "kill"
+    assert [line.split()[0] for line in told[2:6]] == [
+        "partition.before_write",
+        "partition.after_write",
+        "partition.before_flush",
+        "partition.after_flush",
+    ]
+    assert told[-1].startswith("4 strikes at 4 points of 1 procedures: 4 ended as in peace, 0 did not")
+
+
+def test_one_strike_is_played_again_and_leaves_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--procedure", "topic-creation", "--at", "partition.after_write/1", "--how", "zombie"]
+    assert main(["crash-points", *where, "--events", str(tmp_path / "run")]) == 0
+    assert "zombie at partition.after_write/1: ok" in capsys.readouterr().out
+    reading = read([tmp_path / "run"])
+    assert reading.findings == ()
+    assert any(record.type == "PointReached" for record in reading.records)
+
+
+def test_a_failing_strike_prints_the_command_that_plays_it_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("understudy.simulator.crash_points.differences", lambda calm, disturbed: ["it is not the same"])
+    assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 1
+    told = capsys.readouterr()
+    assert "it is not the same" in told.out
+    assert "understudy crash-points --procedure topic-creation --at partition.before_write/1 --how kill" in told.out
+    assert "1!" in told.out
+    assert "4 of 4 strikes did not end well" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--procedure", "dancing"], "known are topic-creation"),
+        (["--procedure", "topic-creation", "--how", "kill", "--at", "partition.before_write/9"], "does not pass there"),
+    ],
+)
+def test_what_is_not_known_is_named(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crash-points", *arguments]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--at", "partition.before_write/1"], ["--events", "somewhere"]])
+def test_what_belongs_together_is_asked_for_together(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["crash-points", *arguments])
+    assert "goes with --procedure" in capsys.readouterr().err
