@@ -11,8 +11,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -28,6 +35,11 @@ from foundation.wire.messages.create_topics import (
 )
 from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from foundation.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+)
 from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.registry import api_of
@@ -135,9 +147,7 @@ class AdminClient:
         """Elect preferred (or unclean) leaders; None means all partitions. What each partition was answered with."""
         asked: tuple[TopicPartitions, ...] | None = None
         if partitions is not None:
-            by_topic: dict[str, list[int]] = {}
-            for partition in sorted(partitions):
-                by_topic.setdefault(partition.topic, []).append(partition.partition)
+            by_topic = _by_topic(partitions)
             asked = tuple(TopicPartitions(topic=topic, partitions=tuple(ids)) for topic, ids in by_topic.items())
         request = ElectLeadersRequest(election_type=election_type, topic_partitions=asked, timeout_ms=self._timeout_ms)
         response = await self._retried(lambda: self._ask_controller(request))
@@ -146,6 +156,63 @@ class AdminClient:
             TopicPartition(result.topic, partition.partition_id): Errors(partition.error_code)
             for result in response.replica_election_results
             for partition in result.partition_result
+        }
+
+    async def alter_partition_reassignments(
+        self, reassignments: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, ApiError | None]:
+        """Move partitions to these brokers, or (None) cancel their moves. Why each has not begun; None where it has.
+
+        Raises:
+            ApiError: the request as a whole was refused.
+            NoBrokerAnswers: no controller could be reached in time.
+        """
+        topics = tuple(
+            ReassignableTopic(
+                name=topic,
+                partitions=tuple(
+                    ReassignablePartition(partition_index=index, replicas=None if replicas is None else tuple(replicas))
+                    for index, replicas in ((index, reassignments[TopicPartition(topic, index)]) for index in indexes)
+                ),
+            )
+            for topic, indexes in _by_topic(reassignments).items()
+        )
+        request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=self._timeout_ms)
+        response = await self._retried(lambda: self._ask_controller(request))
+        assert isinstance(response, AlterPartitionReassignmentsResponse)
+        _raise_for(response.error_code, response.error_message, "the reassignment")
+        return {
+            TopicPartition(topic.name, partition.partition_index): (
+                ApiError(Errors(partition.error_code), partition.error_message or "") if partition.error_code else None
+            )
+            for topic in response.responses
+            for partition in topic.partitions
+        }
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, ReplicaAssignment]:
+        """Those of `partitions` that are on the move; None asks for all. Raises as `alter_partition_reassignments`."""
+        asked = None
+        if partitions is not None:
+            by_topic = _by_topic(partitions)
+            asked = tuple(
+                ListPartitionReassignmentsTopics(name=topic, partition_indexes=tuple(indexes))
+                for topic, indexes in by_topic.items()
+            )
+        request = ListPartitionReassignmentsRequest(topics=asked, timeout_ms=self._timeout_ms)
+        response = await self._retried(lambda: self._ask_controller(request))
+        assert isinstance(response, ListPartitionReassignmentsResponse)
+        _raise_for(response.error_code, response.error_message, "the list of reassignments")
+        return {
+            TopicPartition(topic.name, moving.partition_index): ReplicaAssignment(
+                *(
+                    tuple(map(BrokerId, replicas))
+                    for replicas in (moving.replicas, moving.adding_replicas, moving.removing_replicas)
+                )
+            )
+            for topic in response.topics
+            for moving in topic.partitions
         }
 
     async def ask(self, host: str, port: int, request: Message, *, version: int | None = None) -> Message:
@@ -201,6 +268,14 @@ class AdminClient:
             ) from None
 
 
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Topics and partitions in order."""
+    found: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        found.setdefault(partition.topic, []).append(partition.partition)
+    return found
+
+
 def _errors_of(response: Message) -> set[int]:
     """Every code in the answer of a controller-only call."""
     match response:
@@ -210,6 +285,8 @@ def _errors_of(response: Message) -> set[int]:
             return {result.error_code for result in response.results}
         case DeleteTopicsResponse():
             return {result.error_code for result in response.responses}
+        case AlterPartitionReassignmentsResponse() | ListPartitionReassignmentsResponse():
+            return {response.error_code}
         case ElectLeadersResponse():
             partitions = (partition for result in response.replica_election_results for partition in result.partition_result)
             return {response.error_code, *(partition.error_code for partition in partitions)}
