@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.maven import NotFetched, kafka_libs
+from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
 
 HERE = Path(__file__).parent
@@ -32,3 +33,9 @@ def kafka() -> ApacheKafka:
         if os.environ.get("REQUIRE_MAVEN") == "1":
             pytest.fail(f"REQUIRE_MAVEN=1, but {why}")
         pytest.skip(f"interop tests: {why}")
+
+
+@pytest.fixture
+def tools(kafka: ApacheKafka, tmp_path: Path) -> Tools:
+    """Kafka's command-line tools, in the folder of the test."""
+    return Tools(kafka, tmp_path)

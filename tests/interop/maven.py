@@ -50,7 +50,9 @@ def kafka_libs(environment: Mapping[str, str] = os.environ) -> Path:
     """
     if named := environment.get("KAFKA_LIBS"):
         if not any(Path(named).glob("kafka-tools-3.9.*.jar")):
-            raise NotFetched(f"KAFKA_LIBS={named} holds no kafka-tools-3.9.*.jar; give the libs folder of a download, or unset it")
+            raise NotFetched(
+                f"KAFKA_LIBS={named} holds no kafka-tools-3.9.*.jar; give the libs folder of a download, or unset it"
+            )
         return Path(named)
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy"
     libs = cache / f"kafka-{VERSION}"

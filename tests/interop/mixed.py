@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -19,15 +19,19 @@ from understudy.testbed.picture import ClusterPicture
 
 OURS = (1, 2)
 KAFKAS = (3, 4)
+EVERYBODY = (*OURS, *KAFKAS)
 PATIENCE_S = 60.0
 DELETIONS = 30
 """So often at most is `/controller` deleted until the right kind of broker wins the race."""
 
 HARMLESS = {
-    r"Received UNKNOWN_TOPIC_ID from the leader": "a follower that hears of a new topic before its leader; it tries again",
+    r"Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader": "a follower hears of a topic before its leader",
     r"marked as failed": "a follower fenced by a newer leader epoch waits for the LeaderAndIsr that brings it",
+    r"the new leader -1 is unavailable": "a takeover tells of dead leaders before it elects others, Kafka's own too",
+    r"Connection to .* (failed|could not be established|was disconnected|was unsuccessful)": "the peer was killed",
+    r"fails to send request[^\n]*\njava.lang.InterruptedException": "a controller stops sending to a broker that is gone",
 }
-"""Patterns of lines that brokers of Kafka print just so in a cluster of their own, and when they do."""
+"""Patterns of log entries that brokers of Kafka print just so in a cluster of their own, and when they do."""
 
 _ENTRY = re.compile(r"^\[[^]]+\] (ERROR|WARN|FATAL) ")
 
@@ -77,11 +81,9 @@ def delete_controller(cluster: LocalCluster) -> int:
     """Delete `/controller`, as operators do; who is controller then."""
     epoch = controller_epoch(cluster)
     with operator(cluster) as zookeeper:
-        try:
+        # It may have gone by itself; the race is on already then.
+        with suppress(NoNodeError):
             zookeeper.delete("/controller")
-        except NoNodeError:
-            # It has gone by itself; the race is on already.
-            pass
     return new_controller(cluster, epoch)
 
 
@@ -167,22 +169,29 @@ class Complaints:
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
-        self._known = re.compile("|".join(HARMLESS))
+        self._harmless = list(HARMLESS)
         self._read = {broker: len(self._log(broker)) for broker in KAFKAS}
 
-    def new(self) -> list[str]:
-        return [
+    def expect(self, pattern: str) -> None:
+        """What the test does to Kafka's brokers makes them say this."""
+        self._harmless.append(pattern)
+
+    def check(self) -> None:
+        """Raise AssertionError with all there are."""
+        harmless = re.compile("|".join(self._harmless))
+        found = [
             f"broker {broker}: {entry}"
             for broker in KAFKAS
-            for entry in _alarming(self._log(broker)[self._read[broker] :])
-            if not self._known.search(entry)
+            for entry in alarming(self._log(broker)[self._read[broker] :])
+            if not harmless.search(entry)
         ]
+        assert not found, "Kafka complains:\n" + "\n".join(found)
 
     def _log(self, broker: int) -> str:
         return self._cluster.broker(broker).process.log.read_text(errors="replace")
 
 
-def _alarming(log: str) -> Iterator[str]:
+def alarming(log: str) -> Iterator[str]:
     """Log entries above INFO, each with the lines that belong to it."""
     entry: list[str] = []
     for line in [*log.splitlines(), "["]:

@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from foundation.cluster.identifiers import TopicPartition
-from tests.interop.mixed import KAFKAS, OURS, Complaints, hand_over, mixed_cluster, new_controller, settle
+from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, hand_over, mixed_cluster, new_controller, settle
+from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.picture import ClusterPicture, findings
 
 pytestmark = pytest.mark.xdist_group("our controller")
-
-EVERYBODY = (*OURS, *KAFKAS)
 
 
 @pytest.fixture(scope="module")
@@ -28,38 +26,22 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
-    """Everybody runs, one of ours is controller; in the end no broker of Kafka's has complained."""
+def complaints(shared: LocalCluster) -> Iterator[Complaints]:
+    """In the end no broker of Kafka's has complained."""
+    found = Complaints(shared)
+    yield found
+    found.check()
+
+
+@pytest.fixture
+def cluster(shared: LocalCluster, complaints: Complaints) -> LocalCluster:
+    """Everybody runs, one of ours is controller, and all know it."""
     for broker in shared.brokers:
         if not broker.is_running:
             broker.start()
     hand_over(shared, to=OURS)
     settle(shared, EVERYBODY)
-    complaints = Complaints(shared)
-    yield shared
-    assert complaints.new() == []
-
-
-@pytest.fixture
-def tools(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Tools:
-    return Tools(kafka, tmp_path_factory.mktemp("tools"))
-
-
-def create(tools: Tools, cluster: LocalCluster, topic: str, arguments: str) -> None:
-    tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --create --topic {topic} {arguments}")
-    cluster.wait_until(lambda: whole(cluster.view.picture(), topic), f"{topic} is led and in sync")
-
-
-def whole(picture: ClusterPicture, topic: str) -> bool:
-    """Whether `topic` exists, and each of its partitions has a live leader and all its replicas in sync."""
-    found = findings(picture)
-    lacking = {partition.topic for partition in (*found.leaderless, *found.under_replicated)}
-    return topic in {partition.topic for partition in picture.partitions} and topic not in lacking
-
-
-def leaders(cluster: LocalCluster, topic: str) -> list[int | None]:
-    partitions = sorted(partition for partition in cluster.view.picture().partitions if partition.topic == topic)
-    return [cluster.view.leader(partition) for partition in partitions]
+    return shared
 
 
 @pytest.mark.spec("IO-1", "IO-3", "IO-4", "IO-6")

@@ -1,0 +1,55 @@
+"""The role goes back and forth between our brokers and Kafka's, and everybody always knows the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.mixed import (
+    EVERYBODY,
+    KAFKAS,
+    OURS,
+    Complaints,
+    controller_epoch,
+    hand_over,
+    mixed_cluster,
+    new_controller,
+    settle,
+)
+from tests.interop.steps import create, whole
+from tests.interop.tools import Tools
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+
+pytestmark = pytest.mark.xdist_group("handover")
+
+HANDOVERS = 10
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with mixed_cluster(kafka, tmp_path_factory.mktemp("handover")) as cluster:
+        yield cluster
+
+
+@pytest.mark.spec("IO-1", "IO-2", "IO-15", "EL-4")
+def test_the_role_changes_hands_ten_times(cluster: LocalCluster, tools: Tools) -> None:
+    """In turn by SIGKILL and by deleting `/controller`; each time one of the other kind takes over."""
+    complaints = Complaints(cluster)
+    create(tools, cluster, "contested", "--replica-assignment 1:2:3,2:3:4,3:4:1,4:1:2,1:3:4,3:1:2")
+    epochs = [controller_epoch(cluster)]
+    for turn in range(HANDOVERS):
+        before = cluster.controller()
+        # Two by deletion and two by killing, so that each kind loses the role both ways.
+        if turn % 4 >= 2:
+            before.kill()
+            new_controller(cluster, epochs[-1])
+        hand_over(cluster, to=KAFKAS if before.id in OURS else OURS)
+        if not before.is_running:
+            settle(cluster, [broker for broker in EVERYBODY if broker != before.id])
+            before.start()
+            cluster.wait_until(lambda: whole(cluster.view.picture(), "contested"), "everybody is in sync again")
+        epochs.append(settle(cluster, EVERYBODY).controller_epoch)
+    assert epochs == sorted(set(epochs)), "every election raises the epoch"
+    complaints.check()

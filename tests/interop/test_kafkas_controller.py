@@ -1,0 +1,108 @@
+"""A controller of Apache Kafka leads our brokers, and cannot tell them from its own while nobody writes records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.reader import read
+from foundation.eventlog.records import RequestReceived
+from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, hand_over, mixed_cluster, settle
+from tests.interop.steps import create, leaders, whole
+from tests.interop.tools import Tools
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+
+pytestmark = pytest.mark.xdist_group("kafka's controller")
+
+
+@pytest.fixture(scope="module")
+def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with mixed_cluster(kafka, tmp_path_factory.mktemp("kafka-leads")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def complaints(shared: LocalCluster) -> Iterator[Complaints]:
+    """In the end no broker of Kafka's has complained."""
+    found = Complaints(shared)
+    yield found
+    found.check()
+
+
+@pytest.fixture
+def cluster(shared: LocalCluster, complaints: Complaints) -> LocalCluster:
+    """Everybody runs, one of Kafka's is controller, and all know it."""
+    for broker in shared.brokers:
+        if not broker.is_running:
+            broker.start()
+    hand_over(shared, to=KAFKAS)
+    settle(shared, EVERYBODY)
+    return shared
+
+
+def requests_to(cluster: LocalCluster, broker: int) -> list[str]:
+    """`LeaderAndIsr v7` and the like, in the order they came."""
+    records = read([cluster.broker(broker).process.events]).records
+    return [f"{data.api} v{data.api_version}" for record in records if isinstance(data := record.data, RequestReceived)]
+
+
+@pytest.mark.spec("IO-9", "IO-10", "IO-11", "IO-13")
+def test_our_brokers_do_as_they_are_told(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "obeyed", "--replica-assignment 1:2,2:1,1:3,3:1,4:2,2:4")
+    assert leaders(cluster, "obeyed") == [1, 2, 1, 3, 4, 2]
+    settle(cluster, EVERYBODY)
+    tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --delete --topic obeyed")
+    cluster.wait_until(lambda: not cluster.view.picture().partitions, "the topic is gone")
+    settle(cluster, EVERYBODY)
+    for broker in OURS:
+        assert {"LeaderAndIsr v7", "UpdateMetadata v8", "StopReplica v4"} <= set(requests_to(cluster, broker))
+        # What is gone from the cluster is gone from the disk: nothing comes back after a restart.
+        assert not list((cluster.broker(broker).process.directory / "data").glob("obeyed-*"))
+
+
+@pytest.mark.spec("IO-12", "IO-13")
+def test_our_leaders_shrink_and_grow_isrs_with_kafkas_consent(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "isr", "--replica-assignment 1:2,1:3,3:1")
+    cluster.broker(2).kill()
+    cluster.wait_until(lambda: 2 not in cluster.view.brokers(), "broker 2 is gone")
+    cluster.broker(2).start()
+    # Broker 1 asks Kafka for the ISR with 2 in it again.
+    cluster.wait_until(lambda: whole(cluster.view.picture(), "isr"), "broker 2 is in sync again")
+    cluster.broker(1).kill()
+    cluster.wait_until(lambda: leaders(cluster, "isr") == [2, 3, 3], "the survivors lead")
+    settle(cluster, (2, 3, 4))
+    cluster.broker(1).start()
+    # Broker 2 asks for the first partition, broker 3 for the others: our follower fetches from a leader of Kafka's.
+    cluster.wait_until(lambda: whole(cluster.view.picture(), "isr"), "broker 1 is in sync again")
+    settle(cluster, EVERYBODY)
+
+
+@pytest.mark.spec("IO-9", "IO-10")
+def test_kafka_lets_our_broker_shut_down_in_order(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "leaving", "--replica-assignment 1:2,2:1,1:3")
+    cluster.broker(1).stop()
+    assert leaders(cluster, "leaving") == [2, 2, 3]
+    assert "controlled shutdown request returned successfully" in cluster.broker(1).process.log.read_text()
+    settle(cluster, (2, 3, 4))
+    cluster.broker(1).start()
+    cluster.wait_until(lambda: whole(cluster.view.picture(), "leaving"), "broker 1 is in sync again")
+
+
+@pytest.mark.spec("IO-10", "IO-11")
+def test_a_late_controller_of_kafkas_is_fenced_by_our_brokers(
+    cluster: LocalCluster, tools: Tools, complaints: Complaints
+) -> None:
+    """One that was paused while another was elected speaks with an epoch of the past."""
+    complaints.expect(r"org\.apache\.zookeeper\.ClientCnxn")
+    create(tools, cluster, "fenced", "--replica-assignment 1:2,2:1")
+    first = cluster.controller()
+    first.pause()
+    cluster.wait_until(lambda: cluster.controller_id() not in (None, first.id), "another broker is controller")
+    cluster.wait_until(lambda: first.id not in cluster.view.brokers(), f"broker {first.id} is gone")
+    first.resume()
+    cluster.wait_until(lambda: first.id in cluster.view.brokers(), f"broker {first.id} is back")
+    settle(cluster, EVERYBODY)
+    assert cluster.view.leader(TopicPartition("fenced", 0)) == 1
