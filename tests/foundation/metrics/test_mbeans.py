@@ -1,0 +1,129 @@
+"""The text is what the JMX exporter makes of the same MBeans by its own rules for Kafka; read back by Prometheus' client."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from brokers.broker_metrics import MBEANS
+from foundation.metrics.instruments import Histogram, Meter, Timer
+from foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
+from tests.brokers.stage import StillClock
+
+RULES = (
+    (r"kafka.(\w+)<type=(.+), name=(.+)PerSec\w*, (.+)=(.+)><>Count", r"kafka_\1_\2_\3_total"),
+    (r"kafka.(\w+)<type=(.+), name=(.+)PerSec\w*><>Count", r"kafka_\1_\2_\3_total"),
+    (r"kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+)><>Value", r"kafka_\1_\2_\3"),
+    (r"kafka.(\w+)<type=(.+), name=(.+)><>Value", r"kafka_\1_\2_\3"),
+    (r"kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+)><>Count", r"kafka_\1_\2_\3_count"),
+    (r"kafka.(\w+)<type=(.+), name=(.+), (.+)=(.*)><>(\d+)thPercentile", r"kafka_\1_\2_\3"),
+    (r"kafka.(\w+)<type=(.+), name=(.+)><>Count", r"kafka_\1_\2_\3_count"),
+    (r"kafka.(\w+)<type=(.+), name=(.+)><>(\d+)thPercentile", r"kafka_\1_\2_\3"),
+)
+"""Those of `example_configs/kafka-2_0_0.yml` that apply to an MBean with at most one key beyond type and name, in order."""
+
+ATTRIBUTES = {
+    Kind.GAUGE: ("Value",),
+    Kind.METER: ("Count",),
+    Kind.HISTOGRAM: ("Count", "99thPercentile"),
+    Kind.TIMER: ("Count", "99thPercentile"),
+}
+
+
+def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
+    """What `JmxCollector` does: the first rule that is found in the bean's string names it; `lowercaseOutputName` is on."""
+    tag = f", {mbean.tag}=1" if mbean.tag else ""
+    bean = f"{mbean.domain}<type={mbean.type}, name={mbean.name}{tag}><>{attribute}"
+    found = ((re.fullmatch(pattern, bean), name) for pattern, name in RULES)
+    return next(match.expand(name).lower() for match, name in found if match)
+
+
+def value_of(kind: Kind) -> Value:
+    match kind:
+        case Kind.GAUGE:
+            return 1
+        case Kind.METER:
+            return Meter(StillClock())
+        case Kind.HISTOGRAM:
+            return Histogram(StillClock())
+        case Kind.TIMER:
+            return Timer(StillClock())
+
+
+def samples(*readings: Reading) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """By name and labels; the parser's `_total` of a counter that does not say so itself is taken off again."""
+    text = exposition(readings)
+    written = {line.split(" ")[0].split("{")[0] for line in text.splitlines() if not line.startswith("#")}
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            name = sample.name if sample.name in written else sample.name.removesuffix("_total")
+            assert name in written
+            found[name, tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
+
+@pytest.mark.spec("MT-2", "MT-3", "MT-4")
+@pytest.mark.parametrize("mbean", MBEANS, ids=lambda mbean: mbean.name)
+def test_every_name_is_the_exporters(mbean: MBean) -> None:
+    shown = {name for name, _ in samples(Reading(mbean, value_of(mbean.kind), "1" if mbean.tag else ""))}
+    assert {as_the_exporter_names(mbean, attribute) for attribute in ATTRIBUTES[mbean.kind]} <= shown
+
+
+@pytest.mark.parametrize(
+    ("name", "series"),
+    [
+        ("ActiveControllerCount", "kafka_controller_kafkacontroller_activecontrollercount"),
+        ("UncleanLeaderElectionsPerSec", "kafka_controller_controllerstats_uncleanleaderelections_total"),
+        ("LeaderElectionRateAndTimeMs", "kafka_controller_controllerstats_leaderelectionrateandtimems_count"),
+        ("EventQueueTimeMs", "kafka_controller_controllereventmanager_eventqueuetimems_count"),
+        ("UnderReplicatedPartitions", "kafka_server_replicamanager_underreplicatedpartitions"),
+        ("IsrShrinksPerSec", "kafka_server_replicamanager_isrshrinks_total"),
+    ],
+)
+def test_what_dashboards_ask_for_is_there(name: str, series: str) -> None:
+    (mbean,) = (mbean for mbean in MBEANS if mbean.name == name)
+    assert series in {shown for shown, _ in samples(Reading(mbean, value_of(mbean.kind)))}
+
+
+def test_a_timer_tells_all_that_yammer_knows() -> None:
+    clock = StillClock(0.0)
+    timer = Timer(clock)
+    timer.update(2.0)
+    timer.update(4.0)
+    clock.now_ms = 10_000
+    mbean = MBean("kafka.controller", "ControllerChannelManager", "Time", Kind.TIMER, "Of a test.", tag="broker-id")
+    base, broker = "kafka_controller_controllerchannelmanager_time", (("broker_id", "3"),)
+    assert samples(Reading(mbean, timer, "3")) == {
+        (f"{base}_count", broker): 2.0,
+        (base, (*broker, ("quantile", "0.50"))): 3.0,
+        (base, (*broker, ("quantile", "0.75"))): 4.0,
+        (base, (*broker, ("quantile", "0.95"))): 4.0,
+        (base, (*broker, ("quantile", "0.98"))): 4.0,
+        (base, (*broker, ("quantile", "0.99"))): 4.0,
+        (base, (*broker, ("quantile", "0.999"))): 4.0,
+        (f"{base}_min", broker): 2.0,
+        (f"{base}_max", broker): 4.0,
+        (f"{base}_mean", broker): 3.0,
+        (f"{base}_stddev", broker): pytest.approx(2**0.5),
+        (f"{base}_meanrate", broker): 0.2,
+        (f"{base}_oneminuterate", broker): pytest.approx(0.4 * 0.92004, abs=1e-5),
+        (f"{base}_fiveminuterate", broker): pytest.approx(0.4 * 0.98347, abs=1e-5),
+        (f"{base}_fifteenminuterate", broker): pytest.approx(0.4 * 0.99446, abs=1e-5),
+    }
+
+
+def test_the_lines_of_one_family_stand_together_whatever_order_they_come_in() -> None:
+    a = MBean("kafka.server", "T", "A", Kind.GAUGE, "First.", tag="broker-id")
+    b = MBean("kafka.server", "T", "B", Kind.GAUGE, "Second.")
+    assert exposition([Reading(a, 1, "1"), Reading(b, 2), Reading(a, 3, "2")]) == (
+        "# HELP kafka_server_t_a First.\n"
+        "# TYPE kafka_server_t_a gauge\n"
+        'kafka_server_t_a{broker_id="1"} 1.0\n'
+        'kafka_server_t_a{broker_id="2"} 3.0\n'
+        "# HELP kafka_server_t_b Second.\n"
+        "# TYPE kafka_server_t_b gauge\n"
+        "kafka_server_t_b 2.0\n"
+    )
