@@ -196,7 +196,7 @@ def _without_replica(
     unchanged: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
     for partition, known in current.items():
         if isinstance(known, Failure):
-            failed[partition] = known.value
+            _note_failure(term, partition, known, failed)
         elif not term.is_ours_to_change(partition, known.controller_epoch):
             failed[partition] = "StateChangeFailed"
         elif broker in known.leader_and_isr.isr:
@@ -204,6 +204,12 @@ def _without_replica(
         else:
             unchanged[partition] = LeaderIsrAndControllerEpoch(known.leader_and_isr, epoch)
     return shrunk, unchanged
+
+
+def _note_failure(term: Term, partition: TopicPartition, failure: Failure, failed: dict[TopicPartition, str]) -> None:
+    """That a topic which is being deleted has lost a state already is no news; its replica stays where it was all the same."""
+    if not (failure is Failure.NO_NODE and term.context.is_topic_queued_for_deletion(partition.topic)):
+        failed[partition] = failure.value
 
 
 def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
@@ -231,8 +237,8 @@ async def _write(
     for partition, outcome in result.finished.items():
         if isinstance(outcome, LeaderAndIsr):
             written[partition] = outcome
-        elif not (outcome is Failure.NO_NODE and context.is_topic_queued_for_deletion(partition.topic)):
-            failed[partition] = outcome.value
+        else:
+            _note_failure(term, partition, outcome, failed)
     term.accept(written, "isr-removal")
     done.update(dict.fromkeys(written))
     return result.conflicts
