@@ -69,8 +69,11 @@ async def complete_reassignments(term: Term, reassignments: Reassignments) -> No
 
 async def _complete_ones(term: Term, reassignments: Reassignments) -> Reassignments:
     """RA-9. The ISRs are read, as in Kafka, though memory is what ZooKeeper last accepted (D15): a leader older than KIP-497
-    writes its ISR itself, and what begins or ends here is too dear to be decided by what such a leader has left behind."""
-    states = await term.zk.partition_states(list(reassignments)) if reassignments else {}
+    writes its ISR itself, and memory hears of it late. In a cluster of such leaders the states are watched, too."""
+    if not reassignments:
+        return {}
+    watch = not term.settings.inter_broker_protocol_version.is_alter_partition_supported
+    states = await term.zk.partition_states(list(reassignments), watch=watch)
     found = {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
     _remember(term, found)
     return {
