@@ -80,10 +80,9 @@ def new_controller(cluster: LocalCluster, after_epoch: int) -> int:
 def delete_controller(cluster: LocalCluster) -> int:
     """Delete `/controller`, as operators do; who is controller then."""
     epoch = controller_epoch(cluster)
-    with operator(cluster) as zookeeper:
-        # It may have gone by itself; the race is on already then.
-        with suppress(NoNodeError):
-            zookeeper.delete("/controller")
+    # It may have gone by itself; the race is on already then.
+    with operator(cluster) as zookeeper, suppress(NoNodeError):
+        zookeeper.delete("/controller")
     return new_controller(cluster, epoch)
 
 

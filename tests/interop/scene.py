@@ -1,0 +1,163 @@
+"""Scenes: lines for Kafka's tools and what happens to the cluster in between, acted on any cluster, written down alike.
+
+kafka-topics --list       a tool; the bootstrap servers are added, zookeeper-shell gets its server
+file NAME TEXT            a file in the tools' folder
+kill 3, start 3           a broker
+settle                    until every broker knows what ZooKeeper says and all that can be in sync are
+until no deletion         until nothing of that kind is going on: deletion, reassignment, election
+differs WHY               the next tool prints something else here than with Kafka, on purpose
+# …                       a remark
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kazoo.client import KazooClient
+
+from tests.interop.mixed import operator, settle
+from tests.interop.tools import MAIN_CLASSES, Tools
+from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.picture import ClusterPicture
+
+
+class Line(NamedTuple):
+    """One line of a scene."""
+
+    verb: str
+    rest: str
+    differs: str
+    """Why ours may print something else; empty where it may not."""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.rest}".strip()
+
+
+class Printed(NamedTuple):
+    """What came of a tool's line: its exit code and output, without what depends on when and where."""
+
+    line: Line
+    text: str
+
+
+def parse(text: str) -> tuple[Line, ...]:
+    """The lines of a scene; its form stands above."""
+    lines = []
+    differs = ""
+    for written in filter(None, map(str.strip, text.splitlines())):
+        verb, _, rest = written.partition(" ")
+        if verb == "differs":
+            differs = rest
+        elif verb != "#":
+            lines.append(Line(verb, rest, differs))
+            differs = ""
+    return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A cluster, and the tools to play a scene on it."""
+
+    cluster: LocalCluster
+    tools: Tools
+
+    def play(self, lines: tuple[Line, ...]) -> list[Printed]:
+        """What the tools print, line by line."""
+        return [Printed(line, self._run(line)) for line in lines if line.verb in MAIN_CLASSES or self._act(line)]
+
+    def _run(self, line: Line) -> str:
+        if line.verb == "zookeeper-shell":
+            command = f"{line.verb} {self.cluster.zookeeper_connect} {line.rest}"
+        else:
+            command = f"{line.verb} {line.rest.replace('|', chr(92) + '|')} --bootstrap-server {self.cluster.bootstrap}"
+        outcome = self.tools.run(command)
+        return self._masked(f"exit code {outcome.rc}\n{outcome.stdout}\n{outcome.stderr}")
+
+    def _act(self, line: Line) -> bool:
+        """Do what is not a tool's; nothing is printed."""
+        match line.verb:
+            case "kill":
+                self.cluster.broker(int(line.rest)).kill()
+                self.cluster.wait_until(
+                    lambda: int(line.rest) not in self.cluster.view.brokers(), f"broker {line.rest} is gone"
+                )
+            case "start":
+                self.cluster.broker(int(line.rest)).start()
+            case "settle":
+                self.cluster.wait_until(lambda: in_sync(self.cluster.view.picture()), "who can be in sync is")
+                settle(self.cluster, [broker.id for broker in self.cluster.brokers if broker.is_running])
+            case "until":
+                with operator(self.cluster) as zookeeper:
+                    self.cluster.wait_until(lambda: not GOING_ON[line.rest.removeprefix("no ")](zookeeper), str(line))
+            case "file":
+                name, _, text = line.rest.partition(" ")
+                (self.tools.directory / name).write_text(text)
+            case _:
+                raise ValueError(f"a scene knows no {line}")
+        return False
+
+    def _masked(self, text: str) -> str:
+        for broker in self.cluster.brokers:
+            text = text.replace(broker.address, f"<broker {broker.id}>").replace(
+                f'"port":{broker.process.port}', f'"port":<port of {broker.id}>'
+            )
+        text = text.replace(self.cluster.zookeeper_connect, "<zookeeper>").replace(str(self.cluster.directory), "<run>")
+        for pattern, mask in MASKS.items():
+            text = re.sub(pattern, mask, text, flags=re.MULTILINE)
+        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+MASKS = {
+    r"^\[\d{4}-\d\d-\d\d [\d:,]+\] ": "",
+    r"\bTopicId: [\w-]{22}": "TopicId: <id>",
+    r'"topic_id":"[\w-]{22}"': '"topic_id":"<id>"',
+    r'"timestamp":"\d+"': '"timestamp":"<ms>"',
+    r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
+    # Where in the tool an error was noticed is the tool's business.
+    r"^\tat .*\n": "",
+    r"^\t\.\.\. \d+ more\n": "",
+}
+"""What depends on when and where a tool ran."""
+
+
+def in_sync(picture: ClusterPicture) -> bool:
+    """Whether each partition that has a leader has all its live replicas in the ISR."""
+    return all(
+        seen.state is not None
+        and (
+            seen.state.leader_and_isr.leader not in picture.brokers
+            or set(seen.assignment.replicas) & set(picture.brokers) == set(seen.state.leader_and_isr.isr)
+        )
+        for seen in picture.partitions.values()
+    )
+
+
+def _reassignments(zookeeper: KazooClient) -> bool:
+    topics = [zookeeper.get(f"/brokers/topics/{topic}")[0].decode() for topic in zookeeper.get_children("/brokers/topics")]
+    return zookeeper.exists("/admin/reassign_partitions") is not None or any(
+        re.search(r'"(adding|removing)_replicas":\{"', topic) for topic in topics
+    )
+
+
+GOING_ON: Mapping[str, Callable[[KazooClient], bool]] = {
+    "deletion": lambda zookeeper: bool(zookeeper.get_children("/admin/delete_topics")),
+    "reassignment": _reassignments,
+    "election": lambda zookeeper: zookeeper.exists("/admin/preferred_replica_election") is not None,
+}
+
+
+def differences(kafkas: list[Printed], ours: list[Printed]) -> Iterator[str]:
+    """Where the tools print something else with ours than with Kafka, as diffs; and differences that are none."""
+    for expected, actual in zip(kafkas, ours, strict=True):
+        if expected.text == actual.text:
+            if expected.line.differs:
+                yield f"{expected.line}\n  prints the same with both, although «{expected.line.differs}»"
+        elif not expected.line.differs:
+            diff = difflib.unified_diff(
+                expected.text.splitlines(), actual.text.splitlines(), "with Kafka", "with ours", "", "", 3, ""
+            )
+            yield "\n".join([str(expected.line), *diff])

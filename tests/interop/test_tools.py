@@ -1,0 +1,55 @@
+"""Apache Kafka's own tools print the same with our cluster as with one of Kafka's in the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.interop.scene import Stage, differences, parse
+from tests.interop.tools import Tools
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+
+pytestmark = [pytest.mark.xdist_group("tools"), pytest.mark.timeout(600)]
+
+SCENES = Path(__file__).parent / "scenes"
+PROPERTIES = {
+    "auto.leader.rebalance.enable": "false",
+    "default.replication.factor": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+}
+
+
+@pytest.fixture(scope="module")
+def stages(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, Stage]]:
+    """Three brokers of Kafka's, and three of ours."""
+    folder = tmp_path_factory.mktemp("tools")
+    kafkas = LocalCluster(3, kafka_brokers=dict.fromkeys((1, 2, 3), kafka), directory=folder / "kafkas", properties=PROPERTIES)
+    ours = LocalCluster(3, directory=folder / "ours", properties=PROPERTIES)
+    with kafkas, ours:
+        for name in ("of-kafkas", "of-ours"):
+            (folder / name).mkdir()
+        yield Stage(kafkas, Tools(kafka, folder / "of-kafkas")), Stage(ours, Tools(kafka, folder / "of-ours"))
+
+
+@pytest.mark.spec("IO-16", "IO-17")
+@pytest.mark.parametrize("scene", sorted(path.stem for path in SCENES.glob("*.scene")))
+def test_tools_print_what_they_print_with_kafka(stages: tuple[Stage, Stage], scene: str) -> None:
+    lines = parse((SCENES / f"{scene}.scene").read_text())
+    with ThreadPoolExecutor(2) as pool:
+        kafkas, ours = pool.map(lambda stage: stage.play(lines), stages)
+    found = list(differences(kafkas, ours))
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.spec("IO-16", "AP-1")
+def test_every_version_we_serve_is_one_that_kafka_serves(stages: tuple[Stage, Stage]) -> None:
+    kafkas, ours = (stage.play(parse("kafka-broker-api-versions"))[0].text.splitlines() for stage in stages)
+    assert [line for line in ours if line.rstrip(",") not in {known.rstrip(",") for known in kafkas}] == []
