@@ -459,34 +459,26 @@ class KafkaZkClient:
     async def delete_isr_change_notifications(self, epoch_zk_version: int) -> None:
         await self._delete_children(IsrChangeNotificationZNode.path, "isr-changes", epoch_zk_version)
 
-    async def isr_change_notifications(self) -> dict[str, tuple[TopicPartition, ...]]:
-        """IS-18: for each notification, by the name of its znode, the partitions whose ISR has changed; none where it cannot be
-        decoded. Arms the child watch."""
-        listed = await self._transactions.children(IsrChangeNotificationZNode.path, watch=True)
-        names = listed.names if listed else ()
-        nodes = await self._transactions.get_many([f"{IsrChangeNotificationZNode.path}/{name}" for name in names])
-        return {name: _partitions_of(node) for name, node in zip(names, nodes, strict=True) if not isinstance(node, Failure)}
+    # -- features
 
-    async def delete_isr_changes(self, names: Iterable[str], epoch_zk_version: int) -> None:
-        paths = [f"{IsrChangeNotificationZNode.path}/{name}" for name in names]
-        await self._delete_fenced(paths, "isr-changes", epoch_zk_version)
-
-    # -- the cluster
-
-    async def features(self, *, watch: bool = False) -> FeatureNode | None:
-        """None where there is no such znode; `watch` arms its watch all the same."""
-        return await read_features(self._transactions, watch=watch)
-
-    async def set_features(self, features: Features, read: FeatureNode | None) -> int | None:
-        """FO-1: over what was read, unfenced. The version written, or None where it is something else by now."""
-        return await write_features(self._transactions, features, read)
-
-    async def latest_producer_id_block(self) -> LatestProducerIdBlock:
-        return await read_producer_id_block(self._transactions)
-
-    async def set_producer_id_block(self, block: ProducerIdBlock, read: LatestProducerIdBlock) -> bool:
-        """ZN-8: over what was read, unfenced. False where somebody else has written, or we have and cannot know."""
-        return await write_producer_id_block(self._transactions, block, read)
+    async def ensure_feature_node(self) -> None:
+        """FO-1 for IBP 3.9: create `/feature` version 2 status 1, or enable it as it is."""
+        for _ in range(MAX_ROUNDS):
+            node = await self._transactions.get(FeatureZNode.path)
+            if node is None:
+                data = FeatureZNode.encode(Features(FEATURE_VERSION, True, {}))
+                written = await self._transactions.write(Create(FeatureZNode.path, data), "feature")
+            else:
+                current = FeatureZNode.decode(node.data)
+                wanted = Features(FEATURE_VERSION, True, current.features if current.enabled else {})
+                if current == wanted:
+                    return
+                data = FeatureZNode.encode(wanted)
+                written = await self._transactions.write(SetData(FeatureZNode.path, data, node.stat.version), "feature")
+            if not isinstance(written, Failure):
+                return
+            tolerate(written, FeatureZNode.path, Failure.NODE_EXISTS, Failure.BAD_VERSION, Failure.NO_NODE)
+        raise ZooKeeperFailure(Failure.BAD_VERSION, FeatureZNode.path)
 
     # -- how
 
