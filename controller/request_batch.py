@@ -17,18 +17,18 @@ its words at the last moment (`request_shapes`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from controller.context import ControllerContext
+from controller.context import ControllerContext, OnlineBrokers
 from controller.request_shapes import ControlMessage, split_by_deletion
 from controller.shared_body import SharedBody
 from foundation.cluster.broker import Broker
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderAndIsr, LeaderRecoveryState
+from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -87,7 +87,10 @@ class RequestBatch:
         """RB-3. Once new, a partition stays new for that broker. Everybody hears of it by UpdateMetadata."""
         for broker in brokers:
             news = self._leader_and_isr.setdefault(broker, {})
-            news[partition] = is_new or news.get(partition, False)
+            if is_new:
+                news[partition] = True
+            else:
+                news.setdefault(partition, False)
         self._update_metadata[partition] = None
         self._everybody_hears = True
 
@@ -113,7 +116,8 @@ class RequestBatch:
     # -- LeaderAndIsr
 
     def _leader_and_isr_requests(self) -> Iterable[ControlRequest]:
-        state_of, version = self._leader_and_isr_states(), self.metadata_version.leader_and_isr_version
+        version = self.metadata_version.leader_and_isr_version
+        built: dict[bool, dict[TopicPartition, LeaderAndIsrPartitionState]] = {True: {}, False: {}}
         shared: list[tuple[dict[TopicPartition, bool], LeaderAndIsrRequest, SharedBody]] = []
         for broker in sorted(self._leader_and_isr):
             if (broker_epoch := self.context.broker_epoch(broker)) is None:
@@ -121,12 +125,13 @@ class RequestBatch:
             news = self._leader_and_isr[broker]
             same = next((known for known in shared if known[0] == news), None)
             if same is None:
+                topic_states = self._leader_and_isr_topics(news, built)
                 message = LeaderAndIsrRequest(
                     controller_id=self.controller_id,
                     controller_epoch=self.context.epoch,
                     broker_epoch=broker_epoch,
-                    topic_states=self._leader_and_isr_topics(news, state_of),
-                    live_leaders=self._live_leaders(news),
+                    topic_states=topic_states,
+                    live_leaders=self._live_leaders(topic_states),
                 )
                 same = (news, message, SharedBody(message, version))
                 shared.append(same)
@@ -139,46 +144,47 @@ class RequestBatch:
                 body=same[2],
             )
 
-    def _leader_and_isr_states(self) -> Callable[[TopicPartition, bool], LeaderAndIsrPartitionState]:
-        """Builds each partition's state on first use; one for those to whom it is new, one for the others."""
-        context, recovery_told = self.context, self.metadata_version.is_leader_recovery_supported
-        built: dict[tuple[TopicPartition, bool], LeaderAndIsrPartitionState] = {}
-
-        def state_of(partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
-            if (state := built.get((partition, is_new))) is None:
-                current, controller_epoch = context.leadership[partition]
-                assignment = context.partition_assignment(partition)
-                state = built[partition, is_new] = LeaderAndIsrPartitionState(
-                    partition_index=partition.partition,
-                    controller_epoch=controller_epoch,
-                    leader=current.leader,
-                    leader_epoch=current.leader_epoch,
-                    isr=current.isr,
-                    partition_epoch=current.partition_epoch,
-                    replicas=assignment.replicas,
-                    adding_replicas=assignment.adding_replicas,
-                    removing_replicas=assignment.removing_replicas,
-                    is_new=is_new,
-                    leader_recovery_state=current.leader_recovery_state if recovery_told else LeaderRecoveryState.RECOVERED,
-                )
-            return state
-
-        return state_of
-
     def _leader_and_isr_topics(
-        self,
-        news: Mapping[TopicPartition, bool],
-        state_of: Callable[[TopicPartition, bool], LeaderAndIsrPartitionState],
+        self, news: Mapping[TopicPartition, bool], built: Mapping[bool, dict[TopicPartition, LeaderAndIsrPartitionState]]
     ) -> tuple[LeaderAndIsrTopicState, ...]:
-        by_topic = _by_topic((partition, state_of(partition, is_new)) for partition, is_new in news.items())
+        """
+        Args:
+            built: states of earlier targets, by whether they are new; grows. Each is built once.
+        """
+        by_topic: dict[str, list[LeaderAndIsrPartitionState]] = {}
+        for partition, is_new in news.items():
+            state = built[is_new].get(partition)
+            if state is None:
+                state = built[is_new][partition] = self._leader_and_isr_state(partition, is_new)
+            if (of_topic := by_topic.get(partition.topic)) is None:
+                of_topic = by_topic[partition.topic] = []
+            of_topic.append(state)
         return tuple(
             LeaderAndIsrTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
             for topic, states in by_topic.items()
         )
 
-    def _live_leaders(self, partitions: Iterable[TopicPartition]) -> tuple[LeaderAndIsrLiveLeader, ...]:
-        leadership = self.context.leadership
-        leaders = {leadership[partition].leader_and_isr.leader for partition in partitions}
+    def _leader_and_isr_state(self, partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
+        (leader, leader_epoch, isr, recovery_state, partition_epoch), controller_epoch = self.context.leadership[partition]
+        replicas, adding_replicas, removing_replicas = self.context.partition_assignment(partition)
+        return LeaderAndIsrPartitionState(
+            partition_index=partition.partition,
+            controller_epoch=controller_epoch,
+            leader=leader,
+            leader_epoch=leader_epoch,
+            isr=isr,
+            partition_epoch=partition_epoch,
+            replicas=replicas,
+            adding_replicas=adding_replicas,
+            removing_replicas=removing_replicas,
+            is_new=is_new,
+            leader_recovery_state=recovery_state
+            if self.metadata_version.is_leader_recovery_supported
+            else LeaderRecoveryState.RECOVERED,
+        )
+
+    def _live_leaders(self, topic_states: Iterable[LeaderAndIsrTopicState]) -> tuple[LeaderAndIsrLiveLeader, ...]:
+        leaders = {state.leader for topic in topic_states for state in topic.partition_states}
         addressed = (
             (broker, broker.endpoint(self.listener))
             for broker in self.context.live_or_shutting_down_brokers
@@ -221,32 +227,35 @@ class RequestBatch:
             )
 
     def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:
-        context, online = self.context, self.context.online_brokers()
-        states = []
+        """A partition without leadership has nothing to tell yet; it will when it gets some."""
+        leadership, online = self.context.leadership, self.context.online_brokers()
+        by_topic: dict[str, list[UpdateMetadataPartitionState]] = {}
         for partition in self._update_metadata:
-            # A partition without leadership has nothing to tell yet; it will when it gets some.
-            if (known := context.leadership.get(partition)) is None:
-                continue
-            current, controller_epoch = known
-            if context.is_topic_queued_for_deletion(partition.topic):
-                current = LeaderAndIsr(LEADER_DURING_DELETE, 0, current.isr)
-            replicas, alive = context.partition_assignment(partition).replicas, online.of(partition)
-            state = UpdateMetadataPartitionState(
-                partition_index=partition.partition,
-                controller_epoch=controller_epoch,
-                leader=current.leader,
-                leader_epoch=current.leader_epoch,
-                isr=current.isr,
-                zk_version=current.partition_epoch,
-                replicas=replicas,
-                offline_replicas=()
-                if alive.issuperset(replicas)
-                else tuple(broker for broker in replicas if broker not in alive),
-            )
-            states.append((partition, state))
+            if (known := leadership.get(partition)) is not None:
+                if (of_topic := by_topic.get(partition.topic)) is None:
+                    of_topic = by_topic[partition.topic] = []
+                of_topic.append(self._update_metadata_state(partition, known, online))
         return tuple(
-            UpdateMetadataTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(of_topic))
-            for topic, of_topic in _by_topic(states).items()
+            UpdateMetadataTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
+            for topic, states in by_topic.items()
+        )
+
+    def _update_metadata_state(
+        self, partition: TopicPartition, known: LeaderIsrAndControllerEpoch, online: OnlineBrokers
+    ) -> UpdateMetadataPartitionState:
+        (leader, leader_epoch, isr, _, partition_epoch), controller_epoch = known
+        if partition.topic in self.context.topics_to_be_deleted:
+            leader, leader_epoch, partition_epoch = LEADER_DURING_DELETE, 0, 0
+        replicas, alive = self.context.partition_assignment(partition).replicas, online.of(partition)
+        return UpdateMetadataPartitionState(
+            partition_index=partition.partition,
+            controller_epoch=controller_epoch,
+            leader=leader,
+            leader_epoch=leader_epoch,
+            isr=isr,
+            zk_version=partition_epoch,
+            replicas=replicas,
+            offline_replicas=() if alive.issuperset(replicas) else tuple(broker for broker in replicas if broker not in alive),
         )
 
     # -- StopReplica
