@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 
 from brokers.broker_metrics import BROKER_STATE, BrokerState, counted, replica_readings
 from brokers.config import KafkaConfig
+from brokers.config_changes import ConfigChangeListener, stored_broker_configs
+from brokers.config_handlers import BrokerConfigHandler, ConfigHandler, QuotaConfigHandler, TopicConfigHandler
 from brokers.controlled_shutdown import controlled_shutdown
 from brokers.controller_channel import ControllerChannel
+from brokers.dynamic_broker_config import DynamicBrokerConfig
+from brokers.finalized_features import FinalizedFeatureChangeListener
 from brokers.isr_manager import IsrManager
 from brokers.kafka_apis import KafkaApis
 from brokers.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
@@ -30,6 +35,7 @@ from brokers.services import BrokerServices
 from brokers.session import BrokerSession
 from brokers.supervisor import Supervisor
 from brokers.world import World
+from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.broker import Broker as BrokerInfo
 from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
@@ -51,9 +57,10 @@ class Broker:
     """
 
     def __init__(self, config: KafkaConfig, world: World) -> None:
-        self.config = config
+        self.dynamic = DynamicBrokerConfig(config)
         self.world = world
         self.metadata = MetadataCache()
+        self.features = FinalizedFeatureCache()
         self.state = BrokerState.NOT_RUNNING
         self._zookeeper = MeteredZooKeeper(world.zookeeper, world.clock)
         self._metrics_server = MetricsServer(network=world.network, collect=self.metrics)
@@ -68,6 +75,11 @@ class Broker:
         self._channel: ControllerChannel | None = None
         self._started = False
         self._closed = asyncio.Event()
+
+    @property
+    def config(self) -> KafkaConfig:
+        """As it is now, with what was configured since the start (CF-6)."""
+        return self.dynamic.current
 
     @property
     def controller(self) -> KafkaController:
@@ -97,6 +109,7 @@ class Broker:
             InconsistentMetaProperties: the directory belongs to another broker or cluster.
             RegistrationRefused: the id or an address is taken.
             ConnectionFailed: a listener cannot be bound.
+            IncompatibleFeatures: the cluster has finalized what this broker does not support.
         """
         try:
             await self._start()
@@ -119,7 +132,11 @@ class Broker:
         await zk.create_top_level_paths()
         cluster_id = await zk.create_or_get_cluster_id(random_topic_id(self.world.random))
         broker_id = await self._identify(zk, cluster_id)
-        server = self._server = KafkaServer(config=self.config, network=self.world.network, events=self.world.events)
+        feature_listener = FinalizedFeatureChangeListener(self.features, lambda: session.zk)
+        session.add_listener(feature_listener)
+        await feature_listener.refresh(zk)
+        self.dynamic.start_with(*await stored_broker_configs(zk, broker_id))
+        server = self._server = KafkaServer(config=lambda: self.config, network=self.world.network, events=self.world.events)
         ports = await server.bind()
         await self._serve_metrics()
         registration = self._registration = self._registration_at(broker_id, ports)
@@ -127,7 +144,11 @@ class Broker:
         services = self._assemble(broker_id, cluster_id, registration, session, supervisor)
         await registration.register(zk)
         services.controller.startup(zk)
+        config_listener = self._config_listener(services, server, registration)
+        session.add_listener(config_listener)
         server.start(KafkaApis(services, supervisor))
+        supervisor.spawn(config_listener.run(), "config-changes-event-process-thread")
+        supervisor.spawn(feature_listener.run(), "feature-zk-node-event-process-thread")
         supervisor.spawn(services.isr.alter_partitions.run(), "alter-partition")
         supervisor.spawn(services.isr.run_checks(), "isr-expiration")
         self._started = True
@@ -198,12 +219,31 @@ class Broker:
             storage.write(FILE, format_meta_properties(broker_id, cluster_id))
         return broker_id
 
-    def _registration_at(self, broker_id: BrokerId, ports: dict[str, int]) -> Registration:
-        """Port 0 in an advertised listener stands for the port its listener was given."""
+    def _info(self, broker_id: BrokerId, ports: Mapping[str, int]) -> BrokerInfo:
+        """What others are told of this broker. Port 0 in an advertised listener stands for the port its listener was given; a
+        listener that could not be bound is not advertised."""
         endpoints = (
-            endpoint._replace(port=endpoint.port or ports[endpoint.listener]) for endpoint in self.config.advertised_endpoints()
+            endpoint._replace(port=endpoint.port or ports[endpoint.listener])
+            for endpoint in self.config.advertised_endpoints()
+            if endpoint.listener in ports
         )
-        broker = BrokerInfo(id=broker_id, endpoints=tuple(endpoints), rack=self.config.broker_rack)
+        return BrokerInfo(id=broker_id, endpoints=tuple(endpoints), rack=self.config.broker_rack)
+
+    def _config_listener(
+        self, services: BrokerServices, server: KafkaServer, registration: Registration
+    ) -> ConfigChangeListener:
+        async def apply_listeners() -> None:
+            await registration.change(self._info(services.broker_id, await server.rebind()), services.zk())
+
+        handlers: dict[str, ConfigHandler] = {
+            "topics": TopicConfigHandler(services.controller),
+            "brokers": BrokerConfigHandler(services.broker_id, self.dynamic, services.controller, apply_listeners),
+            **{kind: QuotaConfigHandler(kind) for kind in ("users", "clients", "ips")},
+        }
+        return ConfigChangeListener(services.broker_id, handlers, services.zk)
+
+    def _registration_at(self, broker_id: BrokerId, ports: Mapping[str, int]) -> Registration:
+        broker = self._info(broker_id, ports)
         version = self.config.metadata_version.broker_registration_version
         return Registration(broker, znode_version=version, clock=self.world.clock, events=self.world.events)
 
@@ -222,7 +262,10 @@ class Broker:
 
         self._controller = KafkaController(
             broker_id,
-            config.controller_settings(),
+            replace(
+                config.controller_settings(),
+                unclean_leader_election_enabled=lambda: self.config.unclean_leader_election_enable,
+            ),
             registration.register,
             world.network,
             world.clock,
@@ -231,6 +274,7 @@ class Broker:
             world.fences,
             world.points,
             lambda failure: supervisor.fail("controller-event-thread", failure),
+            self.features,
         )
         self._fetchers = ReplicaFetcherManager(
             FetcherSurroundings(
@@ -258,17 +302,18 @@ class Broker:
             replicas=replicas,
             channel=self._channel,
             broker_epoch=broker_epoch,
+            zk=lambda: session.zk,
         )
         return BrokerServices(
             broker_id=broker_id,
             cluster_id=cluster_id,
-            config=config,
+            dynamic=self.dynamic,
             clock=world.clock,
             random=world.random,
             events=world.events,
             fences=world.fences,
-            zk=lambda: session.zk,
             metadata=self.metadata,
+            features=self.features,
             replicas=replicas,
             isr=isr,
             controller=self._controller,

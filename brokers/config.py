@@ -10,12 +10,12 @@ Every key of Kafka 3.9 is known; those in `brokers.accepted_keys` are read and c
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from brokers.accepted_keys import check_accepted, is_accepted
-from brokers.config_types import BOOLEAN, INT, LONG, STRING, ConfigError, ConfigKey, ConfigType
+from brokers.config_types import BOOLEAN, INT, LONG, STRING, ConfigError, ConfigKey, ConfigType, ConfigValue
 from brokers.listeners import Listeners
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import EndPoint, SecurityProtocol
@@ -125,6 +125,9 @@ class KafkaConfig:
         STRING, None, "JSON of points at which to pause or crash; for experiments.", ours=True
     )
 
+    originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """What was configured, as text, keys that are not acted upon included."""
+
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> KafkaConfig:
         """Read and check a configuration; unknown keys are left to `unknown_keys`.
@@ -134,9 +137,29 @@ class KafkaConfig:
         """
         values = {key: TABLE[key].parse(text) for key, text in properties.items() if key in TABLE}
         check_accepted(properties)
-        config = cls(**{_field_name(key): value for key, value in values.items()})  # type: ignore[arg-type]  # checked by the table
+        config = cls(
+            **{_field_name(key): value for key, value in values.items()},  # type: ignore[arg-type]  # checked by the table
+            originals=dict(properties),
+        )
         _check(config, properties)
         return config
+
+    def reconfigured(self, originals: Mapping[str, str], changed: Iterable[str]) -> KafkaConfig:
+        """As this one, with the values that `originals` has for the keys in `changed`.
+
+        Raises:
+            ConfigError: as `from_properties`.
+        """
+        values = {_field_name(key): TABLE[key].parse(originals[key]) for key in changed if key in TABLE}
+        check_accepted(originals)
+        config = dataclasses.replace(self, originals=originals, **values)  # type: ignore[arg-type]  # checked by the table
+        _check(config, originals)
+        return config
+
+    def value_of(self, key: str) -> ConfigValue:
+        """The value of a key in `TABLE`."""
+        value: ConfigValue = getattr(self, _field_name(key))
+        return value
 
     @property
     def log_directory(self) -> str:
@@ -202,6 +225,8 @@ def _field_name(key: str) -> str:
 
 def _rows() -> Iterator[ConfigKey]:
     for row in dataclasses.fields(KafkaConfig):
+        if row.name == "originals":
+            continue
         assert row.default is not dataclasses.MISSING, f"{row.name} has no default"
         yield ConfigKey(name=row.name.replace("_", "."), default=row.default, **row.metadata)
 

@@ -99,15 +99,15 @@ async def _alter_topic(services: BrokerServices, alteration: Alteration, *, vali
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     for _ in range(MAX_CONFLICTS):
         zk = services.zk()
-        stored, version = await zk.versioned_entity_config("topics", topic)
+        stored, version = await zk.configs.read("topics", topic)
         config = altered({} if alteration.replaces else stored, alteration.changes, TOPIC_TABLE)
         if not await zk.topic_exists(topic):
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' does not exist.")
         validate_topic_config(config.items())
         if validate_only:
             return
-        if await zk.set_entity_config("topics", topic, config, version=version):
-            await zk.create_config_change_notification(f"topics/{topic}")
+        if await zk.configs.write("topics", topic, config, version):
+            await zk.configs.announce(f"topics/{topic}")
             return
     raise _too_many_conflicts(alteration)
 

@@ -34,6 +34,7 @@ class Registration:
         self.broker = broker
         self._znode_version = znode_version
         self.broker_epoch = NO_BROKER_EPOCH
+        self._is_written = False
         self._previous_session_id: int | None = None
         self._clock = clock
         self._events = events
@@ -75,9 +76,25 @@ class Registration:
                 f"/brokers/ids/{self.broker.id} belongs to another session: a broker with id {self.broker.id} is running, "
                 "or has just died and its session has not expired yet; stop it, or wait for zookeeper.session.timeout.ms"
             ) from failure
+        self._is_written = True
         self.broker_epoch = epoch
         self._previous_session_id = zk.session_id
         self._events.append(BrokerRegistered(broker_id=self.broker.id, broker_epoch=epoch, session_id=zk.session_id))
-        addresses = ",".join(f"{at.listener}://{at.host}:{at.port}" for at in self.broker.endpoints)
-        log.info("registered broker", broker_id=self.broker.id, addresses=addresses, broker_epoch=epoch)
+        log.info("registered broker", broker_id=self.broker.id, addresses=_addresses(self.broker), broker_epoch=epoch)
         return epoch
+
+    async def change(self, broker: Broker, zk: KafkaZkClient) -> None:
+        """BR-5: register `broker`, the same one at other addresses, where it is not yet. Its epoch stays what it is.
+
+        Whatever comes in between, the next registration is for the new addresses.
+        """
+        if broker == self.broker and self._is_written:
+            return
+        self.broker, self._is_written = broker, False
+        await zk.update_broker(broker, timestamp_ms=int(self._clock.wall_ms()), znode_version=self._znode_version)
+        self._is_written = True
+        log.info("registration changed", broker_id=broker.id, addresses=_addresses(broker))
+
+
+def _addresses(broker: Broker) -> str:
+    return ",".join(f"{at.listener}://{at.host}:{at.port}" for at in broker.endpoints)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import structlog
 
@@ -21,7 +21,7 @@ from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import ConnectionRefused
 from foundation.wire.errors import MalformedMessage, UnsupportedVersion
 from foundation.wire.framing import FrameReader
-from foundation.wire.network import Connection, ConnectionLost, Network, Server
+from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.SocketServer")
 
@@ -31,14 +31,19 @@ class _Idle(Exception):
 
 
 class KafkaServer:
-    """This broker's listeners. Bound first, started later: early connections wait in the backlog (BR-1)."""
+    """This broker's listeners. Bound first, started later: early connections wait in the backlog (BR-1).
 
-    def __init__(self, *, config: KafkaConfig, network: Network, events: EventLog) -> None:
+    Args:
+        config: asked for whenever it matters, because limits and listeners may change while the broker runs.
+    """
+
+    def __init__(self, *, config: Callable[[], KafkaConfig], network: Network, events: EventLog) -> None:
         self._config = config
         self._network = network
         self._events = events
         self._apis: KafkaApis | None = None
         self._servers: dict[str, Server] = {}
+        self._bound: dict[str, EndPoint] = {}
         self._open: Counter[str] = Counter()
 
     async def bind(self) -> dict[str, int]:
@@ -47,9 +52,24 @@ class KafkaServer:
         Raises:
             ConnectionFailed: an address is taken or not ours.
         """
-        for endpoint in self._config.bound_endpoints():
-            self._servers[endpoint.listener] = await self._bind(endpoint)
-        return {listener: server.port for listener, server in self._servers.items()}
+        for endpoint in self._config().bound_endpoints():
+            await self._listen(endpoint)
+        return self._ports()
+
+    async def rebind(self) -> dict[str, int]:
+        """BR-5: close the listeners that are configured no more, or elsewhere, and serve on those that are new. The port of
+        each listener by its name; one that could not be bound is left out, and tried again the next time."""
+        wanted = {endpoint.listener: endpoint for endpoint in self._config().bound_endpoints()}
+        for listener in [listener for listener, endpoint in self._bound.items() if wanted.get(listener) != endpoint]:
+            del self._bound[listener]
+            await self._servers.pop(listener).close()
+            log.info("listener closed", listener=listener)
+        for listener in [listener for listener in wanted if listener not in self._bound]:
+            try:
+                await self._listen(wanted[listener])
+            except ConnectionFailed as failure:
+                log.error("listener could not be bound", listener=listener, why=str(failure))
+        return self._ports()
 
     def start(self, apis: KafkaApis) -> None:
         """Begin to answer."""
@@ -61,15 +81,22 @@ class KafkaServer:
         for server in self._servers.values():
             await server.close()
 
-    async def _bind(self, endpoint: EndPoint) -> Server:
+    async def _listen(self, endpoint: EndPoint) -> None:
         async def serve(connection: Connection) -> None:
             await self._serve(endpoint.listener, connection)
 
-        return await self._network.bind(endpoint.host, endpoint.port, serve)
+        server = self._servers[endpoint.listener] = await self._network.bind(endpoint.host, endpoint.port, serve)
+        self._bound[endpoint.listener] = endpoint
+        if self._apis is not None:
+            server.start()
+
+    def _ports(self) -> dict[str, int]:
+        return {listener: server.port for listener, server in self._servers.items()}
 
     async def _serve(self, listener: str, connection: Connection) -> None:
         address = connection.peer.rpartition(":")[0]
-        if self._open.total() >= self._config.max_connections or self._open[address] >= self._config.max_connections_per_ip:
+        config = self._config()
+        if self._open.total() >= config.max_connections or self._open[address] >= config.max_connections_per_ip:
             self._refuse(connection, "too many connections (max.connections, max.connections.per.ip)")
             return
         self._open[address] += 1
@@ -78,7 +105,7 @@ class KafkaServer:
         except (MalformedMessage, UnsupportedVersion) as error:
             self._refuse(connection, str(error))
         except _Idle as idle:
-            self._refuse(connection, f"{idle} for {self._config.connections_max_idle_ms} ms (connections.max.idle.ms)")
+            self._refuse(connection, f"{idle} for {config.connections_max_idle_ms} ms (connections.max.idle.ms)")
         except RequestFailed as error:
             self._refuse(connection, f"internal error: {error}")
         except ConnectionLost as lost:
@@ -92,7 +119,7 @@ class KafkaServer:
     async def _answer(self, listener: str, connection: Connection) -> None:
         """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive."""
         assert self._apis is not None, "connections are served after start()"
-        frames = FrameReader(self._config.socket_request_max_bytes)
+        frames = FrameReader(self._config().socket_request_max_bytes)
         while True:
             async with self._idle_limit("no whole request"):
                 ready = await self._next_frames(connection, frames)
@@ -108,7 +135,7 @@ class KafkaServer:
     @contextlib.asynccontextmanager
     async def _idle_limit(self, what: str) -> AsyncIterator[None]:
         """Raises `_Idle` with `what` after `connections.max.idle.ms`; as in Kafka, a negative one is none."""
-        limit_ms = self._config.connections_max_idle_ms
+        limit_ms = self._config().connections_max_idle_ms
         try:
             async with asyncio.timeout(None if limit_ms < 0 else limit_ms / 1000):
                 yield

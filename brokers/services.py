@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from brokers.config import KafkaConfig
+from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.isr_manager import IsrManager
 from brokers.metadata_cache import MetadataCache
 from brokers.replica_manager import ReplicaManager
+from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.clock import Clock
@@ -30,18 +32,24 @@ class BrokerServices:
 
     broker_id: BrokerId
     cluster_id: str
-    config: KafkaConfig
+    dynamic: DynamicBrokerConfig
     clock: Clock
     random: random.Random
     events: EventLog
     fences: Fences
     metadata: MetadataCache
+    features: FinalizedFeatureCache
     replicas: ReplicaManager
     isr: IsrManager
     controller: KafkaController
     broker_epoch: Callable[[], int]
     zk: Callable[[], KafkaZkClient]
     topics_being_created: set[str] = field(default_factory=set)
+
+    @property
+    def config(self) -> KafkaConfig:
+        """This broker's configuration as it is now."""
+        return self.dynamic.current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

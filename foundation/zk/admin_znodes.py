@@ -6,8 +6,10 @@ Mirrors the second half of `kafka.zk.ZkData`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -34,6 +36,22 @@ PERSISTENT_PATHS = (
 
 # ------------------------------------------------------------------ configs
 
+DEFAULT_ENTITY = "<default>"
+"""In place of a name: what holds where nothing else is said (ZN-10)."""
+
+
+def sanitized(name: str) -> str:
+    """The znode of a user, client or address called `name`; topics and brokers are named as they are (ZN-10).
+
+    Mirrors `Sanitizer`, which is Java's `URLEncoder` without `+` and `*`.
+    """
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def desanitized(entity: str) -> str:
+    """The name behind a znode's; `<default>` is nobody's name and stays as it is. Of a user's client, both names."""
+    return "/".join(map(unquote, entity.split("/")))
+
 
 class _ConfigJson(msgspec.Struct):
     config: dict[str, str] = {}
@@ -56,14 +74,35 @@ class ConfigEntityZNode:
         return decode_json(cls._decoder, path, data).config if data else {}
 
 
+class _ConfigChangeJson(msgspec.Struct):
+    version: int
+    entity_type: str | None = None
+    entity_name: str | None = None
+    entity_path: str | None = None
+
+
 class ConfigEntityChangeNotificationZNode:
     path = "/config/changes"
     sequence_path = "/config/changes/config_change_"
+
+    _decoder = msgspec.json.Decoder(_ConfigChangeJson)
 
     @staticmethod
     def encode(entity_path: str) -> bytes:
         """`entity_path` is for example `topics/orders`."""
         return encode_json({"version": 2, "entity_path": entity_path})
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> str:
+        """The entity path, also of the first version of notifications, which named topics and clients only."""
+        found = decode_json(cls._decoder, path, data)
+        if found.version == 1 and found.entity_type in ("topics", "clients") and found.entity_name:
+            return f"{found.entity_type}/{found.entity_name}"
+        if found.version == 2 and found.entity_path:
+            return found.entity_path
+        raise MalformedZNode(
+            path, "expected version 1 with the name of a topic or client, or version 2 with an entity path", data
+        )
 
 
 # ------------------------------------------------------------------ administration
@@ -232,6 +271,9 @@ class FeatureZNode:
         return Features(found.version, bool(found.status), features)
 
 
+MAX_PRODUCER_ID = 2**63 - 1
+
+
 class _ProducerIdBlockJson(msgspec.Struct):
     broker: BrokerId
     block_start: str
@@ -239,14 +281,21 @@ class _ProducerIdBlockJson(msgspec.Struct):
 
 
 class ProducerIdBlock(NamedTuple):
+    """Ids from `first` to `last`, both included, and the broker they were given to."""
+
     broker_id: BrokerId
     first: int
     last: int
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
 
 
 class ProducerIdBlockZNode:
     path = "/latest_producer_id_block"
     _decoder = msgspec.json.Decoder(_ProducerIdBlockJson)
+    _number = re.compile(r"[0-9]+")
 
     @staticmethod
     def encode(block: ProducerIdBlock) -> bytes:
@@ -255,7 +304,9 @@ class ProducerIdBlockZNode:
     @classmethod
     def decode(cls, data: bytes) -> ProducerIdBlock:
         found = decode_json(cls._decoder, cls.path, data)
-        try:
-            return ProducerIdBlock(found.broker, int(found.block_start), int(found.block_end))
-        except ValueError as error:
-            raise MalformedZNode(cls.path, str(error), data) from error
+        if not (cls._number.fullmatch(found.block_start) and cls._number.fullmatch(found.block_end)):
+            raise MalformedZNode(cls.path, "a block is two decimal numbers", data)
+        block = ProducerIdBlock(found.broker, int(found.block_start), int(found.block_end))
+        if not block.first <= block.last <= MAX_PRODUCER_ID:
+            raise MalformedZNode(cls.path, f"a block ends between its start and {MAX_PRODUCER_ID}", data)
+        return block

@@ -6,16 +6,23 @@ has read a moment ago, and so loses one of two changes made at the same time; he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import structlog
+
 from foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode
-from foundation.zk.client import MATCH_ANY_VERSION, Check, Create, Failure, MultiFailed, MultiOk, SetData
+from foundation.zk.client import MATCH_ANY_VERSION, Check, Create, Delete, Failure, MultiFailed, MultiOk, SetData
 from foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Transactions, ZooKeeperFailure, tolerate
-from foundation.zk.znodes import ControllerZNode
+from foundation.zk.znodes import ControllerZNode, MalformedZNode
 
 ABSENT = -2
 """The version of a znode that is not there. No znode ever has it, and ZooKeeper refuses a write that expects it."""
+
+
+_NOTIFICATION_PREFIX = "config_change_"
+
+_log = structlog.get_logger(__name__)
 
 
 class EntityConfig(NamedTuple):
@@ -25,63 +32,119 @@ class EntityConfig(NamedTuple):
     version: int
 
 
-async def read_entity_config(transactions: Transactions, entity_type: str, name: str) -> EntityConfig:
-    path = ConfigEntityZNode.path(entity_type, name)
-    node = await transactions.get(path)
-    return (
-        EntityConfig({}, ABSENT) if node is None else EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
-    )
+class ConfigChange(NamedTuple):
+    """A notification.
 
-
-async def write_entity_config(
-    transactions: Transactions, entity_type: str, name: str, config: Mapping[str, str], version: int = MATCH_ANY_VERSION
-) -> bool:
-    """ZN-9: behind a check of `/controller`; a znode that is not there is created without one, as Kafka does.
-
-    Args:
-        version: what the znode has to be at; `ABSENT` for a new one.
-
-    Returns:
-        False where it is at another version, perhaps by our own write whose answer was lost.
-
-    Raises:
-        ControllerMoved: `/controller` is absent, or changes underneath.
+    Attributes:
+        created_ms: by ZooKeeper's wall clock.
+        entity_path: whose config has changed, for example `topics/orders`; None where that cannot be understood.
     """
-    path = ConfigEntityZNode.path(entity_type, name)
-    data = ConfigEntityZNode.encode(config)
-    controller = await transactions.get(ControllerZNode.path)
-    if controller is None:
-        raise ControllerMoved(f"{path} cannot be written while there is no controller")
-    if ControllerZNode.decode(controller.data).kraft_epoch > 0:
-        raise ControllerMoved(f"{path} cannot be written while a KRaft controller is in charge")
-    ops = (Check(ControllerZNode.path, controller.stat.version), SetData(path, data, version))
-    for _ in range(MAX_ROUNDS):
-        match await transactions.multi(ops, "config"):
-            case MultiOk():
-                return True
-            case MultiFailed(0, _):
-                raise ControllerMoved(f"{path} was not written: {ControllerZNode.path} changed meanwhile")
-            case MultiFailed(_, Failure.BAD_VERSION):
-                return False
-            case MultiFailed(_, Failure.NO_NODE):
-                refused = await transactions.create_recursive(path, data, "config")
-                if refused is None:
+
+    name: str
+    number: int
+    created_ms: int
+    entity_path: str | None
+
+
+class EntityConfigs:
+    """Raises what `KafkaZkClient` does."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    # ------------------------------------------------------------------ configs
+
+    async def read(self, entity_type: str, name: str) -> EntityConfig:
+        path = ConfigEntityZNode.path(entity_type, name)
+        node = await self._transactions.get(path)
+        if node is None:
+            return EntityConfig({}, ABSENT)
+        return EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
+
+    async def write(self, entity_type: str, name: str, config: Mapping[str, str], version: int = MATCH_ANY_VERSION) -> bool:
+        """ZN-9: behind a check of `/controller`; a znode that is not there is created without one, as Kafka does.
+
+        Args:
+            version: what the znode has to be at; `ABSENT` for a new one.
+
+        Returns:
+            False where it is at another version, perhaps by our own write whose answer was lost.
+
+        Raises:
+            ControllerMoved: `/controller` is absent, or changes underneath.
+        """
+        path = ConfigEntityZNode.path(entity_type, name)
+        data = ConfigEntityZNode.encode(config)
+        ops = (await self._controller_as_it_is(path), SetData(path, data, version))
+        for _ in range(MAX_ROUNDS):
+            match await self._transactions.multi(ops, "config"):
+                case MultiOk():
                     return True
-                tolerate(refused, path, Failure.NODE_EXISTS)
-                if version != MATCH_ANY_VERSION:
+                case MultiFailed(0, _):
+                    raise ControllerMoved(f"{path} was not written: {ControllerZNode.path} changed meanwhile")
+                case MultiFailed(_, Failure.BAD_VERSION):
                     return False
-            case MultiFailed(_, failure):
-                raise ZooKeeperFailure(failure, path)
-    raise ZooKeeperFailure(Failure.NO_NODE, path)
+                case MultiFailed(_, Failure.NO_NODE):
+                    refused = await self._transactions.create_recursive(path, data, "config")
+                    if refused is None:
+                        return True
+                    tolerate(refused, path, Failure.NODE_EXISTS)
+                    if version != MATCH_ANY_VERSION:
+                        return False
+                case MultiFailed(_, failure):
+                    raise ZooKeeperFailure(failure, path)
+        raise ZooKeeperFailure(Failure.NO_NODE, path)
+
+    async def _controller_as_it_is(self, path: str) -> Check:
+        controller = await self._transactions.get(ControllerZNode.path)
+        if controller is None:
+            raise ControllerMoved(f"{path} cannot be written while there is no controller")
+        if ControllerZNode.decode(controller.data).kraft_epoch > 0:
+            raise ControllerMoved(f"{path} cannot be written while a KRaft controller is in charge")
+        return Check(ControllerZNode.path, controller.stat.version)
+
+    # ------------------------------------------------------------------ notifications
+
+    async def announce(self, entity_path: str) -> None:
+        """CF-1: tell every broker that a config has changed. Unfenced; a notification whose answer was lost may be there twice,
+        which costs the brokers a read."""
+        path = ConfigEntityChangeNotificationZNode.sequence_path
+        create = Create(path, ConfigEntityChangeNotificationZNode.encode(entity_path), sequential=True)
+        written = await self._transactions.write(create, "config")
+        if written is Failure.NO_NODE:
+            folder = ConfigEntityChangeNotificationZNode.path
+            tolerate(await self._transactions.create_recursive(folder, None, "config"), folder, Failure.NODE_EXISTS)
+            written = await self._transactions.write(create, "config")
+        tolerate(written, path)
+
+    async def changes(self) -> tuple[str, ...]:
+        """The names of all notifications, in their order; arms the child watch. What is none is left out."""
+        listed = await self._transactions.children(ConfigEntityChangeNotificationZNode.path, watch=True)
+        return tuple(name for name in (listed.names if listed else ()) if _number(name) is not None)
+
+    async def read_changes(self, names: Sequence[str]) -> list[ConfigChange]:
+        """CF-2: those of `names` that are still there, in the same order."""
+        paths = [f"{ConfigEntityChangeNotificationZNode.path}/{name}" for name in names]
+        changes = []
+        for name, path, node in zip(names, paths, await self._transactions.get_many(paths), strict=True):
+            number = _number(name)
+            if isinstance(node, Failure) or number is None:
+                continue
+            try:
+                entity_path = ConfigEntityChangeNotificationZNode.decode(path, node.data)
+            except MalformedZNode as error:
+                _log.error("config change skipped", why=str(error))
+                entity_path = None
+            changes.append(ConfigChange(name, number, node.stat.ctime_ms, entity_path))
+        return changes
+
+    async def delete_changes(self, names: Iterable[str]) -> None:
+        """One that another broker has deleted is as good as deleted."""
+        for name in names:
+            path = f"{ConfigEntityChangeNotificationZNode.path}/{name}"
+            tolerate(await self._transactions.write(Delete(path), "config-purge"), path, Failure.NO_NODE)
 
 
-async def create_change_notification(transactions: Transactions, entity_path: str) -> None:
-    """CF-1: unfenced. One whose answer was lost may be there twice, which costs the brokers a read."""
-    path = ConfigEntityChangeNotificationZNode.sequence_path
-    create = Create(path, ConfigEntityChangeNotificationZNode.encode(entity_path), sequential=True)
-    written = await transactions.write(create, "config")
-    if written is Failure.NO_NODE:
-        folder = ConfigEntityChangeNotificationZNode.path
-        tolerate(await transactions.create_recursive(folder, None, "config"), folder, Failure.NODE_EXISTS)
-        written = await transactions.write(create, "config")
-    tolerate(written, path)
+def _number(name: str) -> int | None:
+    digits = name.removeprefix(_NOTIFICATION_PREFIX)
+    return int(digits) if name.startswith(_NOTIFICATION_PREFIX) and digits.isascii() and digits.isdigit() else None

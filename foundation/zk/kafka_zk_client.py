@@ -27,10 +27,10 @@ from foundation.zk.admin_znodes import (
     DeleteTopicsTopicZNode,
     DeleteTopicsZNode,
     Features,
-    FeatureZNode,
     IsrChangeNotificationZNode,
     LogDirEventNotificationZNode,
     PreferredReplicaElectionZNode,
+    ProducerIdBlock,
     ReassignPartitionsZNode,
 )
 from foundation.zk.client import (
@@ -44,12 +44,16 @@ from foundation.zk.client import (
     Updated,
     ZooKeeperClient,
 )
-from foundation.zk.entity_configs import (
-    EntityConfig,
-    create_change_notification,
-    read_entity_config,
-    write_entity_config,
+from foundation.zk.cluster_znodes import FeatureNode as FeatureNode
+from foundation.zk.cluster_znodes import LatestProducerIdBlock as LatestProducerIdBlock
+from foundation.zk.cluster_znodes import (
+    read_features,
+    read_producer_id_block,
+    write_features,
+    write_producer_id_block,
 )
+from foundation.zk.entity_configs import EntityConfigs
+from foundation.zk.isr_changes import IsrChanges
 from foundation.zk.registrations import Elected as Elected
 from foundation.zk.registrations import delete_left_over_controller, register_broker, register_controller
 from foundation.zk.topic_removal import delete_topics
@@ -58,7 +62,6 @@ from foundation.zk.transactions import ControllerMoved as ControllerMoved
 from foundation.zk.transactions import SessionLost as SessionLost
 from foundation.zk.transactions import ZooKeeperFailure as ZooKeeperFailure
 from foundation.zk.znodes import (
-from foundation.zk.isr_changes import IsrChanges
     BrokerIdsZNode,
     BrokerIdZNode,
     BrokerSequenceIdZNode,
@@ -71,9 +74,6 @@ from foundation.zk.isr_changes import IsrChanges
     TopicZNode,
 )
 from foundation.zk.znodes import TopicAssignment as TopicAssignment
-
-FEATURE_VERSION = 2
-"""Of `/feature`, from inter.broker.protocol.version 3.3 on."""
 
 _log = structlog.get_logger(__name__)
 
@@ -97,12 +97,13 @@ class KafkaZkClient:
     def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
         self._client = client
         self._transactions = Transactions(client, events=events, fences=fences)
+        self.configs = EntityConfigs(self._transactions)
+        self.isr_changes = IsrChanges(self._transactions)
 
     @property
     def session_id(self) -> int:
         return self._client.session_id
 
-        self.isr_changes = IsrChanges(self._transactions)
     async def close(self) -> None:
         await self._client.close()
 
@@ -151,12 +152,18 @@ class KafkaZkClient:
 
         Args:
             previous_session_id: the session of this process's last registration.
+            znode_version: how it is written (ZN-4).
         """
         return await register_broker(self._transactions, broker, timestamp_ms, previous_session_id, znode_version)
 
+    async def update_broker(self, broker: Broker, *, timestamp_ms: int, znode_version: int = BrokerIdZNode.VERSION) -> None:
+        """BR-5: rewrite a registration of this session at any version."""
+        path = BrokerIdZNode.path(broker.id)
+        data = BrokerIdZNode.encode(broker, timestamp_ms=timestamp_ms, version=znode_version)
+        tolerate(await self._transactions.write(SetData(path, data), "registration"), path)
+
     # -- the controller election (EL-1 … EL-10)
 
-            znode_version: how it is written (ZN-4).
     async def controller_id(self, *, watch: bool = False) -> BrokerId | None:
         """Who is registered as controller. `watch` uses exists, so that a watch stays on an absent znode."""
         if watch and await self._transactions.exists(ControllerZNode.path, watch=True) is None:
@@ -265,9 +272,7 @@ class KafkaZkClient:
         write = SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), MATCH_ANY_VERSION)
         tolerate(await self._transactions.write(write, "topic"), write.path)
 
-    async def delete_topics(
-        self, partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int
-    ) -> None:
+    async def delete_topics(self, partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
         """`/brokers/topics/T` of each topic with everything below, children first.
 
         Args:
@@ -345,10 +350,7 @@ class KafkaZkClient:
 
     async def entity_config(self, entity_type: str, name: str) -> dict[str, str]:
         """Empty where there is no such znode."""
-        return (await self.versioned_entity_config(entity_type, name)).config
-
-    async def versioned_entity_config(self, entity_type: str, name: str) -> EntityConfig:
-        return await read_entity_config(self._transactions, entity_type, name)
+        return (await self.configs.read(entity_type, name)).config
 
     async def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """Empty where a topic has none; a topic whose config cannot be decoded is left out (PSM-17)."""
@@ -361,15 +363,9 @@ class KafkaZkClient:
                 _log.error("topic config left out", topic=topic, why=str(error))
         return configs
 
-    async def set_entity_config(
-        self, entity_type: str, name: str, config: Mapping[str, str], *, version: int = MATCH_ANY_VERSION
-    ) -> bool:
-        """ZN-9. False where the znode is not at `version`; ControllerMoved where `/controller` is absent or changes."""
-        return await write_entity_config(self._transactions, entity_type, name, config, version)
-
-    async def create_config_change_notification(self, entity_path: str) -> None:
-        """Tell every broker that the config of `entity_path` (for example `topics/orders`) has changed; unfenced."""
-        await create_change_notification(self._transactions, entity_path)
+    async def set_entity_config(self, entity_type: str, name: str, config: Mapping[str, str]) -> None:
+        """ZN-9, whatever is there. Raises ControllerMoved where `/controller` is absent or changes underneath."""
+        await self.configs.write(entity_type, name, config)
 
     # -- administration
 
@@ -459,26 +455,34 @@ class KafkaZkClient:
     async def delete_isr_change_notifications(self, epoch_zk_version: int) -> None:
         await self._delete_children(IsrChangeNotificationZNode.path, "isr-changes", epoch_zk_version)
 
-    # -- features
+    async def isr_change_notifications(self) -> dict[str, tuple[TopicPartition, ...]]:
+        """IS-18: for each notification, by the name of its znode, the partitions whose ISR has changed; none where it cannot be
+        decoded. Arms the child watch."""
+        listed = await self._transactions.children(IsrChangeNotificationZNode.path, watch=True)
+        names = listed.names if listed else ()
+        nodes = await self._transactions.get_many([f"{IsrChangeNotificationZNode.path}/{name}" for name in names])
+        return {name: _partitions_of(node) for name, node in zip(names, nodes, strict=True) if not isinstance(node, Failure)}
 
-    async def ensure_feature_node(self) -> None:
-        """FO-1 for IBP 3.9: create `/feature` version 2 status 1, or enable it as it is."""
-        for _ in range(MAX_ROUNDS):
-            node = await self._transactions.get(FeatureZNode.path)
-            if node is None:
-                data = FeatureZNode.encode(Features(FEATURE_VERSION, True, {}))
-                written = await self._transactions.write(Create(FeatureZNode.path, data), "feature")
-            else:
-                current = FeatureZNode.decode(node.data)
-                wanted = Features(FEATURE_VERSION, True, current.features if current.enabled else {})
-                if current == wanted:
-                    return
-                data = FeatureZNode.encode(wanted)
-                written = await self._transactions.write(SetData(FeatureZNode.path, data, node.stat.version), "feature")
-            if not isinstance(written, Failure):
-                return
-            tolerate(written, FeatureZNode.path, Failure.NODE_EXISTS, Failure.BAD_VERSION, Failure.NO_NODE)
-        raise ZooKeeperFailure(Failure.BAD_VERSION, FeatureZNode.path)
+    async def delete_isr_changes(self, names: Iterable[str], epoch_zk_version: int) -> None:
+        paths = [f"{IsrChangeNotificationZNode.path}/{name}" for name in names]
+        await self._delete_fenced(paths, "isr-changes", epoch_zk_version)
+
+    # -- the cluster
+
+    async def features(self, *, watch: bool = False) -> FeatureNode | None:
+        """None where there is no such znode; `watch` arms its watch all the same."""
+        return await read_features(self._transactions, watch=watch)
+
+    async def set_features(self, features: Features, read: FeatureNode | None) -> int | None:
+        """FO-1: over what was read, unfenced. The version written, or None where it is something else by now."""
+        return await write_features(self._transactions, features, read)
+
+    async def latest_producer_id_block(self) -> LatestProducerIdBlock:
+        return await read_producer_id_block(self._transactions)
+
+    async def set_producer_id_block(self, block: ProducerIdBlock, read: LatestProducerIdBlock) -> bool:
+        """ZN-8: over what was read, unfenced. False where somebody else has written, or we have and cannot know."""
+        return await write_producer_id_block(self._transactions, block, read)
 
     # -- how
 
@@ -514,6 +518,14 @@ def _broker_of(notification: Node) -> BrokerId | None:
     except MalformedZNode as error:
         _log.error("log dir event ignored", why=str(error))
         return None
+
+
+def _partitions_of(notification: Node) -> tuple[TopicPartition, ...]:
+    try:
+        return IsrChangeNotificationZNode.decode(notification.data)
+    except MalformedZNode as error:
+        _log.error("ISR change notification ignored", why=str(error))
+        return ()
 
 
 def _state(partition: TopicPartition, node: Node | Failure) -> LeaderIsrAndControllerEpoch | Failure:

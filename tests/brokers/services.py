@@ -8,11 +8,13 @@ from typing import cast
 
 from brokers.config import KafkaConfig
 from brokers.controller_channel import ControllerChannel
+from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.isr_manager import IsrManager
 from brokers.metadata_cache import MetadataCache
 from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
 from controller.events import ElectionType
+from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -63,6 +65,7 @@ class Stage:
         self.replicas, self.fetchers, self.recorder = replica_manager()
         self.recorder.log.detail = detail
         self.metadata = MetadataCache()
+        self.features = FinalizedFeatureCache()
         self.supervisor = Supervisor(self.recorder.log)
         self.controller = ObedientController()
         self.config = config or KafkaConfig()
@@ -116,17 +119,18 @@ class Stage:
             replicas=self.replicas,
             channel=channel,
             broker_epoch=lambda: BROKER_EPOCH,
+            zk=_no_zookeeper,
         )
         return BrokerServices(
-            zk=_no_zookeeper,
             broker_id=BrokerId(ME),
             cluster_id="cluster",
-            config=self.config,
+            dynamic=DynamicBrokerConfig(self.config),
             clock=self.clock,
             random=random.Random(7),
             events=self.recorder.log,
             fences=Fences(self.recorder.log),
             metadata=self.metadata,
+            features=self.features,
             replicas=self.replicas,
             isr=isr,
             controller=cast(KafkaController, self.controller),

@@ -209,7 +209,7 @@ def test_every_row_says_what_it_is_and_its_default_obeys_it() -> None:
         assert key.doc.endswith("."), key.name
         if isinstance(key.default, int) and key.minimum is not None:
             assert key.default >= key.minimum, key.name
-    assert len(TABLE) == len(dataclasses.fields(KafkaConfig))
+    assert len(TABLE) == sum(row.name != "originals" for row in dataclasses.fields(KafkaConfig))
 
 
 def test_the_controllers_settings_are_the_brokers() -> None:

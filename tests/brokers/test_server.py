@@ -102,7 +102,7 @@ async def play(**settings: str) -> Played:
     properties = {"zookeeper.connect": "zk:1", "broker.id": "1"}
     config = KafkaConfig.from_properties(properties | {key.replace("_", "."): value for key, value in settings.items()})
     stage, network = Stage(config), FakeNetwork()
-    server = KafkaServer(config=config, network=network, events=stage.recorder.log)
+    server = KafkaServer(config=lambda: config, network=network, events=stage.recorder.log)
     await server.bind()
     apis = KafkaApis(stage.services, stage.supervisor)
     server.start(apis)

@@ -10,9 +10,23 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
-from foundation.zk.admin_znodes import PERSISTENT_PATHS, Features, FeatureZNode, LogDirEventNotificationZNode
+from foundation.zk.admin_znodes import (
+    PERSISTENT_PATHS,
+    Features,
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationZNode,
+    ProducerIdBlock,
+)
 from foundation.zk.client import Create, Delete, Failure, SetData, WatchKind
-from foundation.zk.kafka_zk_client import ControllerMoved, Elected, SessionLost, TopicAssignment, ZooKeeperFailure
+from foundation.zk.kafka_zk_client import (
+    ControllerMoved,
+    Elected,
+    FeatureNode,
+    LatestProducerIdBlock,
+    SessionLost,
+    TopicAssignment,
+    ZooKeeperFailure,
+)
 from foundation.zk.znodes import BrokerIdZNode, ControllerZNode, MalformedZNode, TopicPartitionStateZNode, TopicZNode
 from tests.contracts.subject import Ground, contract
 from tests.foundation.zk.store import broker, controller, ids, led_by, must, partitions, store
@@ -455,7 +469,7 @@ async def test_a_config_is_not_written_when_the_controller_changes_meanwhile(gro
 @contract
 async def test_a_config_change_is_announced_in_sequence(ground: Ground) -> None:
     opened, _ = await controller(ground)
-    await opened.zk.create_config_change_notification("topics/t")
+    await opened.zk.configs.announce("topics/t")
     node = must(await opened.raw.get("/config/changes/config_change_0000000000"))
     assert node.data == b'{"version":2,"entity_path":"topics/t"}'
 
@@ -521,20 +535,78 @@ async def test_old_notifications_are_deleted_and_new_ones_watched(ground: Ground
         await opened.session.hears_watch(folder, WatchKind.CHILDREN)
 
 
-@pytest.mark.spec("FO-1", "ZN-7")
+@pytest.mark.spec("ZN-7", "EL-13")
 @contract
-async def test_the_feature_node_is_made_or_enabled_and_else_left_alone(ground: Ground) -> None:
+async def test_features_are_written_over_what_was_read_and_over_nothing_else(ground: Ground) -> None:
     opened = await store(ground)
-    await opened.zk.ensure_feature_node()
+    none = Features(2, True, {})
+    assert await opened.zk.features(watch=True) is None
+    assert await opened.zk.set_features(none, None) == 0
+    await opened.session.hears_watch("/feature", WatchKind.CREATED)
+    assert await opened.zk.set_features(none, None) is None, "it is there already"
     assert must(await opened.raw.get("/feature")).data == b'{"features":{},"version":2,"status":1}'
-    await opened.zk.ensure_feature_node()
-    assert must(await opened.raw.exists("/feature")).version == 0
-    await opened.raw.write(SetData("/feature", FeatureZNode.encode(Features(1, False, {"f": 1}))))
-    await opened.zk.ensure_feature_node()
-    assert FeatureZNode.decode(must(await opened.raw.get("/feature")).data) == Features(2, True, {})
-    await opened.raw.write(SetData("/feature", FeatureZNode.encode(Features(1, True, {"f": 1}))))
-    await opened.zk.ensure_feature_node()
-    assert FeatureZNode.decode(must(await opened.raw.get("/feature")).data) == Features(2, True, {"f": 1})
+    read = await opened.zk.features(watch=True)
+    assert read == FeatureNode(none, 0)
+    more = Features(1, False, {"f": 1})
+    opened.below.lose_answers = 1
+    assert await opened.zk.set_features(more, read) == 1, "its answer was lost, and it is what was meant"
+    await opened.session.hears_watch("/feature", WatchKind.CHANGED)
+    assert await opened.zk.set_features(none, read) is None
+    assert await opened.zk.features() == FeatureNode(more, 1)
+
+
+@pytest.mark.spec("ZN-8", "EL-13")
+@contract
+async def test_a_block_of_producer_ids_is_written_over_what_was_read(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    first, second = ProducerIdBlock(BrokerId(1), 0, 999), ProducerIdBlock(BrokerId(2), 1000, 1999)
+    read = await opened.zk.latest_producer_id_block()
+    assert read == LatestProducerIdBlock(None, 0)
+    assert await opened.zk.set_producer_id_block(first, read)
+    assert not await opened.zk.set_producer_id_block(second, read)
+    data = b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
+    assert must(await opened.raw.get("/latest_producer_id_block")).data == data
+    assert await opened.zk.latest_producer_id_block() == LatestProducerIdBlock(first, 1)
+
+
+@pytest.mark.spec("ZN-8")
+@contract
+async def test_a_block_whose_answer_was_lost_is_nobodys_unless_it_was_never_written(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    block = ProducerIdBlock(BrokerId(1), 0, 999)
+    read = await opened.zk.latest_producer_id_block()
+    opened.below.lose_answers = 1
+    assert not await opened.zk.set_producer_id_block(block, read), "another may have written these very bytes"
+    after = await opened.zk.latest_producer_id_block()
+    assert after == LatestProducerIdBlock(block, 1)
+    opened.below.lose_requests = 1
+    assert await opened.zk.set_producer_id_block(ProducerIdBlock(BrokerId(1), 1000, 1999), after)
+
+
+@pytest.mark.spec("ZN-8")
+@contract
+async def test_producer_ids_do_not_begin_again_where_the_znode_is_gone(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    await opened.raw.write(Delete("/latest_producer_id_block"))
+    with pytest.raises(ZooKeeperFailure, match="latest_producer_id_block"):
+        await opened.zk.latest_producer_id_block()
+
+
+@pytest.mark.spec("IS-18")
+@contract
+async def test_isr_change_notifications_are_read_watched_and_deleted_by_name(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    path = IsrChangeNotificationZNode.sequence_path
+    for data in (IsrChangeNotificationZNode.encode(partitions(2)), b"what?"):
+        await opened.raw.write(Create(path, data, sequential=True))
+    read = await opened.zk.isr_change_notifications()
+    assert read == {"isr_change_0000000000": tuple(partitions(2)), "isr_change_0000000001": ()}
+    await opened.raw.write(Create(path, b"", sequential=True))
+    await opened.session.hears_watch("/isr_change_notification", WatchKind.CHILDREN)
+    await opened.zk.delete_isr_changes(read, version)
+    assert must(await opened.raw.children("/isr_change_notification")).names == ("isr_change_0000000002",)
+    with pytest.raises(ControllerMoved):
+        await opened.zk.delete_isr_changes(["isr_change_0000000002"], version + 1)
 
 
 # ------------------------------------------------------------------ the session
