@@ -225,6 +225,7 @@ class SimulatedCluster:
         first_broker_id: the id of the first; the others count on.
         racks: the rack of each broker, in order.
         settings: `server.properties` of all brokers, over `SETTINGS`.
+        own_settings: the same of each broker, in order, over those of all.
         fences_off: fences that let everything pass.
         reordering: let processes overtake each other now and then.
         trace: keep a checksum over every callback.
@@ -238,6 +239,7 @@ class SimulatedCluster:
         first_broker_id: int = 1,
         racks: Sequence[str] | None = None,
         settings: Mapping[str, str] | None = None,
+        own_settings: Sequence[Mapping[str, str]] | None = None,
         fences_off: tuple[Fence, ...] = (),
         reordering: bool = False,
         trace: bool = False,
@@ -271,6 +273,7 @@ class SimulatedCluster:
                 "listeners": f"PLAINTEXT://broker-{number}:{PORT}",
                 "understudy.run.id": self.run_id,
                 **(settings or {}),
+                **(own_settings[number - first_broker_id] if own_settings is not None else {}),
             }
             if racks is not None:
                 properties["broker.rack"] = racks[number - first_broker_id]

@@ -16,7 +16,6 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.fences import Fence
 from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster, Unsettled
 from understudy.simulator.judgement import judge
@@ -79,7 +78,7 @@ class Outcome:
     how: How
     problems: tuple[str, ...]
     left_as_in_kafka: tuple[str, ...]
-    """What lies about, as it would in Kafka; see `KNOWN_STRAYS`."""
+    """What lies about, as it would in Kafka."""
     fenced: int
     """How often the struck controller, or what it had sent, was refused for its old epoch after the strike."""
 
@@ -95,24 +94,11 @@ class Outcome:
         return "\n".join([head, *(f"  {problem}" for problem in self.problems), f"  play it again: {self.command}"])
 
 
-class KnownStray(NamedTuple):
-    """A replica that Kafka would leave behind, too."""
-
-    points: tuple[str, ...]
-    """After a strike at one of these."""
-    reason: str
-
-
-KNOWN_STRAYS: dict[str, KnownStray] = {}
-"""By procedure. Whatever else lies about is a failure."""
-
-
 def play_in_peace(procedure: Procedure, *, fences_off: tuple[Fence, ...] = ()) -> Peace:
     """Play `procedure` and note every point that is passed from its trigger until the cluster is at rest."""
     run = _Run(procedure, fences_off)
     problems = run.play(None)
-    problems += [f"{path} was left behind" for path in run.rest.leftovers]
-    problems += [_still_hosted(*stray) for stray in run.rest.strays]
+    problems += [what for what in _left_behind(run.rest) if not _as_in_kafka(procedure, what, None)]
     if not any(passing.point.startswith(procedure.passes) for passing in run.passed):
         problems.append(f"no point {procedure.passes}* was passed: the scenario misses its subject")
     return Peace(passed=tuple(run.passed), rest=run.rest, problems=tuple(problems))
@@ -134,19 +120,29 @@ def strike(
     """
     run = _Run(procedure, fences_off)
     problems = run.play((passing, how), events)
+    left = _left_behind(run.rest)
+    as_in_kafka = tuple(what for what in left if _as_in_kafka(procedure, what, passing))
     if not problems:
         problems += differences(peace.rest, run.rest)
-        problems += [f"{path} was left behind" for path in run.rest.leftovers]
-    known = KNOWN_STRAYS.get(procedure.name)
-    strays = [_still_hosted(*stray) for stray in run.rest.strays]
-    excused = known is not None and passing.point in known.points
     return Outcome(
         procedure=procedure.name,
         passing=passing,
         how=how,
-        problems=tuple(problems if excused else [*problems, *strays]),
-        left_as_in_kafka=tuple(strays) if excused else (),
+        problems=(*problems, *(what for what in left if what not in as_in_kafka)),
+        left_as_in_kafka=as_in_kafka,
         fenced=run.fenced,
+    )
+
+
+def _left_behind(rest: Rest) -> list[str]:
+    replicas = [f"a replica of {partition} was left behind on broker {number}" for number, partition in rest.strays]
+    return [*(f"{path} was left behind" for path in rest.leftovers), *replicas]
+
+
+def _as_in_kafka(procedure: Procedure, what: str, passing: Passing | None) -> bool:
+    return any(
+        what.startswith(left.what) and (not left.points or (passing is not None and passing.point in left.points))
+        for left in procedure.leaves
     )
 
 
@@ -172,10 +168,6 @@ def strike_all(
 
 def _strike(run: tuple[Procedure, Peace, Passing, How]) -> Outcome:
     return strike(*run)
-
-
-def _still_hosted(broker: int, partition: TopicPartition) -> str:
-    return f"broker {broker} still has a replica of {partition}"
 
 
 def strikes(peace: Peace, hows: Iterable[How] = tuple(How)) -> Iterator[tuple[Passing, How]]:

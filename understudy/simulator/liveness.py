@@ -6,12 +6,13 @@ it. Each complaint is a sentence; no complaint means rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from brokers.broker import Broker
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
+from foundation.zk.znodes import TopicAssignment
 from understudy.simulator.znode_view import ZnodeView
 
 
@@ -27,12 +28,19 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> list[st
     registered = znodes.brokers()
     wrong += [f"broker {number} is up but not registered" for number in running if number not in registered]
     wrong += [f"broker {number} is registered but not up" for number in registered if number not in running]
-    states = znodes.states()
-    for topic in znodes.topics().values():
-        for partition, replicas in sorted(topic.partitions.items()):
-            wrong += _partition(partition, replicas, states[partition], running)
+    topics, doomed = znodes.topics(), frozenset(znodes.topics_to_be_deleted())
+    wrong += _deletions({name: topic for name, topic in topics.items() if name in doomed}, doomed, running)
+    assigned = {partition: placed for topic in topics.values() for partition, placed in sorted(topic.partitions.items())}
+    wrong += _memory(assigned, running)
+    # Of a topic that waits for its deletion nobody is to know anything any more.
+    alive = {partition: placed for partition, placed in assigned.items() if partition.topic not in doomed}
+    states = {partition: znodes.state(partition) for partition in alive}
+    for partition, placed in alive.items():
+        wrong += _partition(partition, placed, states[partition], running)
+        wrong += _replicas(partition, placed, states[partition], running)
     for number, broker in running.items():
         wrong += _metadata(number, broker, states, running)
+        wrong += _fetchers(number, broker)
     return wrong
 
 
@@ -77,3 +85,49 @@ def _metadata(
         elif (cached.leader, cached.leader_epoch, tuple(cached.isr)) != (state.leader, state.leader_epoch, state.isr):
             told = (cached.leader, cached.leader_epoch, tuple(cached.isr))
             yield f"broker {number} believes {told} of {partition}, ZooKeeper holds {state[:3]}"
+
+
+def _deletions(
+    topics: Mapping[str, TopicAssignment], doomed: Iterable[str], running: Mapping[BrokerId, Broker]
+) -> Iterator[str]:
+    """A topic that is to be deleted is gone, unless the broker of one of its replicas is."""
+    for name in sorted(doomed):
+        placed = topics[name].partitions.values() if name in topics else ()
+        if all(replica in running for replicas in placed for replica in replicas.replicas):
+            yield f"topic {name} is still to be deleted"
+
+
+def _memory(assigned: Mapping[TopicPartition, ReplicaAssignment], running: Mapping[BrokerId, Broker]) -> Iterator[str]:
+    """The controller remembers the assignments that ZooKeeper holds."""
+    for number, broker in running.items():
+        if broker.broker_epoch >= 0 and broker.controller.is_active and dict(broker.controller.assignments) != assigned:
+            known = broker.controller.assignments
+            wrong = next(p for p in sorted({*known, *assigned}) if known.get(p) != assigned.get(p))
+            yield f"controller {number} remembers {wrong} on {known.get(wrong)}, ZooKeeper holds {assigned.get(wrong)}"
+
+
+def _replicas(
+    partition: TopicPartition, placed: ReplicaAssignment, state: LeaderAndIsr | None, running: Mapping[BrokerId, Broker]
+) -> Iterator[str]:
+    """A move is over once all its targets live; a replica knows its role, from the newest election."""
+    if placed.is_being_reassigned and all(replica in running for replica in placed.target_replicas):
+        yield f"{partition} is still on its way to {placed.target_replicas}"
+    if state is None or state.leader not in running:
+        return
+    for replica in placed.replicas:
+        if replica not in running:
+            continue
+        hosted = running[replica].hosted.get(partition)
+        if hosted is None:
+            yield f"broker {replica} has no replica of {partition}"
+        elif (hosted.leader, hosted.leader_epoch) != (state.leader, state.leader_epoch):
+            told = f"leader {hosted.leader} at epoch {hosted.leader_epoch}"
+            yield f"broker {replica} follows {partition} as of {told}, ZooKeeper holds {state.leader} at {state.leader_epoch}"
+
+
+def _fetchers(number: BrokerId, broker: Broker) -> Iterator[str]:
+    """Nobody fetches what it does not host, or what it leads itself."""
+    for partition, leader in sorted(broker.fetched.items()):
+        hosted = broker.hosted.get(partition)
+        if hosted is None or hosted.is_leader or hosted.leader != leader:
+            yield f"broker {number} fetches {partition} from {leader}, and has it as {hosted}"

@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.admin_znodes import PreferredReplicaElectionZNode
+from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
+from foundation.zk.znodes import TopicZNode
+from understudy.admin_client import UNCLEAN
 from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
 
+ORDERS_0 = TopicPartition("orders", 0)
+
 Verb = Callable[[SimulatedCluster], None]
+
+
+class LeftBehind(NamedTuple):
+    """Something that lies about afterwards, in Kafka as here."""
+
+    what: str
+    """How the complaint about it begins."""
+    reason: str
+    points: tuple[str, ...] = ()
+    """Only after a strike at one of these; whatever happens where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +39,7 @@ class Procedure:
         prepare: from an empty cluster to the state before; afterwards it comes to rest.
         trigger: sets it going; whatever the controller does from here on is attacked.
         lasts_ms: by when a run in which nobody is killed has come to its end.
+        leaves: what is no failure.
     """
 
     name: str
@@ -33,6 +49,7 @@ class Procedure:
     brokers: int = 4
     lasts_ms: float = 3_000
     settings: Mapping[str, str] = field(default_factory=dict)
+    leaves: tuple[LeftBehind, ...] = ()
 
 
 # ------------------------------------------------------------------ clusters to begin with
@@ -53,6 +70,36 @@ def _orders_with_leaders_astray(cluster: SimulatedCluster) -> None:
     cluster.run_for(8_000)
     away.restart()
     cluster.run_for(3_000)
+
+
+def _payments_without_a_leader(cluster: SimulatedCluster) -> None:
+    """The only replica in sync is dead; the other one lives, and lacks what it has not fetched."""
+    _, one, two, *_ = _controller_first(cluster)
+    cluster.create_topic("payments", assignment={0: [one, two]})
+    cluster.settle()
+    cluster.broker(two).crash()
+    cluster.run_for(8_000)
+    cluster.broker(one).crash()
+    cluster.run_for(8_000)
+    cluster.broker(two).restart()
+    cluster.run_for(2_000)
+
+
+def _orders_on_the_move(cluster: SimulatedCluster) -> None:
+    """`orders-0` moves to a broker that is dead: asked for in ZooKeeper, where nobody checks that (BUG-19)."""
+    _orders(cluster)
+    cluster.settle()
+    controller, one, _, _, dead = _controller_first(cluster)
+    cluster.broker(dead).crash()
+    cluster.run_for(8_000)
+    moves = {ORDERS_0: [controller, one, dead]}
+    cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
+    cluster.run_for(1_000)
+
+
+def _orders_astray_and_a_doomed_topic(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("doomed", assignment={0: _controller_first(cluster)[:3]})
+    _orders_with_leaders_astray(cluster)
 
 
 def _controller_first(cluster: SimulatedCluster) -> list[BrokerId]:
@@ -110,13 +157,71 @@ def _elect_preferred_leaders_by_znode(cluster: SimulatedCluster) -> None:
     cluster.write(PreferredReplicaElectionZNode.path, PreferredReplicaElectionZNode.encode(partitions))
 
 
+def _elect_an_unclean_leader(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.elect_leaders([TopicPartition("payments", 0)], election_type=UNCLEAN))
+
+
+def _delete_a_topic(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.delete_topics("orders"))
+
+
+def _delete_a_topic_by_marker(cluster: SimulatedCluster) -> None:
+    cluster.write(DeleteTopicsTopicZNode.path("orders"))
+
+
+def _delete_a_topic_with_a_dead_replica(cluster: SimulatedCluster) -> None:
+    """It begins, has to wait, and goes on when the broker is back."""
+    dead = _bystander(cluster)
+    dead.crash()
+    cluster.after(500, lambda: _delete_a_topic_by_marker(cluster))
+    cluster.after(9_000, dead.restart)
+
+
+def _move_a_partition(cluster: SimulatedCluster) -> None:
+    """To three brokers of which one has it already and another leads it from now on."""
+    *_, one, two, three = _controller_first(cluster)
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [three, two, one]}))
+
+
+def _move_partitions_by_znode(cluster: SimulatedCluster) -> None:
+    controller, one, *_, two, three = _controller_first(cluster)
+    moves = {ORDERS_0: [three, two, one], TopicPartition("orders", 1): [controller, two, three]}
+    cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
+
+
+def _reorder_replicas(cluster: SimulatedCluster) -> None:
+    controller, one, two, *_ = _controller_first(cluster)
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [two, one, controller]}))
+
+
+def _cancel_the_move(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: None}))
+
+
+def _override_the_move(cluster: SimulatedCluster) -> None:
+    _, one, two, three, _ = _controller_first(cluster)
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [one, three, two]}))
+
+
+def _delete_a_topic_on_the_move(cluster: SimulatedCluster) -> None:
+    """The move waits for a dead broker, and so does the deletion."""
+    _delete_a_topic_by_marker(cluster)
+    cluster.after(4_000, cluster.broker(_controller_first(cluster)[4]).restart)
+
+
+def _wait(cluster: SimulatedCluster) -> None:
+    """What the controller does by itself."""
+
+
 def _take_over(cluster: SimulatedCluster) -> None:
-    """Much is left to the next controller: a broker is dead, a topic is new, elections are asked for."""
+    """All is left to the next controller: a broker is dead, a topic new, elections, a move and a deletion are asked for."""
     controller, bystander = _controller(cluster), _bystander(cluster)
     controller.crash()
     bystander.crash()
     _elect_preferred_leaders_by_znode(cluster)
-    cluster.write("/brokers/topics/payments", b'{"partitions":{"0":[1,2,3],"1":[4,3,2]},"version":1}')
+    _move_partitions_by_znode(cluster)
+    cluster.write(DeleteTopicsTopicZNode.path("doomed"))
+    cluster.write(TopicZNode.path("payments"), b'{"partitions":{"0":[1,2,3],"1":[4,3,2]},"version":1}')
     cluster.after(12_000, controller.restart)
 
 
@@ -145,10 +250,66 @@ PROCEDURES: tuple[Procedure, ...] = (
         trigger=_elect_preferred_leaders_by_znode,
     ),
     Procedure(
+        name="auto-rebalance",
+        passes="partition.",
+        prepare=_orders_with_leaders_astray,
+        trigger=_wait,
+        lasts_ms=25_000,
+    ),
+    Procedure(
+        name="unclean-election", passes="partition.", prepare=_payments_without_a_leader, trigger=_elect_an_unclean_leader
+    ),
+    Procedure(name="topic-deletion", passes="deletion.", prepare=_orders, trigger=_delete_a_topic),
+    Procedure(name="topic-deletion-by-marker", passes="deletion.", prepare=_orders, trigger=_delete_a_topic_by_marker),
+    Procedure(
+        name="topic-deletion-with-a-dead-replica",
+        passes="deletion.",
+        prepare=_orders,
+        trigger=_delete_a_topic_with_a_dead_replica,
+        lasts_ms=12_000,
+    ),
+    Procedure(name="reassignment", passes="reassignment.", brokers=5, prepare=_orders, trigger=_move_a_partition),
+    Procedure(
+        name="reassignment-by-znode",
+        passes="reassignment.znode.",
+        brokers=5,
+        prepare=_orders,
+        trigger=_move_partitions_by_znode,
+    ),
+    Procedure(name="reassignment-reorder", passes="reassignment.", prepare=_orders, trigger=_reorder_replicas),
+    Procedure(
+        name="reassignment-cancel",
+        passes="reassignment.",
+        brokers=5,
+        prepare=_orders_on_the_move,
+        trigger=_cancel_the_move,
+    ),
+    Procedure(
+        name="reassignment-override",
+        passes="reassignment.",
+        brokers=5,
+        prepare=_orders_on_the_move,
+        trigger=_override_the_move,
+    ),
+    Procedure(
+        name="reassignment-and-deletion",
+        passes="deletion.",
+        brokers=5,
+        prepare=_orders_on_the_move,
+        trigger=_delete_a_topic_on_the_move,
+        lasts_ms=8_000,
+        leaves=(
+            LeftBehind(
+                "/admin/reassign_partitions",
+                "a move that ends with its topic stays in the znode until the next request or takeover takes it out",
+            ),
+        ),
+    ),
+    Procedure(
         name="takeover",
         passes="failover.",
         brokers=5,
-        prepare=_orders_with_leaders_astray,
+        prepare=_orders_astray_and_a_doomed_topic,
         trigger=_take_over,
         lasts_ms=14_000,
     ),

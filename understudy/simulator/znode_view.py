@@ -5,6 +5,7 @@ from __future__ import annotations
 from foundation.cluster.broker import Broker
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
+from foundation.zk.admin_znodes import DeleteTopicsZNode
 from foundation.zk.client import Failure
 from foundation.zk.znodes import (
     BrokerIdsZNode,
@@ -62,6 +63,10 @@ class ZnodeView:
         """Every partition that is assigned, in order."""
         assigned = (partition for topic in self.topics().values() for partition in sorted(topic.partitions))
         return {partition: self.state(partition) for partition in assigned}
+
+    def topics_to_be_deleted(self) -> tuple[str, ...]:
+        """Those with a marker in `/admin/delete_topics`, whether they exist or not."""
+        return self.children(DeleteTopicsZNode.path)
 
     def data(self, path: str) -> bytes | None:
         """None where there is no such znode."""
