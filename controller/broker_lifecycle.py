@@ -81,7 +81,7 @@ async def process_log_dir_event_notification(term: Term) -> None:
         return
     asked = [broker for broker in term.context.live_or_shutting_down_broker_ids if broker in notifications.values()]
     log.info("handling log directory failure", brokers=asked)
-    replicas = term.context.partitions_by_replica(only=asked)
+    replicas = topic_deletion.that_may_start(term.context, term.context.partitions_by_replica(only=asked))
     await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.ONLINE)
     await term.points.reach("notifications.before_write")
     await term.zk.delete_log_dir_events(notifications, term.context.epoch_zk_version)
@@ -102,7 +102,8 @@ async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
     # Everything it needs to know, in front of the LeaderAndIsr: a follower refuses a leader it has not heard of.
     await term.send_update_metadata(new, context.partitions_with_leaders())
     replicas = context.partitions_by_replica(only=new)
-    await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.ONLINE)
+    startable = topic_deletion.that_may_start(context, replicas)
+    await replica_state_machine.handle_state_changes(term, startable, ReplicaState.ONLINE)
     await partition_state_machine.trigger_online_state_change(term)
     await partition_reassignment.resume_for_brokers(term, new)
     hosted = {partition.topic for partitions in replicas.values() for partition in partitions}
@@ -133,12 +134,7 @@ async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Seq
     await partition_state_machine.handle_state_changes(term, lost, PartitionState.OFFLINE)
     elections = await partition_state_machine.trigger_online_state_change(term)
     await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)
-    leaving = {
-        broker: [partition for partition in partitions if context.is_topic_queued_for_deletion(partition.topic)]
-        for broker, partitions in replicas.items()
-    }
-    if any(leaving.values()):
-        await topic_deletion.fail_replica_deletion(term, leaving)
+    await topic_deletion.fail_replica_deletion(term, replicas)
     if not remaining and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
         # No partition changed, so nobody has heard yet that these brokers are gone (KAFKA-13225).
         await term.send_update_metadata(context.live_or_shutting_down_broker_ids)

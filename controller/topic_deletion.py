@@ -137,6 +137,19 @@ async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> No
         await resume_deletions(term)
 
 
+def that_may_start(context: ControllerContext, replicas: Replicas) -> Replicas:
+    """Without those whose data is gone, or about to go. Kafka tries to start them all the same, and logs an error for each."""
+    if not context.topics_with_deletion_started:
+        return replicas
+    sources = VALID_PREVIOUS_REPLICA_STATES[ReplicaState.ONLINE]
+    return _where(
+        replicas,
+        lambda broker, partition: (
+            partition.topic not in context.topics_with_deletion_started or context.replica_state(broker, partition) in sources
+        ),
+    )
+
+
 # ------------------------------------------------------------------ the next step of each queued topic
 
 

@@ -29,7 +29,7 @@ from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from foundation.wire.network import Connection, ConnectionLost
 from foundation.wire.registry import api_of
@@ -321,7 +321,7 @@ def answer_none(message: Message) -> Message:
         case UpdateMetadataRequest():
             return UpdateMetadataResponse()
         case StopReplicaRequest():
-            return StopReplicaResponse()
+            return answer_stop_replica(message, 0)
         case _:
             raise AssertionError(message)
 
@@ -338,6 +338,16 @@ def answer_leader_and_isr(message: LeaderAndIsrRequest, error_code: int) -> Lead
             )
             for topic in message.topic_states
         )
+def answer_stop_replica(message: StopReplicaRequest, error_code: int) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        partition_errors=tuple(
+            StopReplicaPartitionError(topic_name=topic.topic_name, partition_index=state.partition_index, error_code=error_code)
+            for topic in message.topic_states
+            for state in topic.partition_states
+        )
+    )
+
+
     )
 
 

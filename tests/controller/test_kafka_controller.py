@@ -30,9 +30,10 @@ from foundation.wire.messages.alter_partition import (
     BrokerState,
 )
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
 from foundation.zk.client import Delete, SetData, WatchFired, WatchKind
-from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none
+from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none, answer_stop_replica
 from tests.controller.values import led, tp
 from understudy.checkers.history import OpKind
 
@@ -680,11 +681,29 @@ def test_every_point_is_passed() -> None:
             "/admin/reassign_partitions",
             b'{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[0,1,2]}]}',
         )
+        delete_two_topics_of_which_one_stays(stage)
         controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
         controller.run(force(controller, ForcedResignation("test")))
         stage.settle()
         passed = {name for member in stage.members.values() for name in member.points.passed}
         assert passed == set(POINTS)
+
+
+def delete_two_topics_of_which_one_stays(stage: Stage) -> None:
+    """And grows, in vain."""
+
+    def refuse(message: Message) -> Message:
+        return answer_stop_replica(message, 56) if isinstance(message, StopReplicaRequest) else answer_none(message)
+
+    stage.create_topic("gone", {0: [2]})
+    stage.write_znode("/admin/delete_topics/gone", b"")
+    assert [path for path in stage.znodes() if "gone" in path] == []
+    stage.member(2).answer = refuse
+    stage.create_topic("doomed", {0: [2]})
+    stage.write_znode("/admin/delete_topics/doomed", b"")
+    stage.add_partitions("doomed", {0: [2], 1: [2]})
+    assert b'"1"' not in (stage.znodes()["/brokers/topics/doomed"] or b"")
+    stage.member(2).answer = answer_none
 
 
 async def heard(member: Member, notification: WatchFired) -> None:

@@ -1,0 +1,556 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from controller import replica_state_machine, topic_deletion
+from controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
+from controller.events import TopicDeletionStopReplicaResponseReceived
+from controller.settings import ControllerSettings
+from controller.topic_changes import on_new_partition_creation, process_partition_modifications, process_topic_change
+from controller.topic_deletion import NextSteps, next_steps
+from controller.transitions import PartitionState, ReplicaState
+from foundation.cluster.broker import BrokerAndEpoch
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.records import InvalidTransition, TopicsChanged
+from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.schema import Message
+from foundation.zk.client import Delete
+from foundation.zk.kafka_zk_client import ControllerMoved
+from foundation.zk.transactions import MAX_OPS
+from tests.controller.office import Office
+from tests.controller.stage import Stage, answer_none, answer_stop_replica
+from tests.controller.values import context, ids, led, replicas, tp
+from understudy.checkers.history import OpKind
+
+ONLINE, OFFLINE = ReplicaState.ONLINE, ReplicaState.OFFLINE
+STARTED, SUCCESSFUL = ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL
+INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
+
+
+class Orders(Office):
+    """`orders` with two partitions on all three brokers, `payments` on two of them; all replicas online."""
+
+    def __init__(self, settings: ControllerSettings | None = None) -> None:
+        topics: Mapping[str, Mapping[int, list[int]]] = {"orders": {0: [0, 1, 2], 1: [1, 2, 0]}, "payments": {0: [1, 2]}}
+        super().__init__(topics, settings=settings)
+        self.away: dict[BrokerId, BrokerAndEpoch] = {}
+
+    def __enter__(self) -> Orders:
+        super().__enter__()
+        self.run(on_new_partition_creation(self.term, [tp("orders-0"), tp("orders-1"), tp("payments-0")]))
+        for topic in ("orders", "payments"):
+            self.write_znode(f"/config/topics/{topic}", b'{"version":1,"config":{}}')
+        self.settle()
+        self.forget()
+        self.put.clear()
+        return self
+
+    # -- what happens
+
+    def mark(self, *topics: str) -> None:
+        for topic in topics:
+            self.write_znode(f"/admin/delete_topics/{topic}", b"")
+        self.process_topic_deletion()
+
+    def process_topic_deletion(self) -> None:
+        self.run(topic_deletion.process_topic_deletion(self.term))
+        self.settle()
+
+    def hear_answers(self) -> None:
+        """Process what the brokers have answered, and what they answer to that."""
+        while answers := self.answers():
+            self.put.clear()
+            for answer in answers:
+                self.run(topic_deletion.process_stop_replica_response(self.term, answer))
+            self.settle()
+
+    def answers(self) -> list[TopicDeletionStopReplicaResponseReceived]:
+        return [event for event in self.put if isinstance(event, TopicDeletionStopReplicaResponseReceived)]
+
+    def lose(self, broker: int) -> None:
+        """What BrokerChange does to a dead broker."""
+        context = self.term.context
+        registered = self.run(self.term.zk.brokers())
+        self.away[BrokerId(broker)] = registered[BrokerId(broker)]
+        context.remove_live_brokers(ids(broker))
+        self.run(on_replicas_become_offline(self.term, context.partitions_by_replica(only=ids(broker))))
+        self.settle()
+
+    def bring_back(self, broker: int) -> None:
+        """What BrokerChange does to a new one."""
+        self.term.context.add_live_brokers({BrokerId(broker): self.away.pop(BrokerId(broker))})
+        self.run(on_broker_startup(self.term, ids(broker)))
+        self.settle()
+
+    # -- what is to be seen
+
+    def replica_states(self, name: str) -> list[ReplicaState | None]:
+        return [self.replica_state(name, broker) for broker in (0, 1, 2)]
+
+    def left_of(self, topic: str) -> list[str]:
+        znodes = (f"/brokers/topics/{topic}", f"/config/topics/{topic}", f"/admin/delete_topics/{topic}")
+        return [path for path in self.znodes() if path.startswith(znodes)]
+
+    def deletes(self) -> list[str]:
+        return [op.path for each in self.zookeeper.transactions for op in each.ops if op.kind is OpKind.DELETE]
+
+    def is_queued(self, topic: str) -> bool:
+        return self.term.context.is_topic_queued_for_deletion(topic)
+
+
+def refusing(message: Message) -> Message:
+    return (
+        answer_stop_replica(message, Errors.KAFKA_STORAGE_ERROR)
+        if isinstance(message, StopReplicaRequest)
+        else answer_none(message)
+    )
+
+
+# ------------------------------------------------------------------ everybody is alive
+
+
+@pytest.mark.spec("GT-6", "TD-4", "TD-5", "RSM-8", "CX-4")
+def test_a_topic_is_forgotten_by_all_then_stopped_then_deleted() -> None:
+    with Orders() as office:
+        office.mark("orders")
+        gone = "UMR E1 orders-0 -2@0.0/1 [0, 1, 2] offline []; orders-1 -2@0.0/1 [1, 2, 0] offline [] live [0, 1, 2]"
+        stop, delete = "SR E1 orders-0 @-2; orders-1 @-2", "SR E1 orders-0 @-2 delete; orders-1 @-2 delete"
+        assert [member.told() for member in office.members.values()] == [[gone, stop, delete]] * 3
+        assert office.state("orders", 0) == led(-1, (2,), epoch=3, version=3, by=1)
+        assert office.state("orders", 1) == led(-1, (2,), epoch=3, version=3, by=1)
+        assert office.partition_states("orders-0", "orders-1") == [PartitionState.NON_EXISTENT] * 2
+        assert office.replica_states("orders-0") == [STARTED] * 3
+        assert office.term.context.offline_partition_count == 0
+
+
+@pytest.mark.spec("TD-6", "TD-7", "TD-10", "RSM-9", "RSM-10")
+def test_when_all_have_answered_the_znodes_go_children_first_and_the_marker_last() -> None:
+    with Orders() as office:
+        office.mark("orders")
+        first, *others = office.answers()
+        assert first.partition_errors == {tp("orders-0"): Errors.NONE, tp("orders-1"): Errors.NONE}
+        office.run(topic_deletion.process_stop_replica_response(office.term, first))
+        assert office.replica_states("orders-0")[first.broker_id] == SUCCESSFUL
+        assert office.deletes() == []
+
+        office.forget()
+        for answer in others:
+            office.run(topic_deletion.process_stop_replica_response(office.term, answer))
+        office.settle()
+        assert office.deletes() == [
+            "/brokers/topics/orders/partitions/0/state",
+            "/brokers/topics/orders/partitions/0",
+            "/brokers/topics/orders/partitions/1/state",
+            "/brokers/topics/orders/partitions/1",
+            "/brokers/topics/orders/partitions",
+            "/brokers/topics/orders",
+            "/config/topics/orders",
+            "/admin/delete_topics/orders",
+        ]
+        assert [member.told() for member in office.members.values()] == [[]] * 3
+        assert office.left_of("orders") == []
+        context = office.term.context
+        assert context.all_topics == {"payments"}
+        assert (context.topics_to_be_deleted, context.topics_with_deletion_started) == (set(), set())
+        assert list(context.assignments) == list(context.partition_states) == [tp("payments-0")]
+        assert office.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("orders",))]
+        assert office.controller.records(InvalidTransition) == []
+
+
+@pytest.mark.spec("EL-13", "TD-10")
+def test_every_write_of_a_deletion_is_behind_the_fence() -> None:
+    with Orders() as office:
+        before = len(office.zookeeper.transactions)
+        office.mark("orders")
+        office.hear_answers()
+        written = [each for each in office.zookeeper.transactions[before + 1 :] if each.ops]
+        assert written
+        assert all(each.ops[0].kind is OpKind.CHECK and each.ops[0].path == "/controller_epoch" for each in written)
+
+    with Orders() as office:
+        office.write_znode("/admin/delete_topics/orders", b"")
+        office.depose()
+        with pytest.raises(ControllerMoved):
+            office.process_topic_deletion()
+        assert office.state("orders", 0) == led(0, (0, 1, 2), by=1)
+
+
+@pytest.mark.spec("TD-10", "TC-11")
+def test_a_topic_of_the_same_name_is_another_one() -> None:
+    with Orders() as office:
+        old = office.term.context.topic_ids["orders"]
+        office.mark("orders")
+        office.hear_answers()
+        office.run(process_topic_change(office.term))
+        office.forget()
+        new = office.create_topic("orders", {0: [2, 1]}, topic_id="AAAAAAAAAAAAAAAAAAAAAg")
+        office.run(process_topic_change(office.term))
+        office.settle()
+        assert office.term.context.topic_ids["orders"] == new != old
+        assert office.member(2).told() == [
+            "LISR E1 orders-0* 2@0.0/1 [2, 1] leaders [2]",
+            "UMR E1 orders-0 2@0.0/1 [2, 1] offline [] live [0, 1, 2]",
+        ]
+
+
+@pytest.mark.spec("TD-2")
+def test_to_ask_again_begins_nothing_anew() -> None:
+    with Orders() as office:
+        office.mark("orders")
+        office.forget()
+        office.process_topic_deletion()
+        assert [member.told() for member in office.members.values()] == [[]] * 3
+        office.mark("payments")
+        assert office.member(0).told() == ["UMR E1 payments-0 -2@0.0/1 [1, 2] offline [] live [0, 1, 2]"]
+        office.hear_answers()
+        assert office.left_of("orders") == office.left_of("payments") == []
+
+
+# ------------------------------------------------------------------ what is not deleted
+
+
+@pytest.mark.spec("TD-1", "GT-6")
+def test_the_marker_of_a_topic_that_nobody_knows_is_dropped() -> None:
+    with Orders() as office:
+        office.mark("nosuch", "orders")
+        assert office.deletes() == ["/admin/delete_topics/nosuch"]
+        assert office.is_queued("orders")
+        assert not office.is_queued("nosuch")
+
+
+@pytest.mark.spec("TD-1", "FO-7")
+@pytest.mark.parametrize("at_takeover", [False, True])
+def test_where_deletion_is_disabled_markers_are_dropped_and_topics_stay(at_takeover: bool) -> None:
+    with Orders(ControllerSettings(delete_topic_enable=False)) as office:
+        office.write_znode("/admin/delete_topics/nosuch", b"")
+        office.write_znode("/admin/delete_topics/orders", b"")
+        if at_takeover:
+            office.run(topic_deletion.initialise(office.term))
+            office.run(topic_deletion.resume_deletions(office.term))
+        else:
+            office.process_topic_deletion()
+        assert office.deletes() == ["/admin/delete_topics/nosuch", "/admin/delete_topics/orders"]
+        assert not office.is_queued("orders")
+        assert office.member(1).told() == []
+        assert office.state("orders", 0) == led(0, (0, 1, 2), by=1)
+
+
+@pytest.mark.spec("TC-12", "TD-11")
+def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
+    with Orders() as office:
+        office.member(2).answer = refusing
+        office.mark("orders")
+        before = office.znodes()["/brokers/topics/orders"]
+        office.add_partitions("orders", {0: [2], 1: [1, 2, 0], 2: [0, 1]})
+        office.forget()
+        office.run(process_partition_modifications(office.term, "orders"))
+        office.settle()
+        assert office.znodes()["/brokers/topics/orders"] == before, "the replicas of partition 0 too are those in memory"
+        assert [member.told() for member in office.members.values()] == [[]] * 3
+        assert office.partition_states("orders-2") == [None]
+
+        writes = len(office.zookeeper.transactions)
+        office.run(process_partition_modifications(office.term, "orders"))
+        assert len(office.zookeeper.transactions) == writes, "our own restoration is no news"
+
+
+# ------------------------------------------------------------------ somebody is dead
+
+
+@pytest.mark.spec("GT-6", "TD-5", "TD-7", "TD-9")
+def test_a_topic_waits_for_a_dead_replica_and_ends_when_its_broker_returns() -> None:
+    with Orders() as office:
+        office.lose(1)
+        office.forget()
+        office.mark("orders")
+        assert office.replica_states("orders-0") == [
+            STARTED,
+            INELIGIBLE,
+            STARTED,
+        ]
+        assert office.term.context.topics_ineligible_for_deletion == {"orders"}
+        office.hear_answers()
+        assert office.replica_states("orders-0") == [SUCCESSFUL, OFFLINE, SUCCESSFUL]
+        assert office.state("orders", 0) == led(-1, (2,), epoch=3, version=3, by=1)
+        assert "/admin/delete_topics/orders" in office.left_of("orders")
+
+        office.forget()
+        office.bring_back(1)
+        orders = "orders-0 -2@0.0/1 [2] offline []; orders-1 -2@0.0/1 [2] offline []"
+        assert office.member(1).told() == [
+            "UMR E1 payments-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
+            "LISR E1 orders-0 -1@3.3/1 [2]; orders-1 -1@3.3/1 [2]; payments-0 2@1.1/1 [2] leaders [2]",
+            f"UMR E1 {orders}; payments-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
+            f"UMR E1 {orders} live [0, 1, 2]",
+            "SR E1 orders-0 @-2; orders-1 @-2",
+            "SR E1 orders-0 @-2 delete; orders-1 @-2 delete",
+        ]
+        assert [line for line in office.member(0).told() if "SR" in line] == [], "who has deleted is left in peace"
+        office.hear_answers()
+        assert office.left_of("orders") == []
+        assert office.controller.records(InvalidTransition) == []
+
+
+@pytest.mark.spec("TD-8", "TD-9", "RSM-6")
+def test_who_has_deleted_and_dies_is_not_asked_again() -> None:
+    with Orders() as office:
+        office.lose(1)
+        office.mark("orders")
+        office.hear_answers()
+        office.lose(2)
+        assert office.replica_states("orders-1") == [SUCCESSFUL, OFFLINE, SUCCESSFUL]
+        office.forget()
+        office.bring_back(2)
+        assert [line for line in office.member(2).told() if line.startswith(("LISR", "SR")) and "orders" in line] == []
+        office.bring_back(1)
+        office.hear_answers()
+        assert office.left_of("orders") == []
+        assert office.controller.records(InvalidTransition) == []
+
+
+@pytest.mark.spec("TD-8")
+def test_a_broker_that_dies_before_it_answers_deletes_when_it_returns() -> None:
+    with Orders() as office:
+        office.mark("orders")
+        late = next(answer for answer in office.answers() if answer.broker_id == 1)
+        office.lose(1)
+        office.run(topic_deletion.process_stop_replica_response(office.term, late))
+        assert office.replica_states("orders-0") == [
+            STARTED,
+            INELIGIBLE,
+            STARTED,
+        ]
+        office.put.remove(late)
+        office.hear_answers()
+        assert office.replica_states("orders-0")[1] == OFFLINE
+        assert office.is_queued("orders")
+        office.bring_back(1)
+        office.hear_answers()
+        assert office.left_of("orders") == []
+
+
+# ------------------------------------------------------------------ what brokers answer
+
+
+@pytest.mark.spec("TD-6", "TD-8", "TD-9", "BUG-16")
+def test_what_fails_on_a_healthy_broker_is_not_tried_again_by_itself() -> None:
+    with Orders() as office:
+        office.member(2).answer = refusing
+        office.mark("orders")
+        office.hear_answers()
+        assert office.replica_states("orders-0") == [SUCCESSFUL, SUCCESSFUL, OFFLINE]
+        assert office.term.context.topics_ineligible_for_deletion == {"orders"}
+        office.member(2).answer = answer_none
+        office.forget()
+        office.process_topic_deletion()
+        assert [line for line in office.member(2).told() if "SR" in line] == []
+
+        office.run(topic_deletion.resume_deletions_for_topics(office.term, ["payments", "orders"]))
+        office.settle()
+        assert office.member(2).told()[-1] == "SR E1 orders-0 @-2 delete; orders-1 @-2 delete"
+        assert [line for line in office.member(1).told() if "SR" in line] == []
+        office.hear_answers()
+        assert office.left_of("orders") == []
+
+
+@pytest.mark.spec("TD-6")
+def test_partitions_of_one_answer_go_their_own_ways() -> None:
+    with Orders() as office:
+        office.mark("orders")
+        answer = office.answers()[0]
+        errors = {tp("orders-0"): Errors.NONE, tp("orders-1"): Errors.KAFKA_STORAGE_ERROR}
+        office.run(topic_deletion.process_stop_replica_response(office.term, replace(answer, partition_errors=errors)))
+        assert office.replica_state("orders-0", answer.broker_id) is SUCCESSFUL
+        assert office.replica_state("orders-1", answer.broker_id) is INELIGIBLE
+
+
+@pytest.mark.spec("TD-6")
+def test_an_error_of_the_whole_request_is_one_of_each_partition() -> None:
+    with Orders() as office:
+        office.mark("orders")
+        answer = replace(office.answers()[0], request_error=Errors.UNKNOWN_SERVER_ERROR)
+        office.run(topic_deletion.process_stop_replica_response(office.term, answer))
+        assert {office.replica_state(name, answer.broker_id) for name in ("orders-0", "orders-1")} == {INELIGIBLE}
+        assert "orders" in office.term.context.topics_ineligible_for_deletion
+
+
+@pytest.mark.spec("TD-6", "SN-5")
+@pytest.mark.parametrize("stale", [{"controller_epoch": 0}, {"broker_epoch": 1}])
+def test_answers_to_an_earlier_term_or_registration_are_void(stale: dict[str, int]) -> None:
+    with Orders() as office:
+        office.mark("orders")
+        for answer in office.answers():
+            void = replace(answer, **stale)
+            office.run(topic_deletion.process_stop_replica_response(office.term, void))
+        assert office.replica_states("orders-0") == [STARTED] * 3
+
+
+@pytest.mark.spec("TD-6", "SN-5")
+def test_replicas_that_a_reassignment_deletes_are_none_of_a_deletions_business() -> None:
+    with Orders() as office:
+        office.run(replica_state_machine.handle_state_changes(office.term, {BrokerId(2): [tp("orders-0")]}, OFFLINE))
+        office.run(replica_state_machine.handle_state_changes(office.term, {BrokerId(2): [tp("orders-0")]}, STARTED))
+        office.settle()
+        (answer,) = office.answers()
+        assert answer.partition_errors == {tp("orders-0"): Errors.NONE}, "the first StopReplica deleted nothing"
+        office.run(topic_deletion.process_stop_replica_response(office.term, answer))
+        assert office.replica_state("orders-0", 2) is STARTED
+
+
+# ------------------------------------------------------------------ reassignments
+
+
+@pytest.mark.spec("TD-1", "TD-12")
+def test_a_queued_topic_waits_for_its_reassignment_and_goes_on_after_it() -> None:
+    with Orders() as office:
+        office.term.context.topics_to_be_deleted.add("orders")
+        topic_deletion.mark_topics_ineligible(office.term, ["orders", "payments"], "topic reassignment in progress")
+        assert office.term.context.topics_ineligible_for_deletion == {"orders"}, "only what is queued can wait"
+        office.run(topic_deletion.resume_deletions(office.term))
+        assert office.replica_states("orders-0") == [ONLINE] * 3
+        office.run(topic_deletion.resume_deletions_for_topics(office.term, ["orders"]))
+        assert office.replica_states("orders-0") == [STARTED] * 3
+
+
+@pytest.mark.spec("TD-1")
+def test_a_reassignment_keeps_waiting_only_what_is_queued_already() -> None:
+    """As in Kafka: it marks topics before it queues them, and marks only what is queued."""
+    with Orders() as office:
+        office.member(2).answer = refusing
+        office.term.context.partitions_being_reassigned = {tp("orders-0")}
+        office.mark("orders")
+        assert office.replica_states("orders-0") == [STARTED] * 3
+        assert office.term.context.topics_ineligible_for_deletion == set()
+        office.process_topic_deletion()
+        assert office.term.context.topics_ineligible_for_deletion == {"orders"}
+
+
+# ------------------------------------------------------------------ taking over
+
+
+@pytest.mark.spec("FO-6", "FO-7", "FO-12")
+def test_a_new_controller_takes_up_what_is_marked_and_lets_wait_what_must() -> None:
+    with Orders() as office:
+        for topic in ("orders", "payments", "half-gone"):
+            office.write_znode(f"/admin/delete_topics/{topic}", b"")
+        office.write_znode("/config/topics/half-gone", b"{}")
+        context = office.term.context
+        context.remove_live_brokers(ids(0))
+        context.partitions_being_reassigned = {tp("unrelated-0")}
+        office.run(topic_deletion.initialise(office.term))
+        assert context.topics_to_be_deleted == {"half-gone", "orders", "payments"}
+        assert context.topics_ineligible_for_deletion == {"orders"}, "broker 0 has a replica of it"
+
+        context.partitions_being_reassigned = {tp("payments-0")}
+        office.run(topic_deletion.initialise(office.term))
+        assert context.topics_ineligible_for_deletion == {"orders", "payments"}
+
+        office.run(topic_deletion.resume_deletions(office.term))
+        assert office.left_of("half-gone") == [], "the rest of a topic that a predecessor did not come to an end with"
+        assert office.replica_states("payments-0") == [None, ONLINE, ONLINE]
+
+
+@pytest.mark.spec("TD-10", "FO-12", "D15")
+def test_what_others_have_put_below_a_topic_goes_with_it() -> None:
+    with Orders() as office:
+        office.mark("orders")
+        office.operator.run(office.operator.client.write(Delete("/brokers/topics/orders/partitions/1/state")))
+        for path in ("partitions/0/strange", "partitions/0/strange/er", "partitions/9", "partitions/9/state", "notes"):
+            office.write_znode(f"/brokers/topics/orders/{path}", b"")
+        office.hear_answers()
+        assert office.left_of("orders") == []
+
+
+@pytest.mark.spec("D15", "TD-10")
+def test_many_deletes_share_a_transaction_and_no_transaction_is_too_large() -> None:
+    partitions = 700
+    with Office({"wide": {number: [1] for number in range(partitions)}}) as office:
+        office.run(on_new_partition_creation(office.term, [tp(f"wide-{number}") for number in range(partitions)]))
+        office.term.context.topics_to_be_deleted.add("wide")
+        office.run(topic_deletion.resume_deletions(office.term))
+        before = len(office.zookeeper.transactions)
+        office.settle()
+        for answer in office.put:
+            if isinstance(answer, TopicDeletionStopReplicaResponseReceived):
+                office.run(topic_deletion.process_stop_replica_response(office.term, answer))
+        sizes = [len(each.ops) - 1 for each in office.zookeeper.transactions[before:]]
+        assert sum(sizes) == 2 * partitions + 2
+        assert sizes == [MAX_OPS, MAX_OPS, 2 * partitions + 2 - 2 * MAX_OPS]
+        assert [path for path in office.znodes() if "wide" in path] == []
+
+
+def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
+    """A topic is deleted; the controller dies before its nth request to ZooKeeper from then on, or after the answer to it.
+
+    Returns how many requests it took without an interruption.
+    """
+    with Stage(standing=(0, 2), brokers=(1, 3)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2, 3], 1: [2, 1, 3]})
+        stage.write_znode("/config/topics/orders", b"{}")
+        link, controller = stage.zookeeper.link("broker-0"), stage.member(0)
+        first, session = link.requests, controller.client.session_id
+
+        def kill(_: int) -> None:
+            if link.requests - first >= kill_at and controller.node.alive:
+                controller.node.process.kill()
+                stage.loop.call_later(0.05, lambda: stage.zookeeper.expire(session), context=stage.zookeeper.context)
+
+        if kill_at and after:
+            link.after_answer = kill
+        elif kill_at:
+            link.before_request = kill
+        stage.write_znode("/admin/delete_topics/orders", b"")
+        stage.settle(3_000)
+        left = [path for path in stage.znodes() if "orders" in path]
+        assert left == [], f"interrupted at {kill_at}"
+        for member in stage.members.values():
+            assert member.records(InvalidTransition) == [], f"interrupted at {kill_at}"
+        return link.requests - first
+
+
+@pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
+def test_wherever_a_controller_dies_its_successor_finishes_the_deletion() -> None:
+    requests = delete_and_lose_the_controller(0, after=False)
+    assert requests >= 6
+    for number in range(1, requests + 1):
+        for after in (False, True):
+            delete_and_lose_the_controller(number, after=after)
+
+
+# ------------------------------------------------------------------ the decision
+
+
+@pytest.mark.spec("TD-3")
+@pytest.mark.parametrize(
+    ("states", "ineligible", "next_"),
+    [
+        pytest.param((ONLINE, ONLINE), False, "start", id="never begun"),
+        pytest.param((ONLINE, ONLINE), True, "", id="never begun, must wait"),
+        pytest.param((STARTED, SUCCESSFUL), False, "", id="under way"),
+        pytest.param((STARTED, INELIGIBLE), False, "", id="failed in part, but not all have answered"),
+        pytest.param((SUCCESSFUL, SUCCESSFUL), True, "complete", id="all deleted, whoever else waits"),
+        pytest.param((SUCCESSFUL, INELIGIBLE), True, "retry", id="failed in part"),
+        pytest.param((SUCCESSFUL, INELIGIBLE), False, "retry start", id="failed in part, and may go on"),
+        pytest.param((SUCCESSFUL, OFFLINE), True, "", id="waits for a broker"),
+        pytest.param((SUCCESSFUL, OFFLINE), False, "start", id="the broker is back"),
+    ],
+)
+def test_what_is_next_for_a_topic(states: tuple[ReplicaState, ReplicaState], ineligible: bool, next_: str) -> None:
+    known = context((1, 2), {"orders-0": replicas(1, 2), "other-0": replicas(1, 2)})
+    known.replica_states = {BrokerId(1): {tp("orders-0"): states[0]}, BrokerId(2): {tp("orders-0"): states[1]}}
+    known.topics_to_be_deleted = {"orders"}
+    known.topics_ineligible_for_deletion = {"orders"} if ineligible else set()
+    topics = {name: ("orders",) if name in next_ else () for name in NextSteps._fields}
+    assert next_steps(known) == NextSteps(**topics)
+
+
+@pytest.mark.spec("TD-3")
+def test_of_a_topic_without_replicas_only_znodes_are_left() -> None:
+    known = context((1, 2))
+    known.topics_to_be_deleted = {"b", "a"}
+    assert next_steps(known) == NextSteps(complete=("a", "b"), retry=(), start=())
