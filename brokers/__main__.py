@@ -20,6 +20,7 @@ import structlog
 from brokers.broker import Broker
 from brokers.config import KafkaConfig, unknown_keys
 from brokers.config_types import ConfigError
+from brokers.finalized_features import IncompatibleFeatures
 from brokers.meta_properties import InconsistentMetaProperties
 from brokers.operator_log import configure_operator_log
 from brokers.properties import MalformedProperties, parse_properties
@@ -36,6 +37,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.Kafka")
 START_FAILURES = (
     ConfigError,
     ConnectionFailed,
+    IncompatibleFeatures,
     InconsistentMetaProperties,
     OSError,
     RegistrationRefused,

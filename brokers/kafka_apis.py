@@ -129,7 +129,7 @@ class KafkaApis:
         if not low <= header.api_version <= high:
             return encode_response(api, 0, header.correlation_id, api_versions.unsupported_version())
         request = decode(ApiVersionsRequest, header.api_version, body)
-        response = api_versions.answer(request, header.api_version, SERVED_VERSIONS)
+        response = api_versions.answer(request, header.api_version, SERVED_VERSIONS, self._services.features.features)
         return encode_response(api, header.api_version, header.correlation_id, response)
 
     def _received(self, api: Api, request: Message, context: RequestContext) -> int:

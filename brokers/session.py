@@ -48,6 +48,15 @@ class Tenant(Protocol):
     def session_opened(self, zk: KafkaZkClient) -> None: ...
 
 
+class Listener(Protocol):
+    """Who has something to look after in each session, but does not hold it up."""
+
+    def notified(self, notification: WatchFired) -> None: ...
+
+    def session_opened(self) -> None:
+        """A session has followed one that was lost, and its watches are not armed."""
+
+
 class BrokerSession:
     """The session of now, as a store.
 
@@ -71,6 +80,7 @@ class BrokerSession:
         self._tenant = tenant
         self._client: ZooKeeperClient | None = None
         self._zk: KafkaZkClient | None = None
+        self._listeners: list[Listener] = []
         self._life = 0
         self._closed = False
 
@@ -79,6 +89,9 @@ class BrokerSession:
         """The store over the newest session."""
         assert self._zk is not None, "the session is opened first"
         return self._zk
+
+    def add_listener(self, listener: Listener) -> None:
+        self._listeners.append(listener)
 
     async def open(self) -> KafkaZkClient:
         """Open a session and make it the current one.
@@ -112,9 +125,9 @@ class BrokerSession:
             case WatchFired(path=path, kind=kind):
                 fired = self._events.append(WatchFiredRecord(path=path, kind=kind.value))
                 tenant = self._tenant()
-                if tenant is not None:
-                    with causing(fired):
-                        tenant.notified(notification)
+                with causing(fired):
+                    for hears in (*self._listeners, *(() if tenant is None else (tenant,))):
+                        hears.notified(notification)
             case SessionSuspended():
                 self._events.append(SessionSuspendedRecord(session_id=session_id))
                 log.warning("connection to ZooKeeper lost", session_id=hex(session_id))
@@ -141,4 +154,6 @@ class BrokerSession:
                 continue
             if tenant is not None:
                 tenant.session_opened(zk)
+            for listener in self._listeners:
+                listener.session_opened()
             return

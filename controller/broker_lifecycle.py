@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 
-from controller import partition_reassignment, partition_state_machine, replica_state_machine, topic_deletion
+from controller import features, partition_reassignment, partition_state_machine, replica_state_machine, topic_deletion
 from controller.broker_changes import BrokerChanges, broker_changes
 from controller.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
 from controller.term import Term
@@ -27,7 +27,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 
 async def process_broker_change(term: Term) -> None:
     context = term.context
-    registered = await term.zk.brokers(watch=True)
+    registered = features.compatible_brokers(term, await term.zk.brokers(watch=True))
     epochs = {broker: found.epoch for broker, found in registered.items()}
     changes = broker_changes(context.live_broker_epochs, epochs)
     if changes.is_empty:
@@ -63,10 +63,12 @@ def _update_channels(term: Term, changes: BrokerChanges, registered: Mapping[Bro
 
 
 async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
-    """BR-16: tell everybody the new addresses. Requests of ours still go to the old one until the broker bounces."""
+    """BR-16: tell everybody the new addresses. Requests of ours still go to the old one until the broker bounces (BUG-23)."""
     registered = await term.zk.broker(broker_id, watch=True)
     known = term.context.broker(broker_id)
-    if registered is None or known is None or registered.broker.endpoints == known.endpoints:
+    if registered is None or known is None:
+        return
+    if (registered.broker.endpoints, registered.broker.features) == (known.endpoints, known.features):
         return
     log.info("updated broker metadata", broker=broker_id, endpoints=registered.broker.endpoints)
     term.context.update_broker_metadata(registered.broker)

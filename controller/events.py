@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
@@ -63,6 +63,32 @@ ReassignmentResults: TypeAlias = Mapping[TopicPartition, ApiError | None] | ApiE
 
 OngoingReassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment] | ApiError
 """The partitions on the move; or why nobody can say."""
+
+
+
+class UpgradeType(Enum):
+    """What a client allows to be done to a finalized feature; values are those on the wire. Mirrors its Kafka namesake."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """`upgrade_type` None is one that nobody knows."""
+
+    feature: str
+    level: int
+    """The version to finalize; below 1 to delete the feature."""
+    upgrade_type: UpgradeType | None
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.level < 1 and self.upgrade_type is not UpgradeType.UPGRADE
+
+
+FeatureUpdateResults: TypeAlias = Mapping[str, ApiError] | ApiError
+"""By feature why it cannot be finalized; or why none was looked at."""
 
 
 # ------------------------------------------------------------------ the role
@@ -277,10 +303,8 @@ class AllocateProducerIds:
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeatures:
-    """`features` are the names a client wants to finalize, upgrade or delete."""
-
-    features: tuple[str, ...]
-    reply: Reply[Mapping[str, ApiError] | ApiError]
+    updates: tuple[FeatureUpdate, ...]
+    reply: Reply[FeatureUpdateResults]
 
 
 RoleEvent: TypeAlias = (

@@ -55,7 +55,7 @@ async def initialize_controller_context(term: Term) -> None:
     """FO-5: brokers, topics, assignments, states, and a channel to every broker."""
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
-    brokers = await zk.brokers(watch=True)
+    brokers = features.compatible_brokers(term, await zk.brokers(watch=True))
     context.add_live_brokers(brokers)
     topics = await zk.topic_assignments(await zk.topics(watch=True), watch=True)
     context.all_topics = set(topics)

@@ -1,9 +1,54 @@
-"""ISR changes that leaders wrote themselves, before KIP-497. Mirrors `processIsrChangeNotification`."""
+"""ISR changes that leaders wrote themselves, before KIP-497. Mirrors `processIsrChangeNotification`.
+
+A leader of an old inter.broker.protocol.version writes the partition's state, and announces from time to time what it has
+written. In a cluster that is being upgraded some leaders do, whatever the controller's own version.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import structlog
+
+from controller import partition_reassignment
 from controller.term import Term
+from foundation.cluster.identifiers import TopicPartition
+from foundation.zk.client import Failure
+from foundation.zk.kafka_zk_client import ZooKeeperFailure
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def process_isr_change_notification(term: Term) -> None:
-    """IS-18."""
+    """IS-18. What was read is deleted also where it could not be followed up: it is in ZooKeeper all the same, and the
+    notification would only be read again and fail again.
+
+    Raises:
+        ZooKeeperFailure: it could not be followed up.
+    """
+    notifications = await term.zk.isr_change_notifications()
+    if not notifications:
+        return
+    partitions = sorted({partition for announced in notifications.values() for partition in announced})
+    log.info("handling ISR change notifications", notifications=len(notifications), partitions=len(partitions))
+    failed: ZooKeeperFailure | None = None
+    try:
+        await _follow_up(term, partitions)
+    except ZooKeeperFailure as failure:
+        failed = failure
+    await term.points.reach("notifications.before_write")
+    await term.zk.delete_isr_changes(notifications, term.context.epoch_zk_version)
+    await term.points.reach("notifications.after_write")
+    if failed is not None:
+        raise failed
+
+
+async def _follow_up(term: Term, announced: Sequence[TopicPartition]) -> None:
+    """Read the states, pass them on, and see what has arrived. A partition nobody knows of is told of by its topic's znode."""
+    context = term.context
+    partitions = [partition for partition in announced if partition in context.assignments]
+    states = await term.zk.partition_states(partitions)
+    context.put_leadership({partition: state for partition, state in states.items() if not isinstance(state, Failure)})
+    if partitions:
+        await term.send_update_metadata(context.live_or_shutting_down_broker_ids, partitions)
+    await partition_reassignment.maybe_complete(term, [p for p in partitions if p in context.partitions_being_reassigned])

@@ -57,6 +57,8 @@ from controller.events import (
     ElectionTrigger,
     ElectionType,
     Expire,
+    FeatureUpdate,
+    FeatureUpdateResults,
     ForcedResignation,
     IsrChangeNotification,
     LeaderAndIsrResponseReceived,
@@ -87,6 +89,7 @@ from controller.events import (
     refuse,
 )
 from controller.faults import Cost, Fault, classify
+from controller.feature_cache import FinalizedFeatureCache
 from controller.settings import ControllerSettings
 from controller.term import Term
 from foundation.cluster.assignment import ReplicaAssignment
@@ -116,6 +119,7 @@ class KafkaController:
         random: for the ids of topics that were made without one.
         broken: told if the queue of events has broken, which nothing repairs but the end of the process. It is bound to
             happen when the event log cannot be written any more.
+        features: what this broker has read of `/feature`; the broker keeps it up to date.
     """
 
     def __init__(
@@ -130,6 +134,7 @@ class KafkaController:
         fences: Fences,
         points: Points,
         broken: Callable[[BaseException], None],
+        features: FinalizedFeatureCache,
     ) -> None:
         self.broker_id = broker_id
         self._settings = settings
@@ -140,6 +145,7 @@ class KafkaController:
         self._events = events
         self._fences = fences
         self._points = points
+        self._features = features
         self._zk: KafkaZkClient | None = None
         self._term: Term | None = None
         self._stats = ControllerStats(clock)
@@ -258,10 +264,10 @@ class KafkaController:
         self._event_manager.put(AllocateProducerIds(broker_id, broker_epoch, reply))
         return await reply.wait()
 
-    async def update_features(self, features: Sequence[str]) -> Mapping[str, ApiError] | ApiError:
-        """Why each of `features` cannot be finalized; or why none was looked at."""
-        reply: Reply[Mapping[str, ApiError] | ApiError] = Reply()
-        self._event_manager.put(UpdateFeatures(tuple(features), reply))
+    async def update_features(self, updates: Sequence[FeatureUpdate]) -> FeatureUpdateResults:
+        """By feature why it cannot be finalized."""
+        reply: Reply[FeatureUpdateResults] = Reply()
+        self._event_manager.put(UpdateFeatures(tuple(updates), reply))
         return await reply.wait()
 
     def unclean_leader_election_enabled(self) -> None:
@@ -389,7 +395,7 @@ class KafkaController:
             case AllocateProducerIds():
                 await producer_ids.process_allocate_producer_ids(term, event)
             case UpdateFeatures():
-                await features.process_update_features(term, event)
+                features.process_update_features(term, event)
             case _:
                 assert_never(event)
         return "done"
@@ -472,6 +478,7 @@ class KafkaController:
         self._term = Term(
             broker_id=self.broker_id,
             zk=self._zk,
+            features=self._features,
             context=ControllerContext(epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version),
             channels=ControllerChannelManager(
                 controller_id=self.broker_id,

@@ -25,6 +25,8 @@ class ControllerSettings:
     leader_imbalance_check_interval_seconds: int = 300
     leader_imbalance_per_broker_percentage: int = 10
     """A broker gets its leaderships back when more than this share of those it is preferred for has gone elsewhere."""
+    zookeeper_connection_timeout_ms: int = 18_000
+    """How long a new controller waits for its own write of `/feature` to come round (FO-1)."""
     delete_topic_enable: bool = True
     """False: markers of topics to be deleted are not heeded."""
 

@@ -15,6 +15,7 @@ from controller.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
 from controller.controller_metrics import ControllerStats
 from controller.events import ControllerEvent
+from controller.feature_cache import FinalizedFeatureCache
 from controller.request_batch import RequestBatch
 from controller.settings import ControllerSettings
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
@@ -31,11 +32,13 @@ from foundation.zk.kafka_zk_client import KafkaZkClient
 class Term:
     """
     Args:
+        features: what this broker has read of `/feature`.
         put: queues an event behind the running one.
     """
 
     broker_id: BrokerId
     zk: KafkaZkClient
+    features: FinalizedFeatureCache
     context: ControllerContext
     channels: ControllerChannelManager
     settings: ControllerSettings

@@ -12,22 +12,27 @@ from typing import Any
 
 from brokers.apis.serving import Serves
 from foundation.cluster.errors import Errors
+from foundation.cluster.features import FinalizedFeatures
 from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.registry import api_of
 
 VERSIONS = (0, 4)
-
+UNKNOWN_FINALIZED_FEATURES_EPOCH = -1
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 FIRST_VERSION_WITH_SOFTWARE = 3
 
 
-def answer(request: ApiVersionsRequest, version: int, served: Sequence[ApiVersion]) -> ApiVersionsResponse:
-    """What is `served`; INVALID_REQUEST where the client's software has a name that is none (KIP-511)."""
+def answer(
+    request: ApiVersionsRequest, version: int, served: Sequence[ApiVersion], features: FinalizedFeatures | None
+) -> ApiVersionsResponse:
+    """What is `served`, and since when no feature is finalized (KIP-584); INVALID_REQUEST where the client's software has a name
+    that is none (KIP-511)."""
     names = (request.client_software_name, request.client_software_version)
     if version >= FIRST_VERSION_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=tuple(served))
+    epoch = UNKNOWN_FINALIZED_FEATURES_EPOCH if features is None else features.epoch
+    return ApiVersionsResponse(api_keys=tuple(served), finalized_features_epoch=epoch)
 
 
 def served_versions(served: Sequence[Serves[Any]]) -> tuple[ApiVersion, ...]:

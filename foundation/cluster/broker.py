@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from foundation.cluster.features import SupportedFeature
 from foundation.cluster.identifiers import BrokerId
 
 
@@ -32,6 +33,8 @@ class Broker:
     id: BrokerId
     endpoints: tuple[EndPoint, ...]
     rack: str | None = None
+    features: tuple[SupportedFeature, ...] = ()
+    """Sorted by name; a broker in ZooKeeper mode supports none."""
 
     def endpoint(self, listener: str) -> EndPoint | None:
         """This broker's address on `listener`, or None where it does not offer that listener."""

@@ -26,7 +26,7 @@ class Fence(Enum):
     BROKER_LEADER_EPOCH = "broker.leader-epoch"
     """A partition in a LeaderAndIsr or StopReplica that is not newer than what the broker has (KAFKA-1188, KIP-570)."""
     ALTER_PARTITION_BROKER_EPOCH = "controller.broker-epoch"
-    """An AlterPartition or ControlledShutdown from an earlier registration."""
+    """An AlterPartition, ControlledShutdown or AllocateProducerIds from an earlier registration."""
     ALTER_PARTITION_EPOCHS = "controller.partition-epochs"
     """An AlterPartition whose leader or partition epoch is not the controller's (KIP-497, KAFKA-14154)."""
     FETCH_LEADER_EPOCH = "broker.fetch-leader-epoch"

@@ -128,8 +128,11 @@ class Transactions:
 
     # ------------------------------------------------------------------ unfenced writes
 
-    async def write(self, op: Write, purpose: str) -> OpResult | Failure:
+    async def write(self, op: Write, purpose: str, *, adopts: bool = True) -> OpResult | Failure:
         """One operation. A conflict after a lost answer is adopted as success if ZooKeeper holds what `op` meant.
+
+        Args:
+            adopts: False where another may have meant the same, and only one of us may have it.
 
         What no condition of its own stops may be applied twice, the second time over what others wrote in between: a sequential
         create, a set or delete at any version, a create of what was deleted meanwhile. So it is in Kafka.
@@ -142,7 +145,7 @@ class Transactions:
             if answer is Failure.UNKNOWN:
                 unsure = True
                 await self._connected()
-            elif isinstance(answer, Failure) and unsure:
+            elif isinstance(answer, Failure) and unsure and adopts:
                 found = (await self._look((op,), unsure))[0]
                 return answer if found is None else found
             else:

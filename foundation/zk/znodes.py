@@ -18,6 +18,7 @@ import msgspec
 
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from foundation.cluster.features import SupportedFeature
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, topic_id_to_bytes
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 
@@ -100,6 +101,7 @@ class _BrokerJson(msgspec.Struct):
     port: int | None = None
     rack: str | None = None
     listener_security_protocol_map: dict[str, str] | None = None
+    features: dict[str, dict[str, int]] | None = None
 
 
 class BrokerIdsZNode:
@@ -122,7 +124,10 @@ class BrokerIdZNode:
         """`host` and `port` are those of the first PLAINTEXT endpoint, for clients older than `endpoints`."""
         plaintext = next((e for e in broker.endpoints if e.security_protocol is SecurityProtocol.PLAINTEXT), None)
         fields: dict[str, Any] = {
-            "features": {},
+            "features": {
+                feature.name: {"min_version": feature.min_version, "max_version": feature.max_version}
+                for feature in broker.features
+            },
             "listener_security_protocol_map": {e.listener: e.security_protocol.name for e in broker.endpoints},
             "endpoints": [_connection_string(endpoint) for endpoint in broker.endpoints],
             "jmx_port": jmx_port,
@@ -145,15 +150,16 @@ class BrokerIdZNode:
         found = decode_json(cls._decoder, path, data)
         if found.version < 1:
             raise MalformedZNode(path, f"version {found.version} is below 1", data)
+        features = _supported_features(found.features or {}, path, data)
         if found.version == 1:
             if found.host is None or found.port is None:
                 raise MalformedZNode(path, "version 1 without host or port", data)
             only = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, found.host, found.port)
-            return Broker(id=broker_id, endpoints=(only,), rack=found.rack)
+            return Broker(id=broker_id, endpoints=(only,), rack=found.rack, features=features)
         if found.endpoints is None:
             raise MalformedZNode(path, f"version {found.version} without endpoints", data)
         endpoints = tuple(cls._parse(text, found.listener_security_protocol_map, path, data) for text in found.endpoints)
-        return Broker(id=broker_id, endpoints=endpoints, rack=found.rack)
+        return Broker(id=broker_id, endpoints=endpoints, rack=found.rack, features=features)
 
     @classmethod
     def _parse(cls, text: str, protocols: Mapping[str, str] | None, path: str, data: bytes) -> EndPoint:
@@ -168,6 +174,16 @@ class BrokerIdZNode:
         if protocol not in SecurityProtocol.__members__:
             raise MalformedZNode(path, f"no security protocol is defined for listener {listener}", data)
         return EndPoint(listener, SecurityProtocol[protocol], match[2], int(match[3]))
+
+
+def _supported_features(ranges: Mapping[str, Mapping[str, int]], path: str, data: bytes) -> tuple[SupportedFeature, ...]:
+    features = []
+    for name, levels in sorted(ranges.items()):
+        lowest, highest = levels.get("min_version", -1), levels.get("max_version", -1)
+        if not 0 <= lowest <= highest:
+            raise MalformedZNode(path, f"feature {name} has versions {levels}", data)
+        features.append(SupportedFeature(name, lowest, highest))
+    return tuple(features)
 
 
 def _connection_string(endpoint: EndPoint) -> str:

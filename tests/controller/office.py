@@ -62,6 +62,7 @@ class Office(Stage):
             zk=member.zk,
             context=ControllerContext(epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version),
             channels=channels,
+            features=member.features,
             settings=self.settings,
             clock=world.clock,
             events=world.events,

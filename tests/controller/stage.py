@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from brokers.finalized_features import FinalizedFeatureChangeListener
+from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from controller.settings import ControllerSettings
 from foundation.cluster.assignment import ReplicaAssignment
@@ -177,6 +179,8 @@ class Member:
         self.answer: Callable[[Message], Message | None] = answer_none
         """None: the request is swallowed and its connection closed."""
         self.points = PassedPoints()
+        self.features = FinalizedFeatureCache()
+        self.feature_listener: FinalizedFeatureChangeListener | None = None
         self.broken: list[BaseException] = []
         self._controller: KafkaController | None = None
         self._world: World | None = None
@@ -200,6 +204,9 @@ class Member:
             self.server.start()
         await self.register(self.zk)
         if self.stands:
+            self.feature_listener = FinalizedFeatureChangeListener(self.features, lambda: self.zk)
+            await self.feature_listener.refresh(self.zk)
+            self.node.process.spawn(self.feature_listener.run())
             self._controller = KafkaController(
                 self.id,
                 self.stage.settings,
@@ -211,6 +218,7 @@ class Member:
                 self.world.fences,
                 self.points,
                 self.broken.append,
+                self.features,
             )
             self._controller.startup(self.zk)
 
@@ -231,6 +239,8 @@ class Member:
             case WatchFired() if self._controller is not None:
                 seq = self.world.events.append(WatchFiredRecord(path=notification.path, kind=notification.kind.value))
                 with causing(seq):
+                    if self.feature_listener is not None:
+                        self.feature_listener.notified(notification)
                     self._controller.notified(notification)
             case SessionExpired() if self._controller is not None:
                 self.node.process.spawn(self.renew(self._controller))
@@ -241,6 +251,8 @@ class Member:
         await controller.expire()
         await self.open_session()
         controller.session_opened(self.zk)
+        if self.feature_listener is not None:
+            self.feature_listener.session_opened()
 
     def crash(self) -> None:
         """SIGKILL, and the session ends at once rather than after its timeout."""

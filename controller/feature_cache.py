@@ -1,0 +1,47 @@
+"""The finalized features this broker has last read, and a way to wait for them. Mirrors `ZkFinalizedFeatureCache`.
+
+The broker fills it from `/feature`; its controller reads it, and waits here until what it has written has come round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from foundation.cluster.features import FinalizedFeatures
+
+
+class FeatureCacheBehind(Exception):
+    """What was written to `/feature` has not come back to this broker in time. The message names both epochs."""
+
+
+class FinalizedFeatureCache:
+    def __init__(self) -> None:
+        self._features: FinalizedFeatures | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def features(self) -> FinalizedFeatures | None:
+        """None where `/feature` is absent, disabled or unreadable, or has not been read yet."""
+        return self._features
+
+    def update(self, features: FinalizedFeatures | None) -> None:
+        self._features = features
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def wait_until_epoch(self, epoch: int, *, timeout_ms: float) -> None:
+        """Until the features are at `epoch` or later.
+
+        Raises:
+            FeatureCacheBehind: they are not, after `timeout_ms`.
+        """
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while self._features is None or self._features.epoch < epoch:
+                    await self._changed.wait()
+        except TimeoutError as timeout:
+            known = "none" if self._features is None else self._features.epoch
+            raise FeatureCacheBehind(
+                f"the finalized features were written at epoch {epoch}, and after {timeout_ms:.0f} ms this broker has read "
+                f"epoch {known}"
+            ) from timeout
