@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from brokers.metered_zookeeper import MBEANS as ZOOKEEPER_MBEANS
-from brokers.partition import Partition
+from brokers.partition import Partition, Role
 from controller.controller_metrics import MBEANS as CONTROLLER_MBEANS
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.clock import Clock
@@ -90,18 +90,22 @@ def counted(hosted: Mapping[TopicPartition, Partition], min_insync_replicas: Cal
     leaders = under_replicated = under_min_isr = at_min_isr = reassigning = 0
     asked: dict[str, int] = {}
     for (topic, _), partition in hosted.items():
-        if not partition.is_leader:
+        if partition.role is not Role.LEADER:
             continue
         leaders += 1
-        in_sync, replicas = len(partition.isr), len(partition.replicas)
+        in_sync, replicas, expected = len(partition.isr), len(partition.replicas), len(partition.replicas)
+        if partition.adding_replicas or partition.removing_replicas:
+            reassigning += 1
+            # Those that are still to join do not count as missing.
+            expected -= len(partition.adding_replicas)
+        if in_sync < expected:
+            under_replicated += 1
         if (minimum := asked.get(topic)) is None:
             minimum = asked[topic] = min_insync_replicas(topic)
-        # More than there are replicas cannot be asked for; while partitions move, those that join do not count as missing.
-        effective = min(minimum, replicas)
-        under_replicated += in_sync < replicas - len(partition.adding_replicas)
-        under_min_isr += in_sync < effective
-        at_min_isr += in_sync == effective
-        reassigning += bool(partition.adding_replicas or partition.removing_replicas)
+        # More than there are replicas cannot be asked for.
+        if in_sync <= minimum or in_sync == replicas:
+            under_min_isr += in_sync < min(minimum, replicas)
+            at_min_isr += in_sync == min(minimum, replicas)
     return ReplicaCounts(
         leaders=leaders,
         partitions=len(hosted),

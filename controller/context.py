@@ -17,6 +17,7 @@ from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import (
     EPOCH_DURING_DELETE,
     NO_LEADER_EPOCH,
+    LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
 )
 from foundation.eventlog.records import leadership_digest
@@ -230,16 +231,12 @@ class ControllerContext:
     @property
     def preferred_replica_imbalance_count(self) -> int:
         """CX-3: partitions with leadership that their preferred replica does not lead."""
-        return sum(not self._has_preferred_leader(partition) for partition in self.partitions_with_leaders())
-
-    def _has_preferred_leader(self, partition: TopicPartition) -> bool:
-        assignment = self.partition_assignment(partition)
-        current = self.leadership[partition].leader_and_isr
-        preferred = assignment.replicas[0] if assignment.replicas else None
-        if preferred in assignment.adding_replicas:
-            # A partition on the move is not out of balance before its new first replica could lead at all.
-            return preferred not in current.isr
-        return current.leader == preferred
+        assignments, queued = self.assignments, self.topics_to_be_deleted
+        return sum(
+            not _has_preferred_leader(assignments.get(partition, NO_ASSIGNMENT), known.leader_and_isr)
+            for partition, known in self.leadership.items()
+            if partition.topic not in queued
+        )
 
     def leadership_digest(self) -> str:
         """What `ContextAtIdle` carries, for a checker to compare with the znodes."""
@@ -247,6 +244,15 @@ class ControllerContext:
             (*partition, state.leader, state.leader_epoch, state.isr, state.partition_epoch)
             for partition, (state, _) in self.leadership.items()
         )
+
+
+def _has_preferred_leader(assignment: ReplicaAssignment, current: LeaderAndIsr) -> bool:
+    replicas, adding = assignment.replicas, assignment.adding_replicas
+    preferred = replicas[0] if replicas else None
+    if adding and preferred in adding:
+        # A partition on the move is not out of balance before its new first replica could lead at all.
+        return preferred not in current.isr
+    return current.leader == preferred
 
 
 class OnlineBrokers:
