@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from foundation.cluster.broker import SecurityProtocol
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import LEADER_DURING_DELETE
 from foundation.wire.messages.update_metadata import (
@@ -84,13 +87,31 @@ def updated(snapshot: MetadataSnapshot, request: UpdateMetadataRequest) -> Metad
     return MetadataUpdate(
         MetadataSnapshot(
             controller_id=BrokerId(request.controller_id) if request.controller_id >= 0 else None,
-            live_brokers={broker.id: broker for broker in request.live_brokers},
+            live_brokers={broker.id: _with_listeners(broker) for broker in request.live_brokers},
             topics=topics,
             topic_ids=topic_ids if renamed else snapshot.topic_ids,
             topic_names={topic_id: topic for topic, topic_id in topic_ids.items()} if renamed else snapshot.topic_names,
         ),
         tuple(deleted),
     )
+
+
+def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
+    """Version 0 names one address, version 1 and 2 name no listeners: each was called after its protocol then."""
+    if not broker.endpoints and broker.v0_host:
+        plain = SecurityProtocol.PLAINTEXT
+        address = UpdateMetadataEndpoint(
+            host=broker.v0_host, port=broker.v0_port, listener=plain.name, security_protocol=plain.value
+        )
+        return replace(broker, endpoints=(address,))
+    if all(endpoint.listener for endpoint in broker.endpoints):
+        return broker
+    return replace(broker, endpoints=tuple(_with_listener(endpoint) for endpoint in broker.endpoints))
+
+
+def _with_listener(endpoint: UpdateMetadataEndpoint) -> UpdateMetadataEndpoint:
+    protocol = next((known for known in SecurityProtocol if known.value == endpoint.security_protocol), None)
+    return endpoint if endpoint.listener or protocol is None else replace(endpoint, listener=protocol.name)
 
 
 def _by_topic(

@@ -121,3 +121,16 @@ def test_waiting_ends_with_the_update_that_fulfils_it_or_with_the_time() -> None
         return came, at_once, never
 
     assert asyncio.run(scene()) == (True, True, False)
+
+
+@pytest.mark.spec("MC-1")
+def test_what_old_versions_leave_out_of_addresses_is_put_back() -> None:
+    nameless = (UpdateMetadataEndpoint(host="h", port=1), UpdateMetadataEndpoint(host="h", port=2, security_protocol=1))
+    told = UpdateMetadataRequest(
+        live_brokers=(UpdateMetadataBroker(id=1, v0_host="h", v0_port=7), UpdateMetadataBroker(id=2, endpoints=nameless))
+    )
+    snapshot = updated(MetadataSnapshot(), told).snapshot
+    found = {
+        (number, name): snapshot.endpoint(number, name) for number, name in ((1, "PLAINTEXT"), (2, "PLAINTEXT"), (2, "SSL"))
+    }
+    assert [endpoint and (endpoint.host, endpoint.port) for endpoint in found.values()] == [("h", 7), ("h", 1), ("h", 2)]

@@ -84,8 +84,8 @@ class ElectionIsOneTransaction(Check):
 class ControllerWritesAreFenced(Check):
     id = "C3"
     sentence = (
-        "a broker's write of controller state carries a check of the current version of /controller_epoch, "
-        "and the controller epochs it leaves in partition states never decrease"
+        "a broker's write of controller state carries a check of the current version of /controller_epoch, but for the ISR a "
+        "leader older than AlterPartition writes itself, and the controller epochs it leaves in partition states never decrease"
     )
     reads_transactions = True
 
@@ -99,7 +99,8 @@ class ControllerWritesAreFenced(Check):
         version, self._epoch_version = self._epoch_version, self.facts.epoch_version
         if transaction.closed_session or transaction.session_id not in self.facts.broker_of_session:
             return
-        if (op := next((op for op in transaction.ops if _needs_fence(op)), None)) is not None:
+        by_leader = bool(self.facts.written) and all(write.by_leader for write in self.facts.written)
+        if not by_leader and (op := next((op for op in transaction.ops if _needs_fence(op)), None)) is not None:
             self.judged += 1
             if not any(_checks_epoch(check, version) for check in transaction.ops):
                 what = f"{op.kind.value} {op.path} without a check of /controller_epoch at version {version}"
@@ -108,7 +109,7 @@ class ControllerWritesAreFenced(Check):
             self._compare_epochs(transaction, write)
 
     def _compare_epochs(self, transaction: ZnodeTransaction, write: StateWrite) -> None:
-        if write.leader is None:
+        if write.leader is None or write.by_leader:
             return
         # Of a znode also what an operator has put there counts: whoever finds a newer epoch than his own has to leave it.
         newest = self._newest if write.replaced is None else max(self._newest, write.replaced.controller_epoch)
@@ -174,7 +175,8 @@ NOBODY_ELIGIBLE = "StateChangeFailed"
 class ContextIsTrue(Check):
     id = "C6"
     sentence = (
-        "a controller without events knows the live brokers and the partitions' states as ZooKeeper held them when it last read"
+        "a controller without events knows the live brokers and the partitions' states as ZooKeeper held them when it last "
+        "read, but for ISRs that leaders older than AlterPartition have just written themselves"
     )
     reads = (LeaderElectionFailed, FenceHit, ContextAtIdle)
 
@@ -202,7 +204,8 @@ class ContextIsTrue(Check):
         self.judged += 1
         if tuple(sorted(data.live_brokers)) != (registered := self.facts.brokers_at(record.zxid)):
             self.violated(record, f"it believes in brokers {data.live_brokers}; registered at zxid {record.zxid}: {registered}")
-        if data.leadership_digest != self._digest_at(record.zxid):
+        known = data.leadership_digest == self._digest_at(record.zxid)
+        if not known and not any(state.by_leader for state in self.facts.states_at(record.zxid)):
             self.violated(record, f"its leaderships differ from the znodes at zxid {record.zxid}")
 
     def _digest_at(self, zxid: int) -> str:

@@ -19,6 +19,11 @@ CONTROLLER_EPOCH = "/controller_epoch"
 BROKERS = "/brokers/ids/"
 TOPICS = "/brokers/topics/"
 
+FIRST_REGISTRATION_OF_ALTER_PARTITION = 5
+"""Below this version of its registration a broker's protocol is older than AlterPartition: it changes the ISRs it leads itself.
+
+So do those of 2.7-IV0 and 2.7-IV1, two steps inside one release, whose registrations look like later ones."""
+
 Partition: TypeAlias = tuple[str, int]
 
 
@@ -36,12 +41,17 @@ class _Topic(msgspec.Struct, frozen=True):
     removing_replicas: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
 
 
+class _Broker(msgspec.Struct, frozen=True, gc=False):
+    version: int
+
+
 class _Controller(msgspec.Struct, frozen=True, gc=False):
     brokerid: int
 
 
 _decode_state = msgspec.json.Decoder(_State).decode
 _decode_topic = msgspec.json.Decoder(_Topic).decode
+_decode_broker = msgspec.json.Decoder(_Broker).decode
 _decode_controller = msgspec.json.Decoder(_Controller).decode
 
 
@@ -59,6 +69,8 @@ class StateWrite(NamedTuple):
     leader_recovery_state: int
     replaced: StateWrite | None
     """The state before it; None after a creation."""
+    by_leader: bool = False
+    """A leader of an old protocol has changed the ISR, and nothing else, by itself."""
 
 
 class Election(NamedTuple):
@@ -92,6 +104,7 @@ class ClusterFacts:
         self.registrations: dict[int, list[Registration]] = {}
         self.session_ends: dict[int, int] = {}
         self.broker_of_session: dict[int, int] = {}
+        self._sessions_of_old_protocols: set[int] = set()
         self.states: dict[Partition, list[StateWrite]] = {}
         self.written: list[StateWrite] = []
         """The states the latest transaction wrote or deleted."""
@@ -163,6 +176,7 @@ class ClusterFacts:
                 self._take_state((topic, int(number)), transaction, op)
         elif path.startswith(BROKERS) and (broker := path.removeprefix(BROKERS)).isdigit():
             self._take_life(self.registrations.setdefault(int(broker), []), transaction, op)
+            self._take_protocol(transaction, op)
         elif path == CONTROLLER:
             self._take_life(self.controllers, transaction, op)
         elif path == CONTROLLER_EPOCH and op.kind is not OpKind.DELETE:
@@ -178,6 +192,14 @@ class ClusterFacts:
                 self.broker_of_session.setdefault(op.ephemeral_owner, broker)
         elif op.kind is OpKind.DELETE and lives:
             lives[-1] = lives[-1]._replace(until=transaction.zxid)
+
+    def _take_protocol(self, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
+        try:
+            version = _decode_broker(op.data or b"").version
+        except msgspec.MsgspecError:
+            return
+        if version < FIRST_REGISTRATION_OF_ALTER_PARTITION:
+            self._sessions_of_old_protocols.add(transaction.session_id)
 
     def _take_topic(self, topic: str, op: ZnodeOp) -> None:
         if op.kind is OpKind.DELETE:
@@ -218,10 +240,21 @@ class ClusterFacts:
                 state.leader_recovery_state,
                 before,
             )
+            write = write._replace(by_leader=self._is_by_leader(write))
             self._by_version.setdefault((partition, op.version), []).append(write)
             self.leaders.setdefault((partition, state.leader_epoch), set()).add(state.leader)
         writes.append(write)
         self.written.append(write)
+
+    def _is_by_leader(self, write: StateWrite) -> bool:
+        before = write.replaced
+        return (
+            before is not None
+            and write.session_id in self._sessions_of_old_protocols
+            and self.broker_of_session[write.session_id] == write.leader
+            and (before.leader, before.leader_epoch, before.controller_epoch)
+            == (write.leader, write.leader_epoch, write.controller_epoch)
+        )
 
 
 def controller_epoch(op: ZnodeOp) -> int | None:

@@ -154,6 +154,46 @@ def a_dying_session_takes_the_controller_along_without_a_fence() -> History:
     return history
 
 
+def under_an_old_leader(*, registration: int = 4) -> History:
+    """Broker 4, older than AlterPartition, leads t-0 as controller 1 decided, and 2 has taken over from that."""
+    history = cluster()
+    history.register(4, version=registration)
+    history.state(4, 1, [4, 2])
+    history.commit(0x11, history.fence(), history.delete("/controller"))
+    history.elect(2)
+    history.state(2, 1, [2, 3], by=2, partition=1)
+    return history
+
+
+@accepts("C3")
+def a_leader_older_than_alter_partition_changes_its_isr_itself() -> History:
+    history = under_an_old_leader()
+    history.state(4, 1, [4], by=4, controller_epoch=1, fence=False)
+    return history
+
+
+@rejects("C3", "without a check of /controller_epoch at version 2")
+def an_old_broker_changes_an_isr_that_it_does_not_lead() -> History:
+    history = under_an_old_leader()
+    history.register(5, version=4)
+    history.state(4, 1, [4], by=5, controller_epoch=1, fence=False)
+    return history
+
+
+@rejects("C3", "without a check of /controller_epoch at version 2")
+def an_old_leader_changes_more_than_its_isr() -> History:
+    history = under_an_old_leader()
+    history.state(4, 2, [4], by=4, controller_epoch=1, fence=False)
+    return history
+
+
+@rejects("C3", "without a check of /controller_epoch at version 2")
+def a_leader_that_could_ask_writes_its_isr_itself() -> History:
+    history = under_an_old_leader(registration=5)
+    history.state(4, 1, [4], by=4, controller_epoch=1, fence=False)
+    return history
+
+
 @rejects("C3", "without a check of /controller_epoch at version 1")
 def a_state_is_written_without_fence() -> History:
     history = cluster()
@@ -362,6 +402,15 @@ def an_idle_controller_missed_a_state() -> History:
     old = leadership_digest([("t", 0, 1, 0, (1, 2, 3), 0)])
     history.state(2, 1, [2, 3])
     history.log(1, idle(history, live=ALL_THREE, digest=old))
+    return history
+
+
+@accepts("C6")
+def what_an_old_leader_has_just_written_is_not_known_yet() -> History:
+    history = under_an_old_leader()
+    history.state(4, 1, [4], by=4, controller_epoch=1, fence=False)
+    before = leadership_digest([("t", 0, 4, 1, (4, 2), 1), ("t", 1, 2, 1, (2, 3), 0)])
+    history.log(2, idle(history, live=(*ALL_THREE, (4, 8)), digest=before))
     return history
 
 

@@ -44,10 +44,10 @@ class History:
     def fence(self, version: int | None = None) -> ZnodeOp:
         return ZnodeOp(OpKind.CHECK, EPOCH_PATH, None, self.epoch_version if version is None else version)
 
-    def register(self, *brokers: int) -> None:
+    def register(self, *brokers: int, version: int = 5) -> None:
         for broker in brokers:
-            session = broker * 16 + 1
-            self.commit(session, self.create(f"/brokers/ids/{broker}", owner=session), self.set(f"/brokers/ids/{broker}", {}))
+            session, path = broker * 16 + 1, f"/brokers/ids/{broker}"
+            self.commit(session, self.create(path, owner=session), self.set(path, {"version": version}))
 
     def elect(self, broker: int, session: int | None = None) -> int:
         """Broker wins the race; the new controller epoch."""

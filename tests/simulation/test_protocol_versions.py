@@ -1,0 +1,214 @@
+"""Whole clusters at older protocol versions, at several at once, and with a listener of the controller's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from brokers.kafka_apis import KafkaApis
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.reader import decode_record
+from foundation.eventlog.records import RequestReceived, RequestSent
+from foundation.wire.headers import decode_request_header
+from foundation.wire.registry import api_by_key
+from foundation.zk.client import Failure
+from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.simulator.judgement import judge
+
+CONTROL_PORT = 9093
+
+
+def properties(version: str) -> dict[str, str]:
+    """Kafka refuses a protocol that is older than the message format."""
+    old = {"log.message.format.version": version} if version.startswith("0.") else {}
+    return {"inter.broker.protocol.version": version, **old}
+
+
+def cluster_of(*versions: str, seed: int = 3) -> SimulatedCluster:
+    return SimulatedCluster(seed, brokers=len(versions), own_settings=[properties(version) for version in versions])
+
+
+def sent(cluster: SimulatedCluster) -> dict[str, set[tuple[str, int]]]:
+    """By node, the control requests it sent and their versions."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for record in map(decode_record, cluster.chronicle):
+        if isinstance(record.data, RequestSent):
+            found.setdefault(record.node, set()).add((record.data.api, record.data.api_version))
+    return found
+
+
+def znode(cluster: SimulatedCluster, path: str) -> Any:
+    node = cluster.zookeeper.tree.get(path)
+    assert not isinstance(node, Failure), path
+    return json.loads(node.data)
+
+
+def notifications(cluster: SimulatedCluster) -> Iterator[tuple[str, Any]]:
+    """Every announcement of ISR changes there has been: what was done to which znode."""
+    for transaction in cluster.zookeeper.transactions:
+        for op in transaction.ops:
+            if op.path.startswith("/isr_change_notification/"):
+                yield op.kind.value, json.loads(op.data) if op.data else None
+
+
+def failover_and_return(cluster: SimulatedCluster) -> None:
+    """The controller dies, which shrinks ISRs, and comes back, which lets them grow again."""
+    cluster.start()
+    cluster.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
+    cluster.settle()
+    victim = cluster.broker(cluster.controller())
+    victim.crash()
+    cluster.settle()
+    victim.restart()
+    cluster.settle()
+    cluster.run_for(10_000)
+    cluster.settle()
+
+
+def assert_everyone_knows_the_isrs(cluster: SimulatedCluster) -> None:
+    """What leaders wrote by themselves has come to every broker by way of the controller."""
+    for partition in (TopicPartition("orders", number) for number in range(3)):
+        written = cluster.znodes.state(partition)
+        assert written is not None
+        assert sorted(written.isr) == [1, 2, 3]
+        for broker in cluster.brokers.values():
+            assert broker.running is not None
+            known = broker.running.metadata.snapshot.partition(*partition)
+            assert known is not None
+            assert (known.leader, known.isr, known.zk_version) == (written.leader, written.isr, written.partition_epoch)
+
+
+@pytest.mark.spec("IO-3", "ZN-4", "IS-16", "IS-18")
+@pytest.mark.parametrize(
+    ("version", "leader_and_isr", "update_metadata", "registration", "announced"),
+    [
+        ("2.6", 4, 6, 4, True),
+        ("0.10.2", 0, 3, 4, True),
+        ("0.9.0", 0, 1, 2, True),
+        ("2.7", 4, 6, 5, False),
+        ("3.3", 6, 7, 5, False),
+    ],
+)
+def test_a_cluster_at_an_older_protocol(
+    version: str, leader_and_isr: int, update_metadata: int, registration: int, announced: bool
+) -> None:
+    with cluster_of(version, version, version) as cluster:
+        failover_and_return(cluster)
+        assert_everyone_knows_the_isrs(cluster)
+        assert znode(cluster, "/brokers/ids/1")["version"] == registration
+        assert ("topic_id" in znode(cluster, "/brokers/topics/orders")) == (version == "3.3")
+        for requests in sent(cluster).values():
+            assert requests == {("LeaderAndIsr", leader_and_isr), ("UpdateMetadata", update_metadata)}
+        assert ("create" in dict(notifications(cluster))) == announced
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("CS-2", "AP-3")
+@pytest.mark.parametrize(("version", "asked"), [("2.6", 3), ("2.4-IV0", 2), ("2.1", 1), ("0.8.2", 0)])
+def test_a_broker_hands_over_in_the_version_of_its_protocol(version: str, asked: int) -> None:
+    with cluster_of(version, version, version) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", assignment={0: [3, 1], 1: [1, 3]})
+        cluster.settle()
+        assert cluster.controller() == 1
+        cluster.broker(3).stop()
+        cluster.settle()
+        assert [cluster.leader_of("orders", number) for number in (0, 1)] == [1, 1]
+        received = [record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, RequestReceived)]
+        handed_over = [(data.api_version, data.client_id) for data in received if data.api == "ControlledShutdown"]
+        assert handed_over == [(asked, "3" if asked else "")], "version 0 has no client id in its header"
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("RB-9")
+@pytest.mark.parametrize(("version", "stop_replica"), [("2.6", 3), ("2.5", 2), ("2.3", 1), ("0.10.2", 0)])
+def test_a_topic_is_deleted_in_the_version_of_the_protocol(version: str, stop_replica: int) -> None:
+    with cluster_of(version, version, version) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", assignment={0: [3, 1], 1: [1, 2]})
+        cluster.settle()
+        cluster.ask(cluster.admin.delete_topics("orders"))
+        cluster.settle()
+        assert cluster.znodes.topics() == {}
+        assert all(broker.running is not None and not broker.running.hosted for broker in cluster.brokers.values())
+        versions = {version for api, version in sent(cluster)["broker-1"] if api == "StopReplica"}
+        assert versions == {stop_replica}
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("IS-4", "IS-16", "IS-17", "IS-18")
+@pytest.mark.parametrize("versions", [("3.9", "2.6", "2.8"), ("2.6", "2.3", "3.9"), ("2.8", "3.9", "0.11.0")])
+def test_brokers_of_several_protocols_are_one_cluster(versions: Sequence[str]) -> None:
+    with cluster_of(*versions) as cluster:
+        failover_and_return(cluster)
+        assert_everyone_knows_the_isrs(cluster)
+        assert len(set(map(frozenset, sent(cluster).values()))) == 2, "two controllers, each at its own protocol"
+        done = [what for what, _ in notifications(cluster)]
+        assert done.count("create") == done.count("delete") > 0
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("PSM-18")
+@pytest.mark.parametrize(("version", "recovering"), [("3.2", True), ("3.1", False)])
+def test_an_unclean_election_is_written_down_where_leaders_know_of_recovery(version: str, recovering: bool) -> None:
+    allowed = {"unclean.leader.election.enable": "true", **properties(version)}
+    with SimulatedCluster(3, brokers=3, settings=allowed) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", assignment={0: [2, 3]})
+        cluster.settle()
+        cluster.broker(3).crash()
+        cluster.run_for(12_000)
+        assert cluster.isr_of("orders", 0) == (2,)
+        cluster.broker(2).crash()
+        cluster.run_for(12_000)
+        cluster.broker(3).restart()
+        cluster.run_for(12_000)
+        written = [
+            json.loads(op.data)
+            for transaction in cluster.zookeeper.transactions
+            for op in transaction.ops
+            if op.path == "/brokers/topics/orders/partitions/0/state" and op.data
+        ]
+        elected = next(state for state in written if state["leader"] == 3)
+        assert elected.get("leader_recovery_state", 0) == recovering
+
+
+@pytest.mark.spec("SN-2", "IS-5")
+def test_the_controllers_own_listener_carries_its_requests_and_alter_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: set[tuple[str, str]] = set()
+    handle = KafkaApis.handle
+
+    async def overheard(apis: KafkaApis, frame: bytes, *, listener: str, peer: str) -> bytes:
+        api = api_by_key(decode_request_header(frame)[0].api_key)
+        assert api is not None
+        heard.add((api.name, listener))
+        return await handle(apis, frame, listener=listener, peer=peer)
+
+    monkeypatch.setattr(KafkaApis, "handle", overheard)
+    own_settings = [
+        {
+            "listeners": f"PLAINTEXT://broker-{number}:{PORT},CONTROL://broker-{number}:{CONTROL_PORT}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT",
+            "control.plane.listener.name": "CONTROL",
+        }
+        for number in (1, 2, 3)
+    ]
+    with SimulatedCluster(3, brokers=3, own_settings=own_settings) as cluster:
+        failover_and_return(cluster)
+        cluster.ask(cluster.admin.delete_topics("orders"))
+        cluster.settle()
+        cluster.broker(3).stop()
+        cluster.settle()
+    on_its_own = {
+        ("LeaderAndIsr", "CONTROL"),
+        ("UpdateMetadata", "CONTROL"),
+        ("StopReplica", "CONTROL"),
+        ("AlterPartition", "CONTROL"),
+    }
+    assert {(name, listener) for name, listener in heard if listener == "CONTROL"} == on_its_own | {("ApiVersions", "CONTROL")}
+    assert {("Fetch", "PLAINTEXT"), ("ControlledShutdown", "PLAINTEXT")} <= heard
+    assert not {("LeaderAndIsr", "PLAINTEXT"), ("UpdateMetadata", "PLAINTEXT"), ("AlterPartition", "PLAINTEXT")} & heard
+    assert judge(cluster).problems == ()
