@@ -188,15 +188,15 @@ class KafkaController:
         """What the controller remembers of where replicas belong; empty where this broker is none."""
         return {} if self._term is None else self._term.context.assignments
 
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        """Of a topic the controller knows, also of one that brokers have been told to forget; None where it is not."""
+        return None if self._term is None else self._term.context.topic_names.get(topic_id)
+
     def startup(self, zk: KafkaZkClient) -> None:
         """Join the race. The broker is registered in this session."""
         self._zk = zk
         self._event_manager.put(Startup())
         self._event_manager.start()
-
-    def topic_name(self, topic_id: TopicId) -> str | None:
-        """Of a topic the controller knows, also of one that brokers have been told to forget; None where it is not."""
-        return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def notified(self, notification: WatchFired) -> None:
         """A watch of the session has fired."""

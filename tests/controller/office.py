@@ -26,6 +26,7 @@ class Office(Stage):
 
     Args:
         topics: made before the term begins; without states, as a client leaves them.
+        brokers: others than these three; the first is 0.
     """
 
     def __init__(
@@ -33,8 +34,9 @@ class Office(Stage):
         topics: Mapping[str, Mapping[int, Sequence[int]]] | None = None,
         *,
         settings: ControllerSettings | None = None,
+        brokers: Sequence[int] = (0, 1, 2),
     ) -> None:
-        super().__init__(standing=(), brokers=(0, 1, 2), settings=settings)
+        super().__init__(standing=(), brokers=brokers, settings=settings)
         self.topics = topics or {}
         self.put: list[ControllerEvent] = []
 
@@ -60,9 +62,9 @@ class Office(Stage):
         self.term = Term(
             broker_id=BrokerId(0),
             zk=member.zk,
+            features=member.features,
             context=ControllerContext(epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version),
             channels=channels,
-            features=member.features,
             settings=self.settings,
             clock=world.clock,
             events=world.events,

@@ -338,6 +338,16 @@ def answer_none(message: Message) -> Message:
             raise AssertionError(message)
 
 
+def answer_stop_replica(message: StopReplicaRequest, error_code: int) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        partition_errors=tuple(
+            StopReplicaPartitionError(topic_name=topic.topic_name, partition_index=state.partition_index, error_code=error_code)
+            for topic in message.topic_states
+            for state in topic.partition_states
+        )
+    )
+
+
 def answer_leader_and_isr(message: LeaderAndIsrRequest, error_code: int) -> LeaderAndIsrResponse:
     return LeaderAndIsrResponse(
         topics=tuple(
@@ -350,16 +360,6 @@ def answer_leader_and_isr(message: LeaderAndIsrRequest, error_code: int) -> Lead
             )
             for topic in message.topic_states
         )
-def answer_stop_replica(message: StopReplicaRequest, error_code: int) -> StopReplicaResponse:
-    return StopReplicaResponse(
-        partition_errors=tuple(
-            StopReplicaPartitionError(topic_name=topic.topic_name, partition_index=state.partition_index, error_code=error_code)
-            for topic in message.topic_states
-            for state in topic.partition_states
-        )
-    )
-
-
     )
 
 
