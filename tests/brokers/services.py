@@ -17,7 +17,7 @@ from controller.events import ElectionType
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.eventlog.fences import Fences
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from foundation.wire.messages.update_metadata import (
@@ -42,6 +42,10 @@ class ObedientController:
         self.asked: list[object] = []
         self.elections: dict[TopicPartition, BrokerId | ApiError] = {}
 
+        self.topic_names: dict[TopicId, str] = {}
+
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        return self.topic_names.get(topic_id)
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         self.asked.append((request, version))
         return AlterPartitionResponse()

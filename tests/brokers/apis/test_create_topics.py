@@ -25,7 +25,6 @@ from foundation.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from foundation.zk.client import Create
 from tests.brokers.services import Stage
 from understudy.simulator.cluster import SimulatedCluster
 
@@ -230,13 +229,6 @@ def test_a_topic_larger_than_a_znode_is_refused_and_says_so(cluster: SimulatedCl
     error, message = answers["vast"]
     assert error == "INVALID_PARTITIONS"
     assert "100000 partitions with their replicas do not fit into the topic's znode" in str(message)
-
-
-def test_a_topic_marked_for_deletion_is_not_made_again(cluster: SimulatedCluster) -> None:
-    assert cluster.zookeeper.operate([Create("/admin/delete_topics/doomed", b"")])
-    assert create(cluster, CreateTopicsRequest(topics=(topic("doomed"),))) == {
-        "doomed": ("TOPIC_ALREADY_EXISTS", "Topic 'doomed' is marked for deletion.")
-    }
 
 
 def test_topics_that_are_refused_neither_ask_zookeeper_nor_keep_others_waiting() -> None:
