@@ -400,7 +400,7 @@ def test_api_versions_says_what_is_served(version: int) -> None:
 )
 def test_software_with_a_name_that_is_none_is_not_told_what_is_served(name: str, version: int, valid: bool) -> None:
     hello = ApiVersionsRequest(client_software_name=name, client_software_version="1.0")
-    response = api_versions.answer(hello, version, SERVED_VERSIONS)
+    response = api_versions.answer(hello, version, SERVED_VERSIONS, None)
     assert (response.error_code, response.api_keys) == ((0, SERVED_VERSIONS) if valid else (42, ()))
 
 

@@ -682,6 +682,7 @@ def test_every_point_is_passed() -> None:
             b'{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[0,1,2]}]}',
         )
         delete_two_topics_of_which_one_stays(stage)
+        controller.run(controller.controller.allocate_producer_ids(BrokerId(1), stage.member(1).epoch))
         controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
         controller.run(force(controller, ForcedResignation("test")))
         stage.settle()

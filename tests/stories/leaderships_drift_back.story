@@ -6,103 +6,103 @@ cluster brokers=3 seed=6 rebalance=on
 topic orders 0:1,2,3 1:2,3,1 2:3,1,2
 settle
 ----
-   0.219  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
+   0.220  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
 
 kill controller
 advance 8s
 restart 3
 settle
 ----
-   0.219  simulator  kill broker-3 (controller)
+   0.220  simulator  kill broker-3 (controller)
    6.501  broker-2   hears from ZooKeeper: /controller deleted
    6.502  broker-1   hears from ZooKeeper: /controller deleted
    6.508  broker-2   hears from ZooKeeper: /controller created
    6.508  broker-2   wins the election: controller epoch 2
    6.509  broker-1   hears from ZooKeeper: /controller created
-   6.524  broker-1   finds broker 2 elected
+   6.525  broker-1   finds broker 2 elected
    6.527  broker-2   has read the cluster: brokers 1 2, 3 partitions
    6.529  broker-2   hears from controller 2 that brokers 1 2 live
    6.529  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
    6.529  broker-2   hears from controller 2 that brokers 1 2 live, and of 3 partitions
-   6.532  broker-2   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 2 epoch 1 ISR 2 1, orders-2: leader none epoch 1 ISR 1 2
-   6.532  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
-   6.532  broker-2   leads orders-1 at epoch 1 and follows orders-0 at epoch 1, as controller 2 orders
-   6.532  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
-   6.532  broker-2   hears from controller 2 that brokers 1 2 live, and of 3 partitions
+   6.531  broker-2   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 2 epoch 1 ISR 2 1, orders-2: leader none epoch 1 ISR 1 2
+   6.531  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
+   6.531  broker-2   leads orders-1 at epoch 1 and follows orders-0 at epoch 1, as controller 2 orders
+   6.531  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
+   6.531  broker-2   hears from controller 2 that brokers 1 2 live, and of 3 partitions
    6.533  broker-1   hears from controller 2 that brokers 1 2 live
    6.534  broker-2   writes (offline) orders-2: leader 1 epoch 2 ISR 1 2
    6.534  broker-2   has taken over at controller epoch 2
    6.534  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
    6.534  broker-2   follows orders-2 at epoch 2, as controller 2 orders
    6.534  broker-2   hears from controller 2 that brokers 1 2 live, and of 1 partition
-   6.536  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+   6.535  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
    6.540  broker-1   hears from controller 2 that brokers 1 2 live, and of 3 partitions
    6.543  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
-   6.544  broker-1   leads orders-0 at epoch 1 and follows orders-1 at epoch 1, as controller 2 orders
-   6.544  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   6.543  broker-1   leads orders-0 at epoch 1 and follows orders-1 at epoch 1, as controller 2 orders
+   6.543  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
    6.547  broker-1   hears from controller 2 that brokers 1 2 live, and of 3 partitions
-   6.550  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
+   6.549  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
    6.550  broker-1   leads orders-2 at epoch 2, as controller 2 orders
-   6.554  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
-   8.219  simulator  start broker-3
+   6.553  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
+   8.220  simulator  start broker-3
    8.220  broker-3   opens a ZooKeeper session
-   8.223  broker-3   is registered, broker epoch 73
-   8.223  broker-2   hears from ZooKeeper: /brokers/ids children
-   8.227  broker-2   finds brokers new 3
-   8.227  broker-2   hears from controller 2 that brokers 1 2 3 live
-   8.227  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.228  broker-1   hears from controller 2 that brokers 1 2 3 live
-   8.231  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.232  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.233  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
-   8.233  broker-3   follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2, as controller 2 orders
-   8.236  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.237  broker-1   proposes ISR 1 2 3 for orders-0
-   8.237  broker-1   proposes ISR 1 2 3 for orders-2
-   8.239  broker-2   proposes ISR 2 1 3 for orders-1
+   8.225  broker-3   is registered, broker epoch 73
+   8.225  broker-2   hears from ZooKeeper: /brokers/ids children
+   8.228  broker-2   finds brokers new 3
+   8.228  broker-2   hears from controller 2 that brokers 1 2 3 live
+   8.228  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.229  broker-1   hears from controller 2 that brokers 1 2 3 live
+   8.232  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.233  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.234  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
+   8.234  broker-3   follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2, as controller 2 orders
+   8.237  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.238  broker-1   proposes ISR 1 2 3 for orders-0
+   8.238  broker-1   proposes ISR 1 2 3 for orders-2
+   8.240  broker-2   proposes ISR 2 1 3 for orders-1
    8.241  broker-2   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 1 3
    8.241  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
    8.241  broker-2   is answered NONE for orders-1: ISR 2 1 3
-   8.241  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   8.241  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   8.248  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
-   8.248  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-   8.249  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-   8.249  broker-1   is answered NONE for orders-0: ISR 1 2 3
-   8.249  broker-1   is answered NONE for orders-2: ISR 1 2 3
-   8.249  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-   8.319  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 1 (1 2 3)
+   8.242  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   8.242  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   8.249  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
+   8.249  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   8.250  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   8.250  broker-1   is answered NONE for orders-0: ISR 1 2 3
+   8.250  broker-1   is answered NONE for orders-2: ISR 1 2 3
+   8.250  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   8.320  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 1 (1 2 3)
 
 advance 4s
 ----
-  11.542  broker-2   writes (preferred) orders-2: leader 3 epoch 3 ISR 1 2 3
-  11.542  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
-  11.542  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
-  11.542  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
-  11.542  broker-2   follows orders-2 at epoch 3, as controller 2 orders
-  11.542  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  11.542  broker-3   leads orders-2 at epoch 3, as controller 2 orders
-  11.543  broker-1   follows orders-2 at epoch 3, as controller 2 orders
-  11.543  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 2, known 3)
-  11.543  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 2, known 3)
-  11.545  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  11.546  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  12.319  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 3 (1 2 3)
+  11.544  broker-2   writes (preferred) orders-2: leader 3 epoch 3 ISR 1 2 3
+  11.544  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
+  11.544  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+  11.544  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
+  11.544  broker-2   follows orders-2 at epoch 3, as controller 2 orders
+  11.544  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  11.544  broker-3   leads orders-2 at epoch 3, as controller 2 orders
+  11.545  broker-1   follows orders-2 at epoch 3, as controller 2 orders
+  11.545  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 2, known 3)
+  11.545  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 2, known 3)
+  11.547  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  11.548  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  12.320  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 3 (1 2 3)
 
 kill leader(orders/0)
 advance 8s
 restart 1
 settle
 ----
-  12.319  simulator  kill broker-1
+  12.320  simulator  kill broker-1
   18.501  broker-2   hears from ZooKeeper: /brokers/ids/1 deleted
   18.501  broker-2   hears from ZooKeeper: /brokers/ids children
   18.505  broker-2   finds brokers dead 1
-  18.507  broker-2   writes (offline) orders-0: leader 2 epoch 2 ISR 2 3
-  18.507  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
-  18.507  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
-  18.507  broker-2   leads orders-0 at epoch 2, as controller 2 orders
-  18.507  broker-2   hears from controller 2 that brokers 2 3 live, and of 1 partition
+  18.506  broker-2   writes (offline) orders-0: leader 2 epoch 2 ISR 2 3
+  18.506  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+  18.506  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
+  18.506  broker-2   leads orders-0 at epoch 2, as controller 2 orders
+  18.506  broker-2   hears from controller 2 that brokers 2 3 live, and of 1 partition
   18.507  broker-3   follows orders-0 at epoch 2, as controller 2 orders
   18.508  broker-2   writes (isr-removal) orders-1: leader 2 epoch 2 ISR 2 3, orders-2: leader 3 epoch 4 ISR 2 3
   18.508  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
@@ -114,47 +114,47 @@ settle
   18.513  broker-3   leads orders-2 at epoch 4 and follows orders-1 at epoch 2, as controller 2 orders
   18.513  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 3, known 4)
   18.516  broker-3   hears from controller 2 that brokers 2 3 live, and of 3 partitions
-  20.319  simulator  start broker-1
+  20.320  simulator  start broker-1
   20.323  broker-1   opens a ZooKeeper session
-  20.338  broker-2   hears from ZooKeeper: /brokers/ids children
-  20.340  broker-1   is registered, broker epoch 81
-  20.342  broker-2   finds brokers new 1
-  20.342  broker-2   hears from controller 2 that brokers 1 2 3 live
-  20.342  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.342  broker-3   hears from controller 2 that brokers 1 2 3 live
-  20.345  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.346  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.349  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
-  20.350  broker-1   follows orders-0 at epoch 2, orders-1 at epoch 2, orders-2 at epoch 4, as controller 2 orders
-  20.354  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.354  broker-3   proposes ISR 2 3 1 for orders-2
-  20.356  broker-2   proposes ISR 2 3 1 for orders-0
-  20.356  broker-2   proposes ISR 2 3 1 for orders-1
-  20.358  broker-2   writes (alter-partition) orders-0: leader 2 epoch 2 ISR 2 3 1, orders-1: leader 2 epoch 2 ISR 2 3 1
-  20.358  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-  20.358  broker-2   is answered NONE for orders-0: ISR 2 3 1
-  20.358  broker-2   is answered NONE for orders-1: ISR 2 3 1
-  20.359  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-  20.359  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-  20.365  broker-2   writes (alter-partition) orders-2: leader 3 epoch 4 ISR 2 3 1
-  20.365  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  20.366  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  20.366  broker-3   is answered NONE for orders-2: ISR 2 3 1
-  20.366  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  20.419  = controller 2 epoch 2; leaders (ISR): orders-0 2 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)
+  20.349  broker-2   hears from ZooKeeper: /brokers/ids children
+  20.351  broker-1   is registered, broker epoch 81
+  20.352  broker-2   finds brokers new 1
+  20.352  broker-2   hears from controller 2 that brokers 1 2 3 live
+  20.352  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.353  broker-3   hears from controller 2 that brokers 1 2 3 live
+  20.356  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.357  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.360  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+  20.360  broker-1   follows orders-0 at epoch 2, orders-1 at epoch 2, orders-2 at epoch 4, as controller 2 orders
+  20.364  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.364  broker-3   proposes ISR 2 3 1 for orders-2
+  20.366  broker-2   proposes ISR 2 3 1 for orders-0
+  20.366  broker-2   proposes ISR 2 3 1 for orders-1
+  20.369  broker-2   writes (alter-partition) orders-0: leader 2 epoch 2 ISR 2 3 1, orders-1: leader 2 epoch 2 ISR 2 3 1
+  20.369  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+  20.369  broker-2   is answered NONE for orders-0: ISR 2 3 1
+  20.369  broker-2   is answered NONE for orders-1: ISR 2 3 1
+  20.369  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+  20.370  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+  20.376  broker-2   writes (alter-partition) orders-2: leader 3 epoch 4 ISR 2 3 1
+  20.376  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  20.376  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  20.376  broker-3   is answered NONE for orders-2: ISR 2 3 1
+  20.376  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  20.420  = controller 2 epoch 2; leaders (ISR): orders-0 2 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)
 
 advance 12s
 ----
-  31.544  broker-2   writes (preferred) orders-0: leader 1 epoch 3 ISR 2 3 1
-  31.544  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
-  31.544  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
-  31.544  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
-  31.544  broker-2   follows orders-0 at epoch 3, as controller 2 orders
-  31.544  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
-  31.544  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
-  31.544  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  31.545  broker-3   follows orders-0 at epoch 3, as controller 2 orders
-  31.545  broker-1   leads orders-0 at epoch 3, as controller 2 orders
-  31.547  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  31.548  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  32.419  = controller 2 epoch 2; leaders (ISR): orders-0 1 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)
+  31.546  broker-2   writes (preferred) orders-0: leader 1 epoch 3 ISR 2 3 1
+  31.546  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
+  31.546  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+  31.546  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
+  31.546  broker-2   follows orders-0 at epoch 3, as controller 2 orders
+  31.546  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
+  31.546  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
+  31.547  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  31.547  broker-3   follows orders-0 at epoch 3, as controller 2 orders
+  31.547  broker-1   leads orders-0 at epoch 3, as controller 2 orders
+  31.550  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  31.550  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  32.420  = controller 2 epoch 2; leaders (ISR): orders-0 1 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)

@@ -5,54 +5,54 @@ cluster brokers=2 seed=7
 topic orders 0:1,2 1:2,1
 settle
 ----
-   0.222  = controller 2 epoch 1; leaders (ISR): orders-0 1 (1 2), orders-1 2 (2 1)
+   0.223  = controller 2 epoch 1; leaders (ISR): orders-0 1 (1 2), orders-1 2 (2 1)
 
 lose-answer 1 /controller applied
 lose-answer 2 /controller applied
 kill controller
 advance 9s
 ----
-   0.222  simulator  kill broker-2 (controller)
+   0.223  simulator  kill broker-2 (controller)
    6.502  broker-1   hears from ZooKeeper: /controller deleted
-   6.512  broker-1   loses its connection to ZooKeeper
-   6.512  broker-1   does not learn what became of a write
-   6.631  broker-1   is connected to ZooKeeper again, in the same session
-   6.634  broker-1   hears from ZooKeeper: /controller created
-   6.642  broker-1   wins the election: controller epoch 2
-   6.680  broker-1   has read the cluster: brokers 1, 2 partitions
-   6.683  broker-1   hears from controller 1 that brokers 1 live
-   6.683  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
-   6.683  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
-   6.687  broker-1   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1, orders-1: leader none epoch 1 ISR 1
-   6.687  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
-   6.687  broker-1   leads orders-0 at epoch 1, as controller 1 orders
-   6.687  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
-   6.690  broker-1   writes (offline) orders-1: leader 1 epoch 2 ISR 1
-   6.690  broker-1   has taken over at controller epoch 2
-   6.690  broker-1   sends LeaderAndIsr to broker 1 with 1 partition
-   6.690  broker-1   leads orders-1 at epoch 2, as controller 1 orders
-   6.690  broker-1   hears from controller 1 that brokers 1 live, and of 1 partition
-   9.222  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1), orders-1 1 (1)
+   6.515  broker-1   loses its connection to ZooKeeper
+   6.515  broker-1   does not learn what became of a write
+   6.671  broker-1   is connected to ZooKeeper again, in the same session
+   6.675  broker-1   hears from ZooKeeper: /controller created
+   6.682  broker-1   wins the election: controller epoch 2
+   6.719  broker-1   has read the cluster: brokers 1, 2 partitions
+   6.723  broker-1   hears from controller 1 that brokers 1 live
+   6.723  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
+   6.723  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
+   6.727  broker-1   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1, orders-1: leader none epoch 1 ISR 1
+   6.727  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
+   6.727  broker-1   leads orders-0 at epoch 1, as controller 1 orders
+   6.727  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
+   6.731  broker-1   writes (offline) orders-1: leader 1 epoch 2 ISR 1
+   6.731  broker-1   has taken over at controller epoch 2
+   6.731  broker-1   sends LeaderAndIsr to broker 1 with 1 partition
+   6.731  broker-1   leads orders-1 at epoch 2, as controller 1 orders
+   6.731  broker-1   hears from controller 1 that brokers 1 live, and of 1 partition
+   9.223  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1), orders-1 1 (1)
 
 restart 2
 settle
 ----
-   9.222  simulator  start broker-2
+   9.223  simulator  start broker-2
    9.223  broker-2   opens a ZooKeeper session
-   9.225  broker-2   is registered, broker epoch 55
-   9.226  broker-1   hears from ZooKeeper: /brokers/ids children
-   9.233  broker-1   finds brokers new 2
-   9.233  broker-1   hears from controller 1 that brokers 1 2 live
-   9.233  broker-1   hears from controller 1 that brokers 1 2 live, and of 2 partitions
-   9.239  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
-   9.241  broker-1   sends LeaderAndIsr to broker 2 with 2 partitions
-   9.243  broker-2   follows orders-0 at epoch 1, orders-1 at epoch 2, as controller 1 orders
-   9.247  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
-   9.248  broker-1   proposes ISR 1 2 for orders-0
-   9.248  broker-1   proposes ISR 1 2 for orders-1
-   9.252  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 1 epoch 2 ISR 1 2
-   9.252  broker-1   is answered NONE for orders-0: ISR 1 2
-   9.252  broker-1   is answered NONE for orders-1: ISR 1 2
-   9.252  broker-1   hears from controller 1 that brokers 1 2 live, and of 2 partitions
-   9.254  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
-   9.322  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2), orders-1 1 (1 2)
+   9.227  broker-2   is registered, broker epoch 55
+   9.228  broker-1   hears from ZooKeeper: /brokers/ids children
+   9.234  broker-1   finds brokers new 2
+   9.234  broker-1   hears from controller 1 that brokers 1 2 live
+   9.234  broker-1   hears from controller 1 that brokers 1 2 live, and of 2 partitions
+   9.240  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
+   9.242  broker-1   sends LeaderAndIsr to broker 2 with 2 partitions
+   9.244  broker-2   follows orders-0 at epoch 1, orders-1 at epoch 2, as controller 1 orders
+   9.248  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
+   9.249  broker-1   proposes ISR 1 2 for orders-0
+   9.249  broker-1   proposes ISR 1 2 for orders-1
+   9.253  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 1 epoch 2 ISR 1 2
+   9.253  broker-1   is answered NONE for orders-0: ISR 1 2
+   9.253  broker-1   is answered NONE for orders-1: ISR 1 2
+   9.253  broker-1   hears from controller 1 that brokers 1 2 live, and of 2 partitions
+   9.255  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
+   9.323  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2), orders-1 1 (1 2)
