@@ -133,8 +133,10 @@ class Broker:
         cluster_id = await zk.create_or_get_cluster_id(random_topic_id(self.world.random))
         broker_id = await self._identify(zk, cluster_id)
         feature_listener = FinalizedFeatureChangeListener(self.features, lambda: session.zk)
-        session.add_listener(feature_listener)
-        await feature_listener.refresh(zk)
+        features_count = self.config.metadata_version.is_feature_versioning_supported
+        if features_count:
+            session.add_listener(feature_listener)
+            await feature_listener.refresh(zk)
         self.dynamic.start_with(*await stored_broker_configs(zk, broker_id))
         server = self._server = KafkaServer(config=lambda: self.config, network=self.world.network, events=self.world.events)
         ports = await server.bind()
@@ -148,7 +150,8 @@ class Broker:
         session.add_listener(config_listener)
         server.start(KafkaApis(services, supervisor))
         supervisor.spawn(config_listener.run(), "config-changes-event-process-thread")
-        supervisor.spawn(feature_listener.run(), "feature-zk-node-event-process-thread")
+        if features_count:
+            supervisor.spawn(feature_listener.run(), "feature-zk-node-event-process-thread")
         supervisor.spawn(services.isr.alter_partitions.run(), "alter-partition")
         supervisor.spawn(services.isr.run_checks(), "isr-expiration")
         self._started = True

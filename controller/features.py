@@ -1,7 +1,8 @@
 """The finalized features of the cluster, `/feature` (KIP-584). Mirrors `setupFeatureVersioning` and `processUpdateFeatures`.
 
-A broker in ZooKeeper mode supports no feature. So the controller of such a cluster switches the versioning of features on,
-finalizes none, keeps out brokers that could not live with what somebody else has finalized, and refuses every wish for more.
+A broker in ZooKeeper mode supports no feature. So the controller of such a cluster switches the versioning of features on (or
+off, where `inter.broker.protocol.version` is older than it), finalizes none, keeps out brokers that could not live with what
+somebody else has finalized, and refuses every wish for more.
 """
 
 from __future__ import annotations
@@ -16,41 +17,44 @@ from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.features import incompatibilities
 from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.metadata_version import MetadataVersion
 from foundation.zk.admin_znodes import Features, FeatureZNode
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
-
-FEATURE_VERSION = 2
-"""Of `/feature`, from inter.broker.protocol.version 3.3 on."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def setup_feature_versioning(term: Term) -> None:
-    """FO-1: enable `/feature`; where that took a write, wait until this broker's own cache has heard of it.
+    """FO-1: enable or disable `/feature`; where enabling took a write, wait until this broker's own cache has heard of it.
 
     Raises:
         FeatureCacheBehind: it has not, within `zookeeper.connection.timeout.ms`.
         ZooKeeperFailure: BAD_VERSION, where the znode changes each time before it can be written.
     """
+    protocol = term.settings.inter_broker_protocol_version
     for _ in range(term.settings.conflict_rounds):
         read = await term.zk.features()
-        wanted = enabled(None if read is None else read.features, FEATURE_VERSION)
+        wanted = versioned(None if read is None else read.features, protocol)
         if read is not None and read.features == wanted:
             return
         await term.points.reach("features.before_write")
         epoch = await term.zk.set_features(wanted, read)
         await term.points.reach("features.after_write")
         if epoch is not None:
+            if not protocol.is_feature_versioning_supported:
+                return  # and no cache of such a broker follows the znode
             await term.features.wait_until_epoch(epoch, timeout_ms=term.settings.zookeeper_connection_timeout_ms)
             return
     raise ZooKeeperFailure(Failure.BAD_VERSION, FeatureZNode.path)
 
 
-def enabled(current: Features | None, version: int) -> Features:
-    """What `/feature` becomes in `version`: what was in force stays so, what was finalized before it was disabled does not."""
+def versioned(current: Features | None, protocol: MetadataVersion) -> Features:
+    """What `/feature` becomes: what was in force stays so, what was finalized before it was disabled does not."""
+    if not protocol.is_feature_versioning_supported:
+        return Features(protocol.feature_node_version, False, {})
     kept = current.features if current is not None and current.enabled else {}
-    return Features(version, True, kept)
+    return Features(protocol.feature_node_version, True, kept)
 
 
 def compatible_brokers(term: Term, registered: Mapping[BrokerId, BrokerAndEpoch]) -> dict[BrokerId, BrokerAndEpoch]:
@@ -75,6 +79,9 @@ def compatible_brokers(term: Term, registered: Mapping[BrokerId, BrokerAndEpoch]
 def process_update_features(term: Term, event: UpdateFeatures) -> None:
     """Every update is refused, so that it makes no difference whether it shall only be validated. Of two for one feature the
     first counts, as in Kafka's collection."""
+    if not term.settings.inter_broker_protocol_version.is_feature_versioning_supported:
+        event.reply.resolve(ApiError(Errors.INVALID_REQUEST, "Feature versioning system is disabled."))
+        return
     results: dict[str, ApiError] = {}
     for update in event.updates:
         results.setdefault(update.feature, refusal(update))

@@ -6,8 +6,7 @@ Mirrors `ReplicationUtils.updateLeaderAndIsr` and `KafkaZkClient.propagateIsrCha
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
@@ -50,11 +49,6 @@ class IsrChanges:
             some, remaining = remaining[:PARTITIONS_PER_NOTIFICATION], remaining[PARTITIONS_PER_NOTIFICATION:]
             create = Create(path, IsrChangeNotificationZNode.encode(some), sequential=True)
             tolerate(await self._transactions.write(create, "isr-changes"), path)
-
-    async def watch(self, partitions: Iterable[TopicPartition]) -> None:
-        """Arm the data watch of each state (Kafka's PartitionReassignmentIsrChangeHandler)."""
-        paths = [TopicPartitionStateZNode.path(partition) for partition in partitions]
-        await asyncio.gather(*[self._transactions.exists(path, watch=True) for path in paths])
 
     async def _version_of(self, partition: TopicPartition, meant: LeaderIsrAndControllerEpoch) -> int | None:
         """The version of the state's znode if that holds what is meant."""
