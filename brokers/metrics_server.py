@@ -19,7 +19,7 @@ from foundation.wire.network import Connection, ConnectionLost, Network, Server
 PATH = "/metrics"
 
 REQUEST_BYTES = 8 * 1024
-"""A request with more than this before its blank line is refused."""
+"""A request with more than this, its blank line included, is refused."""
 CONNECTIONS = 16
 """At one time; more are closed at once."""
 TIMEOUT_MS = 10_000
@@ -112,7 +112,7 @@ class MetricsServer:
 async def _head(connection: Connection) -> bytes | None:
     """A request up to its blank line, or as much as will be read of it; None where the peer has gone before."""
     received = bytearray()
-    while _END_OF_HEAD not in received and len(received) <= REQUEST_BYTES:
+    while _END_OF_HEAD not in received and len(received) < REQUEST_BYTES:
         data = await connection.receive()
         if not data:
             return None
@@ -126,12 +126,9 @@ def refused(head: bytes) -> Response | None:
     Args:
         head: of a request, complete unless it is too long.
     """
-    line, found, _ = head[:REQUEST_BYTES].partition(b"\r\n")
-    if not found or head.find(_END_OF_HEAD) not in range(REQUEST_BYTES):
-        return Response(
-            "431 Request Header Fields Too Large", f"A request may have {REQUEST_BYTES} bytes before its blank line.\n"
-        )
-    words = line.split(b" ")
+    if _END_OF_HEAD not in head[:REQUEST_BYTES]:
+        return Response("431 Request Header Fields Too Large", f"A request may have {REQUEST_BYTES} bytes.\n")
+    words = head.partition(b"\r\n")[0].split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
         return Response("400 Bad Request", f"Expected: GET {PATH} HTTP/1.1\n")
     method, target, _ = words
