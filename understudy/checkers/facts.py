@@ -7,7 +7,7 @@ itself. A znode that is not what Kafka writes is left out here; that it appears 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -39,6 +39,7 @@ class _Topic(msgspec.Struct, frozen=True):
     partitions: dict[str, tuple[int, ...]]
     adding_replicas: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
     removing_replicas: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    topic_id: str = ""
 
 
 class _Broker(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +72,32 @@ class StateWrite(NamedTuple):
     """The state before it; None after a creation."""
     by_leader: bool = False
     """A leader of an old protocol has changed the ISR, and nothing else, by itself."""
+
+
+class Placement(NamedTuple):
+    """Where a partition's replicas belong."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+
+class TopicWrite(NamedTuple):
+    """A topic's znode as one transaction left it; `after` is empty where it was deleted, `before` where it was created."""
+
+    topic: str
+    before: Mapping[int, Placement]
+    after: Mapping[int, Placement]
+    topic_id_before: str
+    topic_id: str
 
 
 class Election(NamedTuple):
@@ -113,6 +140,9 @@ class ClusterFacts:
         self.leaders: dict[tuple[Partition, int], set[int]] = {}
         """Whom ZooKeeper has named as leader of a partition at a leader epoch."""
         self._by_version: dict[tuple[Partition, int], list[StateWrite]] = {}
+        self.placed: list[TopicWrite] = []
+        """The topics whose znodes the latest transaction wrote or deleted."""
+        self._topics: dict[str, tuple[dict[int, Placement], str]] = {}
         self._assignments: dict[Partition, tuple[int, ...]] = {}
         self._leaving: dict[Partition, tuple[int, ...]] = {}
 
@@ -122,6 +152,7 @@ class ClusterFacts:
 
     def append(self, transaction: ZnodeTransaction) -> None:
         self.written = []
+        self.placed = []
         for op in transaction.ops:
             self._take(transaction, op)
         if self.written:
@@ -202,7 +233,9 @@ class ClusterFacts:
             self._sessions_of_old_protocols.add(transaction.session_id)
 
     def _take_topic(self, topic: str, op: ZnodeOp) -> None:
+        placed, id_before = self._topics.pop(topic, ({}, ""))
         if op.kind is OpKind.DELETE:
+            self.placed.append(TopicWrite(topic, placed, {}, id_before, ""))
             for partition in [known for known in self._assignments if known[0] == topic]:
                 self._assignments.pop(partition)
                 self._leaving.pop(partition, None)
@@ -211,6 +244,12 @@ class ClusterFacts:
             decoded = _decode_topic(op.data or b"")
         except msgspec.MsgspecError:
             return
+        after = {
+            int(name): Placement(replicas, decoded.adding_replicas.get(name, ()), decoded.removing_replicas.get(name, ()))
+            for name, replicas in decoded.partitions.items()
+        }
+        self._topics[topic] = after, decoded.topic_id
+        self.placed.append(TopicWrite(topic, placed, after, id_before, decoded.topic_id))
         for name, replicas in decoded.partitions.items():
             partition = (topic, int(name))
             before = self._assignments.get(partition, ())

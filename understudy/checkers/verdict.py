@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from foundation.eventlog.records import Envelope
-from understudy.checkers import control_requests, controller, partition_state, zookeeper
+from understudy.checkers import control_requests, controller, partition_state, topics, zookeeper
 from understudy.checkers.check import Check, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
@@ -24,6 +24,7 @@ FAMILIES = (
     Family("controllers", controller.CHECKS),
     Family("control requests", control_requests.CHECKS),
     Family("partition states", partition_state.CHECKS),
+    Family("topics", topics.CHECKS),
 )
 
 ALL_CHECKS: tuple[type[Check], ...] = tuple(check for family in FAMILIES for check in family.checks)

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from tests.understudy.checkers import controller_stories, partition_stories, zookeeper_stories
+from tests.understudy.checkers import controller_stories, partition_stories, topic_stories, zookeeper_stories
 from tests.understudy.checkers.histories import ACCEPTED, REJECTED, History, Story, cluster
 from understudy.checkers.verdict import ALL_CHECKS, Judge, check_run
 
-STORIES = (controller_stories, partition_stories, zookeeper_stories)
+STORIES = (controller_stories, partition_stories, topic_stories, zookeeper_stories)
 
 
 @pytest.mark.parametrize(("check", "story"), [pytest.param(*case, id=f"{case[0]}-{case[1].__name__}") for case in ACCEPTED])
@@ -41,7 +41,7 @@ def test_every_story_is_told() -> None:
 def test_every_check_has_an_id_and_says_what_holds() -> None:
     assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
     for check in ALL_CHECKS:
-        assert re.fullmatch(r"[CPRZ]\d+[a-c]?", check.id)
+        assert re.fullmatch(r"[ACPRZ]\d+[a-c]?", check.id)
         assert check.sentence
         assert not check.sentence.endswith(".")
         assert check.reads or check.reads_transactions
