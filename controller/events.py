@@ -58,6 +58,8 @@ class ElectionTrigger(Enum):
 LeaderElectionResults: TypeAlias = Mapping[TopicPartition, BrokerId | ApiError]
 """By partition the leader elected, or why there is none."""
 
+NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."
+
 ReassignmentResults: TypeAlias = Mapping[TopicPartition, ApiError | None] | ApiError
 """By partition why its reassignment did not begin, None where it did; or why none was tried."""
 
@@ -364,7 +366,7 @@ def refuse(event: ControllerEvent, error: Errors) -> None:
             refusal = ApiError(error, "The election was not performed.")
             event.reply.resolve(dict.fromkeys(event.partitions or (), refusal))
         case ApiPartitionReassignment() | ListPartitionReassignments() | AllocateProducerIds() | UpdateFeatures():
-            event.reply.resolve(ApiError(error, ""))
+            event.reply.resolve(ApiError(error, NOT_THE_CONTROLLER if error is Errors.NOT_CONTROLLER else ""))
         case _:
             pass
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from brokers.config import KafkaConfig
@@ -13,7 +13,7 @@ from brokers.isr_manager import IsrManager
 from brokers.metadata_cache import MetadataCache
 from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
-from controller.events import ElectionType
+from controller.events import ElectionType, OngoingReassignments, ReassignmentResults
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.errors import ApiError, Errors
@@ -43,7 +43,8 @@ class ObedientController:
         self.elections: dict[TopicPartition, BrokerId | ApiError] = {}
 
         self.topic_names: dict[TopicId, str] = {}
-
+        self.reassignments: ReassignmentResults = {}
+        self.moving: OngoingReassignments = {}
     def topic_name(self, topic_id: TopicId) -> str | None:
         return self.topic_names.get(topic_id)
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
@@ -62,6 +63,16 @@ class ObedientController:
 
 
 class Stage:
+    async def alter_partition_reassignments(
+        self, reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
+    ) -> ReassignmentResults:
+        self.asked.append(reassignments)
+        return self.reassignments
+
+    async def list_partition_reassignments(self, partitions: Sequence[TopicPartition] | None) -> OngoingReassignments:
+        self.asked.append(partitions)
+        return self.moving
+
     """Broker 1 with live brokers 1 to 3. Make it inside a running loop."""
 
     def __init__(self, config: KafkaConfig | None = None, *, detail: bool = False) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from controller.event_manager import ControllerEventManager
 from controller.events import (
+    NOT_THE_CONTROLLER,
     AlterPartitionReceived,
+    ApiPartitionReassignment,
     BrokerChange,
     ControlledShutdown,
     ControllerChange,
@@ -119,7 +121,7 @@ def test_one_event_at_a_time() -> None:
     play(scene())
 
 
-@pytest.mark.spec("EQ-2", "EQ-6", "BUG-8")
+@pytest.mark.spec("EQ-2", "EQ-6", "BUG-8", "RA-1")
 def test_clearing_answers_everybody_who_waits() -> None:
     async def scene() -> None:
         desk = Desk()
@@ -133,6 +135,8 @@ def test_clearing_answers_everybody_who_waits() -> None:
         desk.manager.put(ReplicaLeaderElection((tp("a-0"),), ElectionType.PREFERRED, by_client, elected))
         desk.manager.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, by_client, all_elected))
         desk.manager.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER))
+        moved: Reply[Any] = Reply()
+        desk.manager.put(ApiPartitionReassignment({tp("a-0"): None}, moved))
         desk.manager.clear_and_put(Expire())
         assert (await altered.wait()).error_code == Errors.NOT_CONTROLLER
         assert await left.wait() == (Errors.STALE_CONTROLLER_EPOCH, ())
@@ -141,6 +145,8 @@ def test_clearing_answers_everybody_who_waits() -> None:
         assert isinstance(refusals[tp("a-0")], ApiError)
         assert refusals[tp("a-0")].error is Errors.NOT_CONTROLLER
         assert await all_elected.wait() == {}
+        refused = await moved.wait()
+        assert (refused.error, refused.message) == (Errors.NOT_CONTROLLER, NOT_THE_CONTROLLER)
         desk.manager.start()
         await quiet()
         assert desk.names() == ["Expire"]

@@ -6,13 +6,33 @@ import asyncio
 
 import pytest
 
-from brokers.apis import alter_partition, controlled_shutdown, elect_leaders
-from controller.events import ElectionType
+from brokers.apis import (
+    alter_partition,
+    alter_partition_reassignments,
+    controlled_shutdown,
+    elect_leaders,
+    list_partition_reassignments,
+)
+from controller.events import NOT_THE_CONTROLLER, ElectionType
+from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.wire.messages.alter_partition import AlterPartitionRequest
+from foundation.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from foundation.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from tests.brokers.services import Stage
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -95,3 +115,79 @@ def test_controlled_shutdown_names_what_is_still_led() -> None:
         assert [(each.topic_name, each.partition_index) for each in response.remaining_partitions] == [("orders", 3)]
 
     asyncio.run(scene())
+
+
+@pytest.mark.spec("RA-1", "RA-5")
+def test_reassignments_are_handed_over_and_answered_by_topic() -> None:
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=0,
+        topics=(
+            ReassignableTopic(
+                name="a",
+                partitions=(
+                    ReassignablePartition(partition_index=1, replicas=(3, 1)),
+                    ReassignablePartition(partition_index=0, replicas=None),
+                ),
+            ),
+            ReassignableTopic(name="b", partitions=(ReassignablePartition(partition_index=0, replicas=()),)),
+        ),
+    )
+
+    async def scene() -> AlterPartitionReassignmentsResponse:
+        stage = Stage()
+        refused = ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "Empty replica list specified in partition reassignment.")
+        stage.controller.reassignments = {A1: None, A0: ApiError(Errors.NO_REASSIGNMENT_IN_PROGRESS, ""), B0: refused}
+        response = await alter_partition_reassignments.handle(stage.services, request, stage.context())
+        assert stage.controller.asked == [{A1: (3, 1), A0: None, B0: ()}]
+        return response
+
+    response = asyncio.run(scene())
+    answered = {
+        (topic.name, each.partition_index): (Errors(each.error_code), each.error_message)
+        for topic in response.responses
+        for each in topic.partitions
+    }
+    assert (response.error_code, response.error_message) == (0, None)
+    assert answered == {
+        ("a", 1): (Errors.NONE, None),
+        ("a", 0): (Errors.NO_REASSIGNMENT_IN_PROGRESS, None),
+        ("b", 0): (Errors.INVALID_REPLICA_ASSIGNMENT, "Empty replica list specified in partition reassignment."),
+    }
+
+
+@pytest.mark.spec("RA-1", "RA-7")
+def test_who_is_no_controller_says_so_of_all_reassignments() -> None:
+    async def scene() -> list[tuple[int, str | None]]:
+        stage = Stage()
+        refused = ApiError(Errors.NOT_CONTROLLER, NOT_THE_CONTROLLER)
+        stage.controller.reassignments = stage.controller.moving = refused
+        altered = await alter_partition_reassignments.handle(
+            stage.services, AlterPartitionReassignmentsRequest(), stage.context()
+        )
+        listed = await list_partition_reassignments.handle(stage.services, ListPartitionReassignmentsRequest(), stage.context())
+        assert (altered.responses, listed.topics) == ((), ())
+        return [(altered.error_code, altered.error_message), (listed.error_code, listed.error_message)]
+
+    assert asyncio.run(scene()) == [(Errors.NOT_CONTROLLER, NOT_THE_CONTROLLER)] * 2
+
+
+@pytest.mark.spec("RA-7")
+@pytest.mark.parametrize("named", [True, False])
+def test_what_moves_is_listed_by_topic(named: bool) -> None:
+    asked = (
+        ListPartitionReassignmentsTopics(name="b", partition_indexes=(0,)),
+        ListPartitionReassignmentsTopics(name="a", partition_indexes=(1, 0, 1)),
+    )
+
+    async def scene() -> tuple[object, ListPartitionReassignmentsResponse]:
+        stage = Stage()
+        ids = tuple(map(BrokerId, (3, 1, 2)))
+        stage.controller.moving = {A1: ReplicaAssignment(ids, ids[:1], ids[2:])}
+        request = ListPartitionReassignmentsRequest(topics=asked if named else None)
+        response = await list_partition_reassignments.handle(stage.services, request, stage.context())
+        return stage.controller.asked[0], response
+
+    handed_over, response = asyncio.run(scene())
+    assert handed_over == ([A0, A1, B0] if named else None)
+    moving = OngoingPartitionReassignment(partition_index=1, replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(2,))
+    assert response.topics == (OngoingTopicReassignment(name="a", partitions=(moving,)),)
