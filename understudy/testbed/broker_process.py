@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from brokers.metrics_server import ADDRESS_FILE
 from brokers.properties import format_properties
 from understudy.testbed.processes import ChildProcess
 from understudy.testbed.run_folder import BrokerEntry, write_whole
@@ -64,6 +65,13 @@ class BrokerProcess:
         except FileNotFoundError:
             return {}
         return {str(point): str(action) for point, action in found.items()}
+
+    def metrics_address(self) -> str | None:
+        """Where it serves metrics, as it wrote itself; None where it does not."""
+        try:
+            return (self.directory / "data" / ADDRESS_FILE).read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
 
     def entry(self, run: Path) -> BrokerEntry:
         process = self.process if self.is_running else None

@@ -431,6 +431,18 @@ class BrokerHandle:
     def address(self) -> str:
         return f"{HOST}:{self.process.port}"
 
+    @property
+    def metrics_address(self) -> str:
+        """`host:port` at which it answers `GET /metrics`.
+
+        Raises:
+            ClusterError: it does not; a cluster with `metrics.port` among its `properties` does.
+        """
+        bound = self.process.metrics_address() if self.is_running else None
+        if bound is None:
+            raise ClusterError(f"{self.name} serves no metrics; start it, in a cluster with properties={{'metrics.port': '0'}}")
+        return bound
+
     def kill(self) -> None:
         """SIGKILL: its session ends only when it has timed out."""
         self._strike("kill", lambda child: child.kill(), ends=True)
