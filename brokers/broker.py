@@ -25,7 +25,7 @@ from brokers.kafka_apis import KafkaApis
 from brokers.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
 from brokers.metadata_cache import MetadataCache
 from brokers.metered_zookeeper import MeteredZooKeeper
-from brokers.metrics_server import MetricsServer
+from brokers.metrics_server import ADDRESS_FILE, MetricsServer
 from brokers.partition import Partition
 from brokers.registration import Registration
 from brokers.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
@@ -45,9 +45,6 @@ from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
-
-METRICS_ADDRESS_FILE = "metrics.address"
-"""In the log directory while metrics are served: `host:port` as it was bound."""
 
 
 class Broker:
@@ -205,7 +202,7 @@ class Broker:
         host, port = self.config.metrics_host, self.config.metrics_port
         if port is not None:
             bound = await self._metrics_server.start(host, port)
-            self.world.storage.write(METRICS_ADDRESS_FILE, f"{host}:{bound}\n".encode())
+            self.world.storage.write(ADDRESS_FILE, f"{host}:{bound}\n".encode())
 
     async def _identify(self, zk: KafkaZkClient, cluster_id: str) -> BrokerId:
         """Who we are: configured, remembered, or given by ZooKeeper; written down before we register."""
@@ -373,5 +370,5 @@ class Broker:
             await self._server.close()
         self.state = BrokerState.NOT_RUNNING
         if await self._metrics_server.close():
-            self.world.storage.delete(METRICS_ADDRESS_FILE)
+            self.world.storage.delete(ADDRESS_FILE)
         self._closed.set()

@@ -18,6 +18,9 @@ from foundation.wire.network import Connection, ConnectionLost, Network, Server
 
 PATH = "/metrics"
 
+ADDRESS_FILE = "metrics.address"
+"""In the log directory of a broker while it serves metrics: `host:port` as it was bound."""
+
 REQUEST_BYTES = 8 * 1024
 """A request with more than this, its blank line included, is refused."""
 CONNECTIONS = 16
