@@ -28,6 +28,7 @@ from foundation.eventlog.records import (
     ReplicasMoved,
     RequestSent,
     SessionOpened,
+    TopicsChanged,
     ZkWrite,
     leadership_digest,
 )
@@ -352,7 +353,7 @@ REPLICA_SOURCES: dict[str, tuple[str, ...]] = {
 class LegalTransitions(Check):
     id = "C9"
     sentence = "partitions and replicas move only along legal transitions, each from the state the last one left them in"
-    reads = (ControllerElected, PartitionsMoved, ReplicasMoved, InvalidTransition)
+    reads = (ControllerElected, TopicsChanged, PartitionsMoved, ReplicasMoved, InvalidTransition)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -362,6 +363,10 @@ class LegalTransitions(Check):
         life, data = life_of(record), record.data
         if isinstance(data, ControllerElected):
             self._states.pop(life, None)
+        elif isinstance(data, TopicsChanged):
+            # Whatever they were in when an operator took their znode away: one of the same name begins anew.
+            states = self._states.get(life, {})
+            self._states[life] = {key: state for key, state in states.items() if key[0] not in data.deleted}
         elif isinstance(data, InvalidTransition):
             self.violated(record, f"{data.topic}-{data.partition} was asked to go from {data.source} to {data.target}")
         elif isinstance(data, PartitionsMoved | ReplicasMoved):

@@ -270,13 +270,21 @@ class MetadataNeverGoesBack(Check):
             self.judged += partition in known
             before = known.get(partition, epochs)
             # A topic deleted and created again starts over, and a broker may never have heard of the deletion.
-            if epochs < before and not self._created_again(partition):
+            if epochs < before and not self._is_of_a_later_life(partition, epochs, before):
                 what = f"{_name(partition)} went from leader epoch and version {before} back to {epochs}"
                 self.violated(record, what)
             known[partition] = epochs
 
-    def _created_again(self, partition: Partition) -> bool:
-        return any(write.leader is None for write in self.facts.states.get(partition, ()))
+    def _is_of_a_later_life(self, partition: Partition, epochs: tuple[int, int], before: tuple[int, int]) -> bool:
+        """Whether the topic was deleted after it had been at `before`, and was then at `epochs`."""
+        was_at_before = was_deleted_since = False
+        for write in self.facts.states.get(partition, ()):
+            at = (write.leader_epoch, write.version)
+            was_deleted_since = was_deleted_since or (was_at_before and write.leader is None)
+            was_at_before = was_at_before or (write.leader is not None and at == before)
+            if was_deleted_since and write.leader is not None and at == epochs:
+                return True
+        return False
 
 
 def _partition(leadership: Leadership) -> Partition:

@@ -24,6 +24,7 @@ from foundation.eventlog.records import (
     RequestSent,
     SessionOpened,
     StopReplicaApplied,
+    TopicsChanged,
     Transition,
     ZkWrite,
     leadership_digest,
@@ -572,6 +573,22 @@ def a_partition_lives_and_dies() -> History:
         replica_moved("ReplicaDeletionSuccessful", "NonExistentReplica"),
     )
     history.log(1, elected(1, 2), partition_moved("OnlinePartition", "OfflinePartition"))
+    return history
+
+
+@accepts("C9")
+def a_topic_that_vanished_begins_anew() -> History:
+    history = History()
+    begun = partition_moved("NonExistentPartition", "NewPartition")
+    history.log(1, begun, TopicsChanged(new=(), deleted=("t",)), TopicsChanged(new=("t",), deleted=()), begun)
+    return history
+
+
+@rejects("C9", "left NonExistentPartition, though it was in NewPartition")
+def a_partition_begins_anew_though_another_topic_vanished() -> History:
+    history = History()
+    begun = partition_moved("NonExistentPartition", "NewPartition")
+    history.log(1, begun, TopicsChanged(new=(), deleted=("other",)), begun)
     return history
 
 

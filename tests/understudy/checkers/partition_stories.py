@@ -299,6 +299,16 @@ def a_deletion_unheard_of_is_no_step_back() -> History:
     return history
 
 
+@rejects("P9", "t-0 went from leader epoch and version (1, 1) back to (0, 0)")
+def a_topic_created_again_goes_back_in_its_second_life() -> History:
+    history = cluster()
+    history.commit(0x11, history.fence(), history.delete(STATE))
+    history.state(1, 0, [1, 2, 3])
+    history.state(2, 1, [2, 3])
+    history.log(2, metadata(leadership(-2, 0)), metadata(leadership(2, 1, (2, 3), 1)), metadata(leadership(1, 0)))
+    return history
+
+
 @rejects("P9", "t-0 went from leader epoch and version (1, 2) back to (1, 1)")
 def metadata_goes_back() -> History:
     history = cluster()
