@@ -130,6 +130,7 @@ class BrokerIdZNode:
             },
             "listener_security_protocol_map": {e.listener: e.security_protocol.name for e in broker.endpoints},
             "endpoints": [_connection_string(endpoint) for endpoint in broker.endpoints],
+            "rack": broker.rack,
             "jmx_port": jmx_port,
             "port": -1 if plaintext is None else plaintext.port,
             "host": None if plaintext is None else plaintext.host,
@@ -140,8 +141,8 @@ class BrokerIdZNode:
             del fields["features"]
         if version < 4:
             del fields["listener_security_protocol_map"]
-        if version >= 3 and broker.rack is not None:
-            fields["rack"] = broker.rack
+        if version < 3 or broker.rack is None:
+            del fields["rack"]
         return encode_json(fields)
 
     @classmethod

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from brokers.kafka_apis import KafkaApis
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import RequestReceived, RequestSent
 from foundation.wire.headers import decode_request_header
+from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from foundation.wire.registry import api_by_key
 from foundation.zk.client import Failure
 from understudy.simulator.cluster import PORT, SimulatedCluster
@@ -148,6 +149,44 @@ def test_brokers_of_several_protocols_are_one_cluster(versions: Sequence[str]) -
         assert len(set(map(frozenset, sent(cluster).values()))) == 2, "two controllers, each at its own protocol"
         done = [what for what, _ in notifications(cluster)]
         assert done.count("create") == done.count("delete") > 0
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("TC-6", "ZN-5")
+@pytest.mark.parametrize(("version", "given"), [("2.8-IV0", True), ("2.7", False)])
+def test_a_topic_is_given_an_id_where_the_protocol_has_any(version: str, given: bool) -> None:
+    """Its config is written first, in any case."""
+    with cluster_of(version, version) as cluster:
+        cluster.start()
+        request = CreateTopicsRequest(topics=(CreatableTopic(name="orders", num_partitions=1, replication_factor=2),))
+        response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", PORT, request))
+        assert isinstance(response, CreateTopicsResponse)
+        cluster.settle()
+        written = znode(cluster, "/brokers/topics/orders")
+        assert written.get("topic_id", NO_TOPIC_ID) == response.topics[0].topic_id
+        assert (response.topics[0].topic_id != NO_TOPIC_ID) == given
+        made = [
+            op.path for transaction in cluster.zookeeper.transactions for op in transaction.ops if op.path.endswith("/orders")
+        ]
+        assert list(dict.fromkeys(made)) == ["/config/topics/orders", "/brokers/topics/orders"]
+
+
+@pytest.mark.spec("RA-8", "RA-13", "ZC-3")
+def test_a_move_ends_as_soon_as_a_leader_has_written_that_the_new_replica_is_in_sync() -> None:
+    """Long before it is announced: the controller watches the states of partitions on the move."""
+    with cluster_of("2.6", "2.6", "2.6") as cluster:
+        cluster.start()
+        cluster.create_topic("orders", assignment={0: [2, 3]})
+        cluster.settle()
+        moved = cluster.ask(cluster.admin.alter_partition_reassignments({TopicPartition("orders", 0): [2, 1]}))
+        assert moved == {TopicPartition("orders", 0): None}
+        cluster.run_for(1_500)
+        assert znode(cluster, "/brokers/topics/orders")["partitions"] == {"0": [2, 1]}
+        assert list(notifications(cluster)) == []
+        cluster.settle()
+        cluster.run_for(20_000)
+        cluster.settle()
+        assert sorted(cluster.isr_of("orders", 0)) == [1, 2]
     assert judge(cluster).problems == ()
 
 

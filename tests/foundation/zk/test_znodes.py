@@ -10,6 +10,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from foundation.cluster.metadata_version import MetadataVersion
 from foundation.zk.admin_znodes import (
     ClusterIdZNode,
     ConfigEntityChangeNotificationZNode,
@@ -85,17 +86,34 @@ def test_broker_with_rack_and_without_plaintext_has_no_host() -> None:
     secured = endpoint("REPLICATION", SecurityProtocol.SSL, "::1", 9093)
     broker = Broker(id=BrokerId(1), endpoints=(secured,), rack="zürich")
     written = BrokerIdZNode.encode(broker, timestamp_ms=5)
-    assert written.endswith('"port":-1,"host":null,"version":5,"timestamp":"5","rack":"zürich"}'.encode())
-    assert b'["REPLICATION://[::1]:9093"]' in written
+    assert written.endswith(
+        '"endpoints":["REPLICATION://[::1]:9093"],"rack":"zürich","jmx_port":-1,"port":-1,"host":null,'
+        '"version":5,"timestamp":"5"}'.encode()
+    )
     assert BrokerIdZNode.decode(BrokerId(1), written) == broker
 
 
 @pytest.mark.spec("ZN-4")
-@pytest.mark.parametrize(("version", "absent"), [(2, ("features", "map", "rack")), (4, ("features",))])
-def test_older_versions_of_a_broker_leave_out_what_they_did_not_know(version: int, absent: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "known_then"),
+    [
+        ("0.9.0", b'{"endpoints":["PLAINTEXT://h1:9092"],"jmx_port":-1,"port":9092,"host":"h1","version":2,"timestamp":"5"}'),
+        (
+            "0.10.0",
+            b'{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://h1:9092"],"rack":"r1",'
+            b'"jmx_port":-1,"port":9092,"host":"h1","version":4,"timestamp":"5"}',
+        ),
+        (
+            "2.7",
+            b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://h1:9092"],'
+            b'"rack":"r1","jmx_port":-1,"port":9092,"host":"h1","version":5,"timestamp":"5"}',
+        ),
+    ],
+)
+def test_a_broker_with_rack_is_written_as_kafka_writes_it_at_that_protocol(protocol: str, known_then: bytes) -> None:
     broker = Broker(id=BrokerId(1), endpoints=(endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT),), rack="r1")
-    written = BrokerIdZNode.encode(broker, timestamp_ms=5, version=version).decode()
-    assert [word for word in ("features", "map", "rack") if word not in written] == list(absent)
+    version = MetadataVersion.parse(protocol).broker_registration_version
+    assert BrokerIdZNode.encode(broker, timestamp_ms=5, version=version) == known_then
 
 
 @pytest.mark.spec("ZN-4")

@@ -1,0 +1,84 @@
+"""The ISR changes leaders write themselves, on every ground of the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr
+from foundation.zk.admin_znodes import IsrChangeNotificationZNode
+from foundation.zk.client import MAX_REQUEST_BYTES, SetData
+from foundation.zk.isr_changes import PARTITIONS_PER_NOTIFICATION
+from foundation.zk.znodes import TopicPartitionStateZNode
+from tests.contracts.subject import Ground, contract
+from tests.foundation.zk.store import Store, controller, ids, led_by, must, partitions
+
+T0 = TopicPartition("t", 0)
+PATH = TopicPartitionStateZNode.path(T0)
+SHRUNK = LeaderAndIsr(ids(1)[0], 4, ids(1))
+
+
+async def led_partition(ground: Ground) -> Store:
+    """t-0 is led by broker 1 at leader epoch 4, as the controller of epoch 1 decided."""
+    opened, epoch_zk_version = await controller(ground)
+    assert await opened.zk.create_topic("t", None, {}) is None
+    state = led_by(1, leader_epoch=4)._replace(isr=ids(1, 2))
+    assert await opened.zk.create_partition_states({T0: state}, 1, epoch_zk_version)
+    return opened
+
+
+@pytest.mark.spec("IS-16")
+@contract
+async def test_an_isr_is_written_at_the_version_its_leader_knows(ground: Ground) -> None:
+    opened = await led_partition(ground)
+    assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
+    assert await opened.zk.isr_changes.update(T0, SHRUNK._replace(isr=ids(1, 2), partition_epoch=1), 1) == 2
+    assert await opened.zk.isr_changes.update(T0, SHRUNK._replace(partition_epoch=1), 1) is None
+    node = must(await opened.raw.get(PATH))
+    assert node.data == b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":4,"isr":[1,2]}'
+
+
+@pytest.mark.spec("IS-16")
+@contract
+async def test_a_lost_answer_is_no_conflict(ground: Ground) -> None:
+    opened = await led_partition(ground)
+    opened.below.lose_answers = 1
+    assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
+    assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1, "nor is the same once more, in the next session perhaps"
+
+
+@pytest.mark.spec("IS-16")
+@contract
+async def test_what_is_gone_or_spoilt_is_a_conflict(ground: Ground) -> None:
+    opened = await led_partition(ground)
+    assert await opened.zk.isr_changes.update(TopicPartition("gone", 0), SHRUNK, 1) is None
+    must(await opened.raw.write(SetData(PATH, b"spoilt", 0)))
+    assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) is None
+
+
+@pytest.mark.spec("IS-17")
+@contract
+async def test_changes_are_announced_in_one_znode_that_stays(ground: Ground) -> None:
+    opened = await led_partition(ground)
+    await opened.zk.isr_changes.propagate([TopicPartition("t", 3), T0])
+    await opened.zk.isr_changes.propagate([T0])
+    listed = must(await opened.raw.children("/isr_change_notification")).names
+    assert sorted(listed) == ["isr_change_0000000000", "isr_change_0000000001"]
+    first = must(await opened.raw.get("/isr_change_notification/isr_change_0000000000"))
+    assert first.data == b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":3}]}'
+    assert first.stat.ephemeral_owner == 0
+    assert await opened.zk.isr_change_notifications() == {
+        "isr_change_0000000000": (T0, TopicPartition("t", 3)),
+        "isr_change_0000000001": (T0,),
+    }
+
+
+@pytest.mark.spec("IS-17")
+@contract
+async def test_more_than_a_znode_holds_are_announced_in_several(ground: Ground) -> None:
+    opened = await led_partition(ground)
+    many = partitions(PARTITIONS_PER_NOTIFICATION + 1, "n" * 249)
+    await opened.zk.isr_changes.propagate(many)
+    announced = await opened.zk.isr_change_notifications()
+    assert [len(found) for _, found in sorted(announced.items())] == [PARTITIONS_PER_NOTIFICATION, 1]
+    assert len(IsrChangeNotificationZNode.encode(many[:-1])) < MAX_REQUEST_BYTES
