@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -21,6 +23,7 @@ from brokers.broker import Broker
 from brokers.config import KafkaConfig, unknown_keys
 from brokers.config_types import ConfigError
 from brokers.finalized_features import IncompatibleFeatures
+from brokers.logger_levels import LoggerLevels
 from brokers.meta_properties import InconsistentMetaProperties
 from brokers.operator_log import configure_operator_log
 from brokers.properties import MalformedProperties, parse_properties
@@ -47,6 +50,10 @@ START_FAILURES = (
 )
 """What an operator can do something about; everything else is a fault of ours and keeps its traceback."""
 
+GARBAGE_COLLECTION = (100_000, 10, 10)
+"""Objects made before reference cycles are looked for. A controller of 100,000 partitions keeps a million objects without a
+cycle among them; at Python's own thresholds it would spend a third of a takeover looking at them again and again."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
@@ -56,12 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, MalformedProperties, OSError, UnicodeDecodeError) as error:
         print(f"{options.properties}: {error}", file=sys.stderr)
         return 1
-    configure_operator_log(sys.stderr, node=f"broker-{config.broker_id}")
+    levels = LoggerLevels()
+    gc.set_threshold(*GARBAGE_COLLECTION)
+    configure_operator_log(sys.stderr, node=f"broker-{config.broker_id}", levels=levels)
     unknown = unknown_keys(properties)
     if unknown:
         log.warning("these configurations are not known", keys=unknown)
     try:
-        return asyncio.run(run(config))
+        return asyncio.run(run(config, levels))
     except START_FAILURES as error:
         log.error("exiting Kafka due to fatal exception during startup", error=type(error).__name__, why=str(error))
     except BrokerFailed as error:
@@ -85,9 +94,9 @@ def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:
     return properties
 
 
-async def run(config: KafkaConfig) -> int:
+async def run(config: KafkaConfig, levels: LoggerLevels) -> int:
     """One broker from start to end; 0 after a shutdown that was asked for."""
-    world = real_world(config)
+    world = replace(real_world(config), loggers=levels)
     world.events.append(ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy"))
     broker = Broker(config, world)
     asked = asyncio.Event()

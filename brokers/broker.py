@@ -308,6 +308,7 @@ class Broker:
             broker_id=broker_id,
             cluster_id=cluster_id,
             dynamic=self.dynamic,
+            loggers=world.loggers,
             clock=world.clock,
             random=world.random,
             events=world.events,

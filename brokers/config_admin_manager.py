@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from brokers.config_operations import Change, altered, check_changes
-from brokers.config_types import ConfigError, InvalidConfiguration
+import structlog
+
+from brokers.config_description import topic_defaults
+from brokers.config_operations import Change, Operation, altered, check_changes
+from brokers.config_types import ConfigError, InvalidConfiguration, java_int
+from brokers.dynamic_broker_config import usable
+from brokers.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS, is_password
 from brokers.services import BrokerServices
 from brokers.topic_config import TOPIC_TABLE, validate_topic_config
 from foundation.cluster.errors import ApiError, Errors
+from foundation.zk.admin_znodes import DEFAULT_ENTITY
 from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
 MAX_CONFLICTS = 20
 """Times a change is made again because somebody else was faster; then the client is told to try again itself."""
+
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 
 
 class ResourceType(IntEnum):
@@ -82,6 +91,10 @@ async def _alter(services: BrokerServices, alteration: Alteration, *, validate_o
     match alteration.resource_type:
         case ResourceType.TOPIC:
             await _alter_topic(services, alteration, validate_only=validate_only)
+        case ResourceType.BROKER:
+            await _alter_broker(services, alteration, validate_only=validate_only)
+        case ResourceType.BROKER_LOGGER if not alteration.replaces:
+            _alter_loggers(services, alteration, validate_only=validate_only)
         case ResourceType.CLIENT_METRICS:
             raise ApiError(
                 Errors.INVALID_REQUEST,
@@ -97,23 +110,85 @@ async def _alter_topic(services: BrokerServices, alteration: Alteration, *, vali
         raise ApiError(Errors.INVALID_REQUEST, "Default topic resources are not allowed.")
     if topic not in services.metadata.snapshot.topics:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
-    for _ in range(MAX_CONFLICTS):
-        zk = services.zk()
-        stored, version = await zk.configs.read("topics", topic)
+    if not await services.zk().topic_exists(topic):
+        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' does not exist.")
+
+    def made_of(stored: Mapping[str, str]) -> Mapping[str, str]:
         config = altered({} if alteration.replaces else stored, alteration.changes, TOPIC_TABLE)
-        if not await zk.topic_exists(topic):
-            raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' does not exist.")
-        validate_topic_config(config.items())
+        return validate_topic_config(config.items(), topic_defaults(services.config))
+
+    await _change(services, "topics", topic, made_of, validate_only=validate_only)
+
+
+async def _alter_broker(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
+    """CF-6: the config of this broker, or with an empty name the defaults of all brokers."""
+    per_broker = bool(alteration.resource_name)
+    if per_broker:
+        _require_own_id(services, alteration.resource_name, "Unexpected broker id, expected {}, but received {}")
+    if not validate_only:
+        _refuse_passwords(alteration.changes)
+
+    def made_of(stored: Mapping[str, str]) -> Mapping[str, str]:
+        # Encoded passwords that a broker of Kafka has stored are none of our business, and stay.
+        known = usable(stored, per_broker=per_broker) | {name: stored[name] for name in stored if is_password(name)}
+        config = altered({} if alteration.replaces else known, alteration.changes, {**BROKER_KEYS, **REPLICATION_QUOTAS})
+        try:
+            services.dynamic.validate(config, per_broker=per_broker)
+        except ConfigError as error:
+            raise ApiError(Errors.INVALID_REQUEST, str(error)) from error
+        return config
+
+    entity = str(services.broker_id) if per_broker else DEFAULT_ENTITY
+    await _change(services, "brokers", entity, made_of, validate_only=validate_only)
+
+
+def _alter_loggers(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
+    """KIP-412."""
+    _require_own_id(services, alteration.resource_name, "Unexpected node id. Expected {}, but received {}")
+    services.loggers.check(alteration.changes)
+    if not validate_only:
+        services.loggers.apply(alteration.changes)
+        log.warning("updated log levels", changes=tuple((change.name, change.value) for change in alteration.changes))
+
+
+async def _change(
+    services: BrokerServices,
+    entity_type: str,
+    entity: str,
+    made_of: Callable[[Mapping[str, str]], Mapping[str, str]],
+    *,
+    validate_only: bool,
+) -> None:
+    """CF-1: write what `made_of` makes of what is stored, then tell every broker.
+
+    Raises:
+        ApiError: others have changed the config again and again.
+    """
+    for _ in range(MAX_CONFLICTS):
+        configs = services.zk().configs
+        stored, version = await configs.read(entity_type, entity)
+        config = made_of(stored)
         if validate_only:
             return
-        if await zk.configs.write("topics", topic, config, version):
-            await zk.configs.announce(f"topics/{topic}")
+        if await configs.write(entity_type, entity, config, version):
+            log.info("updated config", entity=f"{entity_type}/{entity}", keys=tuple(sorted(config)))
+            await configs.announce(f"{entity_type}/{entity}")
             return
-    raise _too_many_conflicts(alteration)
-
-
-def _too_many_conflicts(alteration: Alteration) -> ApiError:
-    return ApiError(
+    raise ApiError(
         Errors.UNKNOWN_SERVER_ERROR,
-        f"the config of {alteration} was changed {MAX_CONFLICTS} times by others while this change was made; try again",
+        f"the config of {entity_type}/{entity} was changed by others {MAX_CONFLICTS} times in the meantime; try again",
     )
+
+
+def _require_own_id(services: BrokerServices, name: str, unexpected: str) -> None:
+    number = java_int(name)
+    if number is None:
+        raise ApiError(Errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if number != services.broker_id:
+        raise ApiError(Errors.INVALID_REQUEST, unexpected.format(services.broker_id, name))
+
+
+def _refuse_passwords(changes: Iterable[Change]) -> None:
+    """Kafka encodes them with `password.encoder.secret`. No listener here needs one, so there is no encoder."""
+    if any(is_password(change.name) and change.operation != Operation.DELETE for change in changes):
+        raise ConfigError("Password encoder secret not configured")

@@ -161,6 +161,14 @@ def _integer(key: str, text: str, kind: ConfigType) -> int:
     raise ConfigError.invalid(key, text, f"Not a number of type {kind.name}")
 
 
+def java_int(text: str) -> int | None:
+    """The number `text` is to Java's `Integer.parseInt`; None where it is none."""
+    try:
+        return _integer("", text, ConfigType.INT)
+    except ConfigError:
+        return None
+
+
 def _double(key: str, text: str) -> float:
     # Python would also read 1_0, inf and digits of other scripts, and would not read 1.5d; Java's parser does the opposite.
     # Java's hexadecimal notation (0x1p-2) is left out: nobody writes a configuration in it.

@@ -8,6 +8,8 @@ from typing import TextIO
 
 import structlog
 
+from brokers.logger_levels import LoggerLevels
+
 
 class OperatorLogger(structlog.PrintLogger):
     """A print logger that knows its name, such as `kafka.controller.KafkaController`."""
@@ -25,8 +27,13 @@ class _Forwarding(logging.Handler):
         logger.log(record.levelno, record.getMessage(), exc_info=record.exc_info)
 
 
-def configure_operator_log(stream: TextIO, *, node: str, level: int = logging.INFO) -> None:
-    """Send the log of this process to `stream`, each line with its logger and `node`."""
+def configure_operator_log(stream: TextIO, *, node: str, levels: LoggerLevels) -> None:
+    """Send the log of this process to `stream`, each line with its logger and `node`, as far as `levels` lets it pass."""
+
+    def loud_enough(logger: OperatorLogger, method: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
+        if structlog.processors.NAME_TO_LEVEL[method] < levels.threshold(logger.name):
+            raise structlog.DropEvent
+        return event
 
     def about(logger: OperatorLogger, _method: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
         event["logger"] = logger.name
@@ -40,14 +47,15 @@ def configure_operator_log(stream: TextIO, *, node: str, level: int = logging.IN
         rendering = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[
+            loud_enough,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             about,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *rendering,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
         logger_factory=lambda *names: OperatorLogger(stream, names[0] if names else "kafka"),
         cache_logger_on_first_use=True,
     )
-    logging.getLogger().handlers = [_Forwarding(level)]
+    logging.getLogger().handlers = [_Forwarding(logging.INFO)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from brokers.config import KafkaConfig
 from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.isr_manager import IsrManager
+from brokers.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
 from brokers.replica_manager import ReplicaManager
 from controller.feature_cache import FinalizedFeatureCache
@@ -33,6 +34,7 @@ class BrokerServices:
     broker_id: BrokerId
     cluster_id: str
     dynamic: DynamicBrokerConfig
+    loggers: LoggerLevels
     clock: Clock
     random: random.Random
     events: EventLog

@@ -111,8 +111,13 @@ _KEYS = (
 TOPIC_TABLE: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
 
 
-def validate_topic_config(config: Iterable[tuple[str, str]]) -> dict[str, str]:
+def validate_topic_config(
+    config: Iterable[tuple[str, str]], defaults: Mapping[str, ConfigValue] | None = None
+) -> dict[str, str]:
     """The configuration as it is stored, where all of it is acceptable.
+
+    Args:
+        defaults: what holds where the topic says nothing; Kafka's own where not given.
 
     Raises:
         ConfigError: an unknown name, a value of the wrong type or out of bounds, or two that contradict each other.
@@ -124,10 +129,15 @@ def validate_topic_config(config: Iterable[tuple[str, str]]) -> dict[str, str]:
         if key is None:
             raise InvalidConfiguration(f"Unknown topic config name: {name}")
         values[name] = key.parse(stored[name])
-    least, most = (values.get(name, TOPIC_TABLE[name].default) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
+    behind = {name: key.default for name, key in TOPIC_TABLE.items()} if defaults is None else defaults
+    least, most = (values.get(name, behind[name]) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
     if isinstance(least, int) and isinstance(most, int) and least > most:
         raise InvalidConfiguration(
             f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
+    if values.get("remote.log.delete.on.disable") is True or values.get("remote.log.copy.disable") is True:
+        raise InvalidConfiguration(
+            "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
         )
     if values.get("remote.storage.enable") is True:
         raise ConfigError(

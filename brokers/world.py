@@ -6,9 +6,10 @@ Two places build one: `brokers.real_world` for a process, `understudy.simulator`
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from brokers.logger_levels import LoggerLevels
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
@@ -43,3 +44,4 @@ class World:
     events: EventLog
     fences: Fences
     points: Points
+    loggers: LoggerLevels = field(default_factory=LoggerLevels)

@@ -239,7 +239,7 @@ def _result(
         topic_id=topic_id,
         num_partitions=outcome.partitions,
         replication_factor=outcome.replication_factor,
-        configs=topic_configs_described(outcome.config, services.config),
+        configs=topic_configs_described(outcome.config, services.dynamic),
     )
 
 

@@ -1,8 +1,7 @@
 """DescribeConfigs (key 32, versions 0 to 4): topics' and this broker's configuration, with where each value comes from.
 
-Answered from the two tables and, for a topic, its znode. A broker describes itself only; the cluster-wide dynamic defaults (an
-empty broker name) are empty, because nothing is configured dynamically yet. A resource asked for twice is answered once.
-Versions: 1 sources and synonyms; 3 types and documentation.
+A broker describes itself, the dynamic defaults of all brokers (an empty name), its loggers, and any topic. A resource asked for
+twice is answered once. Versions: 1 sources and synonyms; 3 types and documentation.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ import asyncio
 from collections.abc import Iterable
 
 from brokers.apis.serving import Serves
-from brokers.apis.topic_answers import DEFAULT_CONFIG, Effective, broker_config, topic_config
-from brokers.config_types import shown
+from brokers.config_admin_manager import ResourceType
+from brokers.config_description import Described, Source, describe_broker, describe_broker_defaults, describe_topic
+from brokers.config_types import java_int
 from brokers.services import BrokerServices, RequestContext
 from brokers.topic_names import why_invalid
 from foundation.cluster.errors import ApiError, Errors
@@ -25,8 +25,9 @@ from foundation.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
 
-TOPIC, BROKER = 2, 4
+UNKNOWN_TYPE = 0
 
 
 async def handle(services: BrokerServices, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
@@ -34,7 +35,7 @@ async def handle(services: BrokerServices, request: DescribeConfigsRequest, cont
     for resource in dict.fromkeys(request.resources):
         await asyncio.sleep(0)  # a broker's configuration waits for nothing by itself, and may be asked for in many ways
         try:
-            found = await _effective(services, resource)
+            found = await _described(services, resource)
             configs = tuple(described(found, resource, request, version=context.api_version))
             error: ApiError | None = None
         except ApiError as refusal:
@@ -51,20 +52,36 @@ async def handle(services: BrokerServices, request: DescribeConfigsRequest, cont
     return DescribeConfigsResponse(results=tuple(results))
 
 
-async def _effective(services: BrokerServices, resource: DescribeConfigsResource) -> Iterable[Effective]:
+async def _described(services: BrokerServices, resource: DescribeConfigsResource) -> Iterable[Described]:
     """The configuration of `resource`.
 
     Raises:
         ApiError: there is no such resource, or it is not described here.
     """
-    if resource.resource_type == TOPIC:
-        return await _of_topic(services, resource.resource_name)
-    if resource.resource_type == BROKER:
-        return _of_broker(services, resource.resource_name)
-    raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+    name = resource.resource_name
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            return await _of_topic(services, name)
+        case ResourceType.BROKER if name == "":
+            return describe_broker_defaults(services.dynamic)
+        case ResourceType.BROKER:
+            _require_own_id(services, name, "Unexpected broker id, expected {} or empty string, but received {}")
+            return describe_broker(services.dynamic)
+        case ResourceType.BROKER_LOGGER if name == "":
+            raise ApiError(Errors.INVALID_REQUEST, "Broker id must not be empty")
+        case ResourceType.BROKER_LOGGER:
+            _require_own_id(services, name, "Unexpected broker id, expected {} but received {}")
+            levels = services.loggers.describe().items()
+            return [Described(logger, level, Source.DYNAMIC_BROKER_LOGGER, (), None) for logger, level in levels]
+        case ResourceType.CLIENT_METRICS if name == "":
+            raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        case ResourceType.CLIENT_METRICS:
+            raise ApiError(Errors.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
+        case other:
+            raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {other}")
 
 
-async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Effective]:
+async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Described]:
     invalid = why_invalid(topic)
     if invalid is not None:
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, invalid)
@@ -72,49 +89,42 @@ async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Effective]
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
     try:
         stored = await services.zk().entity_config("topics", topic)
-    except (SessionLost, ZooKeeperFailure) as failure:
+    except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
-    return topic_config(stored, services.config)
+    return describe_topic(stored, services.dynamic)
 
 
-def _of_broker(services: BrokerServices, name: str) -> Iterable[Effective]:
-    if name == "":
-        return ()
-    if name != str(services.broker_id):
-        raise ApiError(
-            Errors.INVALID_REQUEST,
-            f"Unexpected broker id, expected {services.broker_id} or empty string, but received {name}",
-        )
-    return broker_config(services.config)
+def _require_own_id(services: BrokerServices, name: str, unexpected: str) -> None:
+    number = java_int(name)
+    if number is None:
+        raise ApiError(Errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if number != services.broker_id:
+        raise ApiError(Errors.INVALID_REQUEST, unexpected.format(services.broker_id, name))
 
 
 def described(
-    configs: Iterable[Effective], resource: DescribeConfigsResource, request: DescribeConfigsRequest, *, version: int
+    configs: Iterable[Described], resource: DescribeConfigsResource, request: DescribeConfigsRequest, *, version: int
 ) -> Iterable[DescribeConfigsResourceResult]:
     """The configurations asked for, in as much detail as asked for."""
-    for effective in configs:
-        key, value, source = effective
-        if resource.configuration_keys and key.name not in resource.configuration_keys:
+    wanted = frozenset(resource.configuration_keys or ())
+    for config in configs:
+        if wanted and config.name not in wanted:
             continue
         yield DescribeConfigsResourceResult(
-            name=key.name,
-            value=value,
-            read_only=False,
-            is_default=version == 0 and source == DEFAULT_CONFIG,
-            config_source=source,
-            synonyms=_synonyms(effective) if request.include_synonyms else (),
-            config_type=key.type.value,
-            documentation=key.doc if request.include_documentation else None,
+            name=config.name,
+            value=config.value,
+            read_only=config.read_only,
+            is_default=version == 0 and config.source is Source.DEFAULT,
+            config_source=config.source,
+            is_sensitive=config.is_sensitive,
+            synonyms=tuple(
+                DescribeConfigsSynonym(name=name, value=value, source=source) for name, value, source in config.synonyms
+            )
+            if request.include_synonyms
+            else (),
+            config_type=UNKNOWN_TYPE if config.type is None else config.type.value,
+            documentation=config.doc if request.include_documentation else None,
         )
-
-
-def _synonyms(effective: Effective) -> tuple[DescribeConfigsSynonym, ...]:
-    """The value in force, and behind it the default it hides."""
-    key, value, source = effective
-    in_force = DescribeConfigsSynonym(name=key.name, value=value, source=source)
-    if source == DEFAULT_CONFIG:
-        return (in_force,)
-    return (in_force, DescribeConfigsSynonym(name=key.name, value=shown(key.default), source=DEFAULT_CONFIG))
 
 
 SERVES = Serves(request=DescribeConfigsRequest, versions=(0, 4), handle=handle)

@@ -10,10 +10,11 @@ from brokers.config import KafkaConfig
 from brokers.controller_channel import ControllerChannel
 from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.isr_manager import IsrManager
+from brokers.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
 from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
-from controller.events import ElectionType, OngoingReassignments, ReassignmentResults
+from controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.errors import ApiError, Errors
@@ -28,6 +29,7 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 from foundation.wire.network import Network
+from foundation.zk.admin_znodes import ProducerIdBlock
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.stage import ME, ORDERS, OTHER, StillClock, leader_and_isr, replica_manager, state, tell
 
@@ -41,12 +43,15 @@ class ObedientController:
         self.is_active = True
         self.asked: list[object] = []
         self.elections: dict[TopicPartition, BrokerId | ApiError] = {}
-
-        self.topic_names: dict[TopicId, str] = {}
+        self.producer_ids: ProducerIdBlock | ApiError = ProducerIdBlock(BrokerId(2), 5_000, 5_999)
+        self.feature_results: dict[str, ApiError] | ApiError = {}
         self.reassignments: ReassignmentResults = {}
         self.moving: OngoingReassignments = {}
+        self.topic_names: dict[TopicId, str] = {}
+
     def topic_name(self, topic_id: TopicId) -> str | None:
         return self.topic_names.get(topic_id)
+
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         self.asked.append((request, version))
         return AlterPartitionResponse()
@@ -61,8 +66,14 @@ class ObedientController:
         self.asked.append((partitions, election_type))
         return self.elections
 
+    async def allocate_producer_ids(self, broker_id: BrokerId, broker_epoch: int) -> ProducerIdBlock | ApiError:
+        self.asked.append((broker_id, broker_epoch))
+        return self.producer_ids
 
-class Stage:
+    async def update_features(self, updates: Sequence[FeatureUpdate]) -> dict[str, ApiError] | ApiError:
+        self.asked.append(tuple(updates))
+        return self.feature_results
+
     async def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
     ) -> ReassignmentResults:
@@ -73,6 +84,8 @@ class Stage:
         self.asked.append(partitions)
         return self.moving
 
+
+class Stage:
     """Broker 1 with live brokers 1 to 3. Make it inside a running loop."""
 
     def __init__(self, config: KafkaConfig | None = None, *, detail: bool = False) -> None:
@@ -140,6 +153,7 @@ class Stage:
             broker_id=BrokerId(ME),
             cluster_id="cluster",
             dynamic=DynamicBrokerConfig(self.config),
+            loggers=LoggerLevels(),
             clock=self.clock,
             random=random.Random(7),
             events=self.recorder.log,
