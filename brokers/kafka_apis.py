@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from brokers.apis import (
+    allocate_producer_ids,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -29,6 +30,7 @@ from brokers.apis import (
     list_partition_reassignments,
     metadata,
     stop_replica,
+    update_features,
     update_metadata,
 )
 from brokers.apis.serving import Serves
@@ -64,6 +66,8 @@ _SERVED: tuple[Serves[Any], ...] = (
     describe_configs.SERVES,
     alter_configs.SERVES,
     incremental_alter_configs.SERVES,
+    update_features.SERVES,
+    allocate_producer_ids.SERVES,
 )
 
 SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)

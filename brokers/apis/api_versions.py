@@ -26,8 +26,8 @@ FIRST_VERSION_WITH_SOFTWARE = 3
 def answer(
     request: ApiVersionsRequest, version: int, served: Sequence[ApiVersion], features: FinalizedFeatures | None
 ) -> ApiVersionsResponse:
-    """What is `served`, and since when no feature is finalized (KIP-584); INVALID_REQUEST where the client's software has a name
-    that is none (KIP-511)."""
+    """What is `served`, and the epoch of the finalized features, of which there are none (KIP-584). INVALID_REQUEST where the
+    client's software has a name that is none (KIP-511)."""
     names = (request.client_software_name, request.client_software_version)
     if version >= FIRST_VERSION_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from foundation.wire.messages.alter_partition_reassignments import (
@@ -31,6 +32,7 @@ from foundation.wire.messages.list_partition_reassignments import (
 )
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from foundation.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from foundation.wire.schema import Message
 
@@ -98,7 +100,9 @@ APIS: tuple[Api, ...] = (
         flexible_from=0,
     ),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
+    Api(57, "UpdateFeatures", UpdateFeaturesRequest, UpdateFeaturesResponse, max_version=1, flexible_from=0),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),
+    Api(67, "AllocateProducerIds", AllocateProducerIdsRequest, AllocateProducerIdsResponse, max_version=0, flexible_from=0),
 )
 
 _BY_KEY = {api.key: api for api in APIS}

@@ -10,7 +10,6 @@ from brokers.config import KafkaConfig
 from brokers.controller_channel import ControllerChannel
 from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.isr_manager import IsrManager
-from brokers.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
 from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
@@ -153,7 +152,6 @@ class Stage:
             broker_id=BrokerId(ME),
             cluster_id="cluster",
             dynamic=DynamicBrokerConfig(self.config),
-            loggers=LoggerLevels(),
             clock=self.clock,
             random=random.Random(7),
             events=self.recorder.log,

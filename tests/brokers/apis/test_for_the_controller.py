@@ -7,16 +7,19 @@ import asyncio
 import pytest
 
 from brokers.apis import (
+    allocate_producer_ids,
     alter_partition,
     alter_partition_reassignments,
     controlled_shutdown,
     elect_leaders,
     list_partition_reassignments,
+    update_features,
 )
-from controller.events import NOT_THE_CONTROLLER, ElectionType
+from controller.events import NOT_THE_CONTROLLER, ElectionType, FeatureUpdate, UpgradeType
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from foundation.wire.messages.alter_partition import AlterPartitionRequest
 from foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -32,6 +35,12 @@ from foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
+)
+from foundation.wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from tests.brokers.services import Stage
 
@@ -191,3 +200,69 @@ def test_what_moves_is_listed_by_topic(named: bool) -> None:
     assert handed_over == ([A0, A1, B0] if named else None)
     moving = OngoingPartitionReassignment(partition_index=1, replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(2,))
     assert response.topics == (OngoingTopicReassignment(name="a", partitions=(moving,)),)
+
+
+@pytest.mark.spec("IO-7", "CO-6")
+def test_a_block_of_producer_ids_is_passed_on_from_the_controller() -> None:
+    async def scene() -> tuple[AllocateProducerIdsResponse, ...]:
+        stage = Stage()
+        request = AllocateProducerIdsRequest(broker_id=2, broker_epoch=40)
+        given = await allocate_producer_ids.handle(stage.services, request, stage.context(0))
+        assert stage.controller.asked == [(2, 40)]
+        stage.controller.producer_ids = ApiError(Errors.STALE_BROKER_EPOCH, "")
+        stale = await allocate_producer_ids.handle(stage.services, request, stage.context(0))
+        stage.controller.is_active = False
+        elsewhere = await allocate_producer_ids.handle(stage.services, request, stage.context(0))
+        assert len(stage.controller.asked) == 2, "who is not controller is not asked"
+        return given, stale, elsewhere
+
+    assert asyncio.run(scene()) == (
+        AllocateProducerIdsResponse(producer_id_start=5_000, producer_id_len=1_000),
+        AllocateProducerIdsResponse(error_code=Errors.STALE_BROKER_EPOCH),
+        AllocateProducerIdsResponse(error_code=Errors.NOT_CONTROLLER),
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "update"),
+    [
+        (0, FeatureUpdateKey(feature="f", max_version_level=3), FeatureUpdate("f", 3, UpgradeType.UPGRADE)),
+        (0, FeatureUpdateKey(feature="f", allow_downgrade=True), FeatureUpdate("f", 0, UpgradeType.SAFE_DOWNGRADE)),
+        (1, FeatureUpdateKey(feature="f", upgrade_type=1), FeatureUpdate("f", 0, UpgradeType.UPGRADE)),
+        (1, FeatureUpdateKey(feature="f", upgrade_type=3), FeatureUpdate("f", 0, UpgradeType.UNSAFE_DOWNGRADE)),
+        (1, FeatureUpdateKey(feature="f", upgrade_type=0), FeatureUpdate("f", 0, None)),
+        (1, FeatureUpdateKey(feature="f", upgrade_type=4), FeatureUpdate("f", 0, None)),
+    ],
+)
+def test_a_feature_update_says_by_flag_or_type_what_it_allows(
+    version: int, asked: FeatureUpdateKey, update: FeatureUpdate
+) -> None:
+    async def scene() -> list[object]:
+        stage = Stage()
+        request = UpdateFeaturesRequest(feature_updates=(asked,))
+        await update_features.handle(stage.services, request, stage.context(version))
+        return stage.controller.asked
+
+    assert asyncio.run(scene()) == [(update,)]
+
+
+def test_feature_updates_are_answered_one_by_one_or_as_a_whole() -> None:
+    async def scene() -> tuple[UpdateFeaturesResponse, ...]:
+        stage = Stage()
+        stage.controller.feature_results = {"f": ApiError(Errors.INVALID_REQUEST, "no")}
+        one = await update_features.handle(stage.services, UpdateFeaturesRequest(), stage.context(1))
+        stage.controller.feature_results = ApiError(Errors.INVALID_REQUEST, "never")
+        whole = await update_features.handle(stage.services, UpdateFeaturesRequest(), stage.context(1))
+        stage.controller.is_active = False
+        elsewhere = await update_features.handle(stage.services, UpdateFeaturesRequest(), stage.context(1))
+        return one, whole, elsewhere
+
+    assert asyncio.run(scene()) == (
+        UpdateFeaturesResponse(
+            results=(UpdatableFeatureResult(feature="f", error_code=Errors.INVALID_REQUEST, error_message="no"),)
+        ),
+        UpdateFeaturesResponse(error_code=Errors.INVALID_REQUEST, error_message="never"),
+        UpdateFeaturesResponse(
+            error_code=Errors.NOT_CONTROLLER, error_message="This is not the correct controller for this cluster."
+        ),
+    )

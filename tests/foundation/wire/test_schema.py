@@ -24,6 +24,7 @@ DescribeConfigsRequest: include_documentation include_synonyms
 DescribeConfigsResourceResult: is_default
 ElectLeadersRequest: election_type
 ElectLeadersResponse: error_code
+FeatureUpdateKey: allow_downgrade upgrade_type
 FetchPartition: last_fetched_epoch
 FetchRequest: forgotten_topics_data replica_id replica_state
 FetchResponse: node_endpoints session_id
@@ -35,6 +36,7 @@ MetadataResponse: cluster_authorized_operations
 MetadataResponseTopic: topic_authorized_operations
 PartitionData: current_leader diverging_epoch preferred_read_replica snapshot_id
 StopReplicaRequest: delete_partitions is_kraft_controller topic_states topics ungrouped_partitions
+UpdateFeaturesRequest: validate_only
 UpdateMetadataRequest: is_kraft_controller topic_states type ungrouped_partition_states
 """
 """Fields that not every version of their message has and whose value Kafka refuses to drop there."""
