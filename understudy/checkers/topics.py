@@ -86,17 +86,31 @@ class MovesKeepData(Check):
 
 class TopicsKeepTheirPartitions(Check):
     id = "A3"
-    sentence = "a topic never loses a partition while it lives, and never its id"
+    sentence = (
+        "a topic never loses a partition while it lives, and never its id; one that is marked for deletion loses only what was "
+        "added without ever having had a state"
+    )
     reads_transactions = True
 
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._marked: set[str] = set()
+
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
+        for op in transaction.ops:
+            if op.path.startswith(DELETE_TOPICS) and op.kind in (OpKind.CREATE, OpKind.DELETE):
+                keep = self._marked.add if op.kind is OpKind.CREATE else self._marked.discard
+                keep(op.path.removeprefix(DELETE_TOPICS))
         if transaction.session_id not in self.facts.broker_of_session:
             return
         for written in self.facts.placed:
             if not written.before or not written.after:
                 continue
             self.judged += 1
-            if lost := sorted(written.before.keys() - written.after.keys()):
+            lost = sorted(written.before.keys() - written.after.keys())
+            if written.topic in self._marked:
+                lost = [partition for partition in lost if (written.topic, partition) in self.facts.states]
+            if lost:
                 self.violated(transaction, f"{written.topic} lost partition {lost[0]}")
             elif written.topic_id_before and written.topic_id != written.topic_id_before:
                 self.violated(

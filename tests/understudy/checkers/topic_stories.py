@@ -113,6 +113,23 @@ def an_assignment_forgets_a_partition_that_was_just_added() -> History:
     return history
 
 
+@accepts("A3")
+def what_is_added_to_a_topic_that_is_to_go_is_taken_back() -> History:
+    history = doomed()
+    history.commit(0x21, history.set(TOPIC, {"partitions": {"0": [1, 2, 3], "1": [1, 2, 3]}, "version": 3}))
+    place(history, [2, 1, 3])
+    return history
+
+
+@rejects("A3", "t lost partition 0")
+def a_topic_that_is_to_go_loses_a_partition_that_lives() -> History:
+    history = doomed()
+    both = {"0": [1, 2, 3], "1": [1, 2, 3]}
+    history.commit(0x21, history.set(TOPIC, {"partitions": both, "version": 3}))
+    history.commit(BROKER_1, history.set(TOPIC, {"partitions": {"1": [1, 2, 3]}, "version": 3}))
+    return history
+
+
 @rejects("A3", "had the id abc and now has xyz")
 def a_topic_changes_its_id() -> History:
     history = cluster()
