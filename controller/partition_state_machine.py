@@ -49,6 +49,20 @@ class Strategy(Enum):
     PREFERRED = "preferred"
     CONTROLLED_SHUTDOWN = "controlled-shutdown"
 
+    @property
+    def in_kafka(self) -> str:
+        """As Kafka's messages call it, those that its tools print included."""
+        return _IN_KAFKA[self]
+
+
+_IN_KAFKA = {
+    Strategy.OFFLINE: "OfflinePartitionLeaderElectionStrategy(false)",
+    Strategy.UNCLEAN: "OfflinePartitionLeaderElectionStrategy(true)",
+    Strategy.REASSIGNMENT: "ReassignPartitionLeaderElectionStrategy",
+    Strategy.PREFERRED: "PreferredReplicaPartitionLeaderElectionStrategy",
+    Strategy.CONTROLLED_SHUTDOWN: "ControlledShutdownPartitionLeaderElectionStrategy",
+}
+
 
 class StateChangeFailed(NamedTuple):
     """Why a partition did not get a leader. `failure` is ZooKeeper's, where it was ZooKeeper that refused."""
@@ -229,7 +243,8 @@ async def _elect(
     elections = _choose(term, eligible, strategy, unclean_topics)
     for partition in eligible:
         if partition not in elections:
-            results[partition] = StateChangeFailed(f"no replica is eligible to lead ({strategy.value})")
+            why = f"Failed to elect leader for partition {partition} under strategy {strategy.in_kafka}"
+            results[partition] = StateChangeFailed(why)
     return elections
 
 

@@ -515,6 +515,11 @@ def test_elections_on_request_are_answered_one_by_one() -> None:
             "orders-0": "ELECTION_NOT_NEEDED",
             "lonely-0": "ELIGIBLE_LEADERS_NOT_AVAILABLE",
         }
+        # Kafka's tool prints this to the administrator.
+        refused = controller.run(controller.controller.elect_leaders([tp("lonely-0")], ElectionType.PREFERRED))[tp("lonely-0")]
+        assert isinstance(refused, ApiError)
+        reason = "Failed to elect leader for partition lonely-0 under strategy PreferredReplicaPartitionLeaderElectionStrategy"
+        assert refused.message == reason
 
 
 @pytest.mark.spec("PE-3", "PSM-18")
