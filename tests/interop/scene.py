@@ -73,7 +73,9 @@ class Stage:
         if line.verb == "zookeeper-shell":
             command = f"{line.verb} {self.cluster.zookeeper_connect} {line.rest}"
         else:
-            command = f"{line.verb} {line.rest.replace('|', chr(92) + '|')} --bootstrap-server {self.cluster.bootstrap}"
+            # A tool that happens to try a dead broker first says so; which one it tries is chance.
+            alive = ",".join(broker.address for broker in self.cluster.brokers if broker.is_running)
+            command = f"{line.verb} {line.rest} --bootstrap-server {alive}"
         outcome = self.tools.run(command)
         return self._masked(f"exit code {outcome.rc}\n{outcome.stdout}\n{outcome.stderr}")
 

@@ -84,6 +84,35 @@ def test_a_broker_of_kafkas_shuts_down_in_order(cluster: LocalCluster, tools: To
     cluster.wait_until(lambda: whole(cluster.view.picture(), "orderly"), "broker 4 is in sync again")
 
 
+@pytest.mark.spec("IO-1", "IO-2", "IO-3")
+def test_partitions_move_to_and_from_brokers_of_kafka(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "moving", "--replica-assignment 1:3,3:4,2:1")
+    there = {0: [4, 2], 1: [1, 2], 2: [3, 4]}
+    plan = [{"topic": "moving", "partition": partition, "replicas": replicas} for partition, replicas in there.items()]
+    (tools.directory / "plan.json").write_text(json.dumps({"version": 1, "partitions": plan}))
+    line = f"kafka-reassign-partitions --bootstrap-server {cluster.bootstrap} --reassignment-json-file plan.json"
+    assert "Successfully started" in tools.succeed(f"{line} --execute")
+    cluster.wait_until(lambda: replicas(cluster, "moving") == list(there.values()), "all partitions have moved")
+    settle(cluster, EVERYBODY)
+    assert tools.succeed(f"{line} --verify --preserve-throttles").count("is completed") == 3
+    # StopReplica with deletion made brokers of Kafka forget what they gave away.
+    folder = cluster.broker(3).process.directory / "data"
+    cluster.wait_until(lambda: not (folder / "moving-0").exists() and not (folder / "moving-1").exists(), "broker 3 forgets")
+    assert (folder / "moving-2").exists()
+
+
+@pytest.mark.spec("IO-2", "IO-3")
+def test_topics_are_deleted_from_brokers_of_kafka(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "passing", "--replica-assignment 3:1,4:2,1:4")
+    tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --delete --topic passing")
+    cluster.wait_until(lambda: not replicas(cluster, "passing"), "the topic is gone")
+    settle(cluster, EVERYBODY)
+    for broker in KAFKAS:
+        folder = cluster.broker(broker).process.directory / "data"
+        # Kafka renames at once and removes a minute later.
+        assert [path for path in folder.glob("passing-*") if not path.name.endswith("-delete")] == []
+
+
 @pytest.mark.spec("IO-2", "IO-3")
 def test_no_record_is_lost_while_our_controllers_change(cluster: LocalCluster, tools: Tools) -> None:
     """Partitions that hold records have all their replicas on brokers of Kafka."""
@@ -107,6 +136,12 @@ def test_no_record_is_lost_while_our_controllers_change(cluster: LocalCluster, t
     assert producing.exit_code == 0, producing.log_tail()
     assert len(values) == 12_000 > halfway > 0
     assert sorted(value for partition in range(4) for value in consumed(tools, cluster, "records", partition)) == sorted(values)
+
+
+def replicas(cluster: LocalCluster, topic: str) -> list[list[int]]:
+    """Where the partitions of `topic` are to be, in their order."""
+    partitions = cluster.view.picture().partitions
+    return [list(partitions[partition].assignment.replicas) for partition in sorted(partitions) if partition.topic == topic]
 
 
 def acknowledged(log: Path) -> list[int]:
