@@ -516,9 +516,9 @@ def test_elections_on_request_are_answered_one_by_one() -> None:
             "lonely-0": "ELIGIBLE_LEADERS_NOT_AVAILABLE",
         }
         # Kafka's tool prints this to the administrator.
-        refused = controller.run(controller.controller.elect_leaders([tp("lonely-0")], ElectionType.PREFERRED))[tp("lonely-0")]
+        refused = controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))[tp("orders-0")]
         assert isinstance(refused, ApiError)
-        reason = "Failed to elect leader for partition lonely-0 under strategy PreferredReplicaPartitionLeaderElectionStrategy"
+        reason = "Failed to elect leader for partition orders-0 under strategy PreferredReplicaPartitionLeaderElectionStrategy"
         assert refused.message == reason
 
 
