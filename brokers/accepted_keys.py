@@ -26,6 +26,7 @@ from brokers.config_types import (
     STRING,
     ConfigKey,
     ConfigType,
+    connections_by_host,
     gzip_level,
 )
 
@@ -335,6 +336,8 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
     """,
 }
 
+_CHECKS = {"compression.gzip.level": gzip_level, "max.connections.per.ip.overrides": connections_by_host}
+
 _ROW = re.compile(
     r"(?P<name>\S+)(?P<has_default> =(?: (?P<default>(?!\S+\.\.|\{|internal)\S+))?)?"
     r"(?:  (?P<least>-?[0-9.]+?)\.\.(?P<most>[0-9.]+)?)?(?:  \{(?P<choices>\S+)\})?(?P<internal>  internal)?"
@@ -354,7 +357,7 @@ def _keys() -> Iterator[ConfigKey]:
                 minimum=_bound(row["least"]),
                 maximum=_bound(row["most"]),
                 choices=tuple(row["choices"].split(",")) if row["choices"] else (),
-                check=gzip_level if row["name"] == "compression.gzip.level" else None,
+                check=_CHECKS.get(row["name"]),
                 internal=row["internal"] is not None,
             )
 

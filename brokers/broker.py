@@ -311,6 +311,7 @@ class Broker:
             loggers=world.loggers,
             clock=world.clock,
             random=world.random,
+            storage=world.storage,
             events=world.events,
             fences=world.fences,
             metadata=self.metadata,

@@ -9,6 +9,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import TypeAlias
 
+from foundation.cluster.metadata_version import MetadataVersion, UnknownMetadataVersion
+
 ConfigValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
@@ -106,9 +108,9 @@ class ConfigKey:
         """
         value = self.type.parse(self.name, text.strip())
         if self.minimum is not None and isinstance(value, int | float) and value < self.minimum:
-            raise ConfigError.invalid(self.name, text, f"Value must be at least {self.minimum}")
+            raise ConfigError.invalid(self.name, shown(value), f"Value must be at least {self.minimum}")
         if self.maximum is not None and isinstance(value, int | float) and value > self.maximum:
-            raise ConfigError.invalid(self.name, text, f"Value must be no more than {self.maximum}")
+            raise ConfigError.invalid(self.name, shown(value), f"Value must be no more than {self.maximum}")
         for choice in value if isinstance(value, tuple) else (value,):
             if self.choices and choice not in self.choices:
                 raise ConfigError.invalid(self.name, choice, f"String must be one of: {', '.join(self.choices)}")
@@ -121,6 +123,20 @@ class ConfigKey:
 
 def gzip_level(level: ConfigValue) -> str | None:
     return None if level == -1 or level in range(1, 10) else "Value must be between 1 and 9 or equal to -1"
+
+
+def connections_by_host(overrides: ConfigValue) -> str | None:
+    entries = [entry.rpartition(":") for entry in str(overrides).split(",") if entry]
+    good = all(host and java_int(limit) is not None for host, _, limit in entries)
+    return None if good else "expected host:connections, separated by commas"
+
+
+def metadata_version(text: ConfigValue) -> str | None:
+    try:
+        MetadataVersion.parse(str(text))
+    except UnknownMetadataVersion:
+        return f"Version {text} is not a valid version"
+    return None
 
 
 def shown(value: ConfigValue) -> str | None:

@@ -117,6 +117,7 @@ def check_dynamic(config: Mapping[str, str], *, per_broker: bool) -> None:
     _refuse(
         filter(SECURITY.__contains__, config),
         "These security configs can be dynamically updated only per-listener using the listener prefix",
+        kind="HashSet",
     )
     for name in sorted(config):
         key = DYNAMIC_KEYS.get(base_name(name))
@@ -149,7 +150,8 @@ def _is_static(name: str) -> bool:
     return name in BROKER_KEYS and name not in DYNAMIC
 
 
-def _refuse(names: Iterable[str], why: str) -> None:
+def _refuse(names: Iterable[str], why: str, *, kind: str = "Set") -> None:
+    """`kind` is what Scala happens to call the set."""
     refused = sorted(names)
     if refused:
-        raise ConfigError(f"{why}: Set({', '.join(refused)})")
+        raise ConfigError(f"{why}: {kind}({', '.join(refused)})")

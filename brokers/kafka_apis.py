@@ -23,6 +23,7 @@ from brokers.apis import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_log_dirs,
     elect_leaders,
     fetch,
     incremental_alter_configs,
@@ -66,6 +67,7 @@ _SERVED: tuple[Serves[Any], ...] = (
     describe_configs.SERVES,
     alter_configs.SERVES,
     incremental_alter_configs.SERVES,
+    describe_log_dirs.SERVES,
     update_features.SERVES,
     allocate_producer_ids.SERVES,
 )

@@ -34,6 +34,7 @@ LOGGERS = (
     "kafka.server.KafkaApis",
     "kafka.server.KafkaServer",
     "kafka.server.MetricsServer",
+    "kafka.server.ReplicaManager",
     "kafka.server.ZkAlterPartitionManager",
     "kafka.server.ZkConfigManager",
     "kafka.zk.KafkaZkClient",

@@ -12,6 +12,7 @@ from brokers.isr_manager import IsrManager
 from brokers.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
 from brokers.replica_manager import ReplicaManager
+from brokers.world import Storage
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.identifiers import BrokerId
@@ -37,6 +38,7 @@ class BrokerServices:
     loggers: LoggerLevels
     clock: Clock
     random: random.Random
+    storage: Storage
     events: EventLog
     fences: Fences
     metadata: MetadataCache

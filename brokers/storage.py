@@ -7,6 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
+from brokers.world import Volume
+
 TEMPORARY = ".tmp"
 
 
@@ -19,6 +21,14 @@ class FileStorage:
     def __init__(self, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self._root = root.resolve()
+
+    @property
+    def directory(self) -> str:
+        return str(self._root)
+
+    def volume(self) -> Volume:
+        total, _, free = shutil.disk_usage(self._root)
+        return Volume(total, free)
 
     def read(self, path: str) -> bytes | None:
         try:

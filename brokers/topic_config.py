@@ -22,6 +22,7 @@ from brokers.config_types import (
     ConfigValue,
     InvalidConfiguration,
     gzip_level,
+    metadata_version,
 )
 
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
@@ -87,7 +88,7 @@ _KEYS = (
     _key("max.compaction.lag.ms", LONG, _MAX_LONG, "After this long a record may be compacted.", 1),
     _key("max.message.bytes", INT, 1_048_588, "The largest batch accepted.", 0),
     _key("message.downconversion.enable", BOOLEAN, True, "Convert batches for old consumers."),
-    _key("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0."),
+    _key("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0.", check=metadata_version),
     _key("message.timestamp.after.max.ms", LONG, _MAX_LONG, "How far in the future a timestamp may lie.", 0),
     _key("message.timestamp.before.max.ms", LONG, _MAX_LONG, "How far in the past a timestamp may lie.", 0),
     _key("message.timestamp.difference.max.ms", LONG, _MAX_LONG, "Both of the former.", 0),

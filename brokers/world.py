@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from brokers.logger_levels import LoggerLevels
 from foundation.eventlog.clock import Clock
@@ -18,8 +18,22 @@ from foundation.wire.network import Network
 from foundation.zk.client import ZooKeeper
 
 
+class Volume(NamedTuple):
+    """What a directory lies on."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class Storage(Protocol):
     """Small files that survive a crash of the process, by path relative to the node's directory."""
+
+    @property
+    def directory(self) -> str:
+        """The node's directory, as an absolute path."""
+
+    def volume(self) -> Volume:
+        """Raises OSError where the disk cannot be asked."""
 
     def read(self, path: str) -> bytes | None:
         """The file's bytes, or None where there is no such file."""

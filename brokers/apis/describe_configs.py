@@ -43,7 +43,7 @@ async def handle(services: BrokerServices, request: DescribeConfigsRequest, cont
         results.append(
             DescribeConfigsResult(
                 error_code=Errors.NONE if error is None else error.error,
-                error_message=None if error is None else error.message or None,
+                error_message="" if error is None else error.message,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 configs=configs,

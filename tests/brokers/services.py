@@ -10,6 +10,7 @@ from brokers.config import KafkaConfig
 from brokers.controller_channel import ControllerChannel
 from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.isr_manager import IsrManager
+from brokers.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
 from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
@@ -31,6 +32,7 @@ from foundation.wire.network import Network
 from foundation.zk.admin_znodes import ProducerIdBlock
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.stage import ME, ORDERS, OTHER, StillClock, leader_and_isr, replica_manager, state, tell
+from understudy.simulator.world import SimulatedStorage
 
 BROKER_EPOCH = 40
 
@@ -152,8 +154,10 @@ class Stage:
             broker_id=BrokerId(ME),
             cluster_id="cluster",
             dynamic=DynamicBrokerConfig(self.config),
+            loggers=LoggerLevels(),
             clock=self.clock,
             random=random.Random(7),
+            storage=SimulatedStorage(),
             events=self.recorder.log,
             fences=Fences(self.recorder.log),
             metadata=self.metadata,

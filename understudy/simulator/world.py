@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from brokers.world import Storage, World
+from brokers.world import Storage, Volume, World
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fence, Fences
 from foundation.eventlog.log import EventLog
@@ -26,6 +26,10 @@ from understudy.simulator.zookeeper_client import NodeZooKeeper
 
 EPOCH_MS = 1_767_225_600_000.0
 """Wall time at the beginning of every simulation: 2026-01-01T00:00:00Z."""
+
+
+VOLUME_BYTES = 2**40
+"""What a node's disk holds: nobody runs out of it."""
 
 
 class SimulatedClock:
@@ -51,8 +55,13 @@ class SimulatedClock:
 class SimulatedStorage:
     """A node's small files; they survive its processes."""
 
+    directory = "/data"
+
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
+
+    def volume(self) -> Volume:
+        return Volume(VOLUME_BYTES, VOLUME_BYTES - sum(map(len, self._files.values())))
 
     def read(self, path: str) -> bytes | None:
         return self._files.get(path)

@@ -1,0 +1,60 @@
+"""DescribeLogDirs (key 35, versions 0 to 4): this broker's one log directory, the replicas in it, and the room that is left.
+
+Logs are empty: every size and every lag is 0. Versions: 3 an error of the whole request; 4 the size of the volume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from brokers.apis.serving import Serves
+from brokers.services import BrokerServices, RequestContext
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
+
+
+async def handle(services: BrokerServices, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+    directory = services.storage.directory
+    try:
+        volume = services.storage.volume()
+    except OSError as error:
+        log.warning("unable to describe replica dirs", directory=directory, why=str(error))
+        return DescribeLogDirsResponse(
+            results=(DescribeLogDirsResult(error_code=Errors.KAFKA_STORAGE_ERROR, log_dir=directory),)
+        )
+    result = DescribeLogDirsResult(
+        log_dir=directory,
+        topics=tuple(_topics(asked_for(services.replicas.partitions, request))),
+        total_bytes=volume.total_bytes,
+        usable_bytes=volume.usable_bytes,
+    )
+    return DescribeLogDirsResponse(results=(result,))
+
+
+def asked_for(hosted: Iterable[TopicPartition], request: DescribeLogDirsRequest) -> list[TopicPartition]:
+    """Those of `hosted` that are asked for, sorted; what is not here is not mentioned."""
+    if request.topics is None:
+        return sorted(hosted)
+    asked = {TopicPartition(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
+    return sorted(partition for partition in hosted if partition in asked)
+
+
+def _topics(partitions: Iterable[TopicPartition]) -> Iterable[DescribeLogDirsTopic]:
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(DescribeLogDirsPartition(partition_index=partition))
+    return (DescribeLogDirsTopic(name=topic, partitions=tuple(found)) for topic, found in by_topic.items())
+
+
+SERVES = Serves(request=DescribeLogDirsRequest, versions=(0, 4), handle=handle)
