@@ -33,6 +33,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.operator_lines import with_a_line
 from foundation.zk.client import MAX_REQUEST_BYTES, Failure
 from foundation.zk.kafka_zk_client import TopicAssignment
 
@@ -47,6 +48,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 async def on_partition_reassignment(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
     """Go on with these moves, or begin them, as far as they can be gone on with. Returns those that failed, and why."""
     failures: _Failures = {}
+    for partition, assignment in with_a_line(log, reassignments.items()):
+        log.info("reassigning partition", partition=str(partition), **assignment._asdict())
     for turn in in_groups(reassignments, TURNS):
         topic_deletion.mark_topics_ineligible(term, _topics(turn), "topic reassignment in progress")
         updated = await _update_assignments(term, turn, failures)
@@ -98,6 +101,9 @@ async def _update_assignments(term: Term, reassignments: Reassignments, failures
     context = term.context
     changed = {p: wanted for p, wanted in reassignments.items() if context.partition_assignment(p) != wanted}
     await _write_assignments(term, changed, failures)
+    for partition, wanted in with_a_line(log, changed.items()):
+        if partition not in failures:
+            log.info("updated current assignment", partition=str(partition), **wanted._asdict())
     unneeded: dict[BrokerId, list[TopicPartition]] = {}
     for partition, reassignment in changed.items():
         if partition not in failures:
@@ -113,8 +119,8 @@ async def _update_assignments(term: Term, reassignments: Reassignments, failures
 
 
 async def _write_assignments(term: Term, reassignments: Reassignments, failures: _Failures) -> None:
-    """U1 and B6: each topic as memory has it, but for these partitions. What somebody has added to the znode meanwhile and
-    memory has not heard of is lost, as in Kafka (BUG-18)."""
+    """U1 and B6: each topic as memory has it, but for these partitions. Unlike in Kafka, partitions that somebody has added to
+    the znode meanwhile and memory has not heard of stay (BUG-18)."""
     if not reassignments:
         return
     context = term.context
@@ -125,7 +131,7 @@ async def _write_assignments(term: Term, reassignments: Reassignments, failures:
     for partition, assignment in reassignments.items():
         nodes[partition.topic].partitions[partition] = assignment
     await term.points.reach("reassignment.assignment.before_write")
-    failed = await term.zk.set_topic_assignments(nodes, context.epoch_zk_version)
+    failed = await term.zk.update_topic_assignments(nodes, context.epoch_zk_version)
     await term.points.reach("reassignment.assignment.after_write")
     for partition in reassignments:
         if partition.topic in failed:
@@ -205,6 +211,9 @@ async def _update_leader_epochs(
         current = await term.zk.partition_states(conflicts) if conflicts else {}
     failures |= dict.fromkeys(current, _failed(f"its state kept changing, {term.settings.conflict_rounds} times"))
     term.accept(written, Strategy.REASSIGNMENT.value)
+    for partition, state in with_a_line(log, written.items()):
+        epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
+        log.info("updated leader epoch", partition=str(partition), **epochs)
     return written
 
 
@@ -240,6 +249,9 @@ async def _finish(term: Term, reassignments: Reassignments, failures: _Failures)
     if not reassignments:
         return
     context = term.context
+    for partition, assignment in with_a_line(log, reassignments.items()):
+        target = assignment.target_replicas
+        log.info("target replicas have all caught up with the leader", partition=str(partition), replicas=target)
     adding = _by_replica({partition: assignment.adding_replicas for partition, assignment in reassignments.items()})
     await _start_new(term, adding)
     await replica_state_machine.handle_state_changes(term, adding, ReplicaState.ONLINE)
@@ -262,8 +274,8 @@ def _leaving(term: Term, partition: TopicPartition, assignment: ReplicaAssignmen
     known = context.leadership.get(partition)
     leaving = leaving_replicas(assignment, () if known is None else known.leader_and_isr.isr)
     for replica in leaving[len(assignment.removing_replicas) :]:
-        # Nobody has ever told it to stop.
-        context.replica_states.setdefault(replica, {}).setdefault(partition, ReplicaState.ONLINE)
+        # It was never told to stop, or was told before a leader that writes its ISR itself had taken it in.
+        replica_state_machine.take_for_started(term, replica, partition)
     return leaving
 
 
@@ -290,6 +302,12 @@ async def _move_leaders(
             staying[partition] = target
         else:
             electing.append(partition)
+    for partition in with_a_line(log, staying):
+        log.info("leader is in the target and stays", partition=str(partition), replicas=targets[partition].replicas)
+    for partition in with_a_line(log, electing):
+        log.info(
+            "leader is not alive or not in the target, electing", partition=str(partition), replicas=targets[partition].replicas
+        )
     elected = await partition_state_machine.handle_state_changes(term, electing, PartitionState.ONLINE, Strategy.REASSIGNMENT)
     told = await _update_leader_epochs_and_send_requests(term, staying, failures)
     put_off = {p for p in electing if leaving[p] and not isinstance(elected.get(p), LeaderAndIsr)}

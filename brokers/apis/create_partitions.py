@@ -18,7 +18,7 @@ from controller.replica_placement import IncompleteRacks, assign_replicas_to_bro
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -28,6 +28,7 @@ from foundation.wire.messages.create_partitions import (
 )
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from foundation.zk.transactions import MAX_ROUNDS
 
 Replicas = tuple[BrokerId, ...]
 
@@ -149,16 +150,9 @@ async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, valida
     try:
         if why_invalid(topic.name) is not None:  # no topic has such a name, and it must not become part of a path
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
-        zk = services.zk()
-        if await zk.is_topic_marked_for_deletion(topic.name):
+        if await services.zk().is_topic_marked_for_deletion(topic.name):
             raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
-        found = (await zk.topic_assignments((topic.name,))).get(topic.name)
-        existing = {} if found is None else found.partitions
-        added = new_partitions(topic, existing, await zk.brokers(), services)
-        if found is not None and not validate_only:
-            grown = dict(existing)
-            grown |= {TopicPartition(topic.name, index): ReplicaAssignment(replicas) for index, replicas in added.items()}
-            await _write(services, topic, found.topic_id, grown)
+        await _add_over_what_is_there(services, topic, validate_only=validate_only)
     except ApiError as error:
         return error
     except (SessionLost, ZooKeeperFailure) as failure:
@@ -166,18 +160,30 @@ async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, valida
     return topic.count
 
 
-async def _write(
-    services: BrokerServices,
-    topic: CreatePartitionsTopic,
-    topic_id: TopicId | None,
-    grown: Mapping[TopicPartition, ReplicaAssignment],
-) -> None:
-    try:
-        await services.zk().add_partitions(topic.name, topic_id, grown)
-    except ZooKeeperFailure as failure:
-        if failure.failure is not Failure.TOO_LARGE:
-            raise
-        raise unstorable(topic.count) from failure
+async def _add_over_what_is_there(services: BrokerServices, topic: CreatePartitionsTopic, *, validate_only: bool) -> None:
+    """Judge and write. What has changed in between is judged anew; Kafka would write over a move that has just begun (BUG-18).
+
+    Raises:
+        ApiError: the topic cannot grow.
+        SessionLost, ZooKeeperFailure: as the store does.
+    """
+    zk = services.zk()
+    for _ in range(MAX_ROUNDS):
+        found = (await zk.topic_assignments((topic.name,))).get(topic.name)
+        existing = {} if found is None else found.partitions
+        added = new_partitions(topic, existing, await zk.brokers(), services)
+        if found is None or validate_only:
+            return
+        grown = dict(existing)
+        grown |= {TopicPartition(topic.name, index): ReplicaAssignment(replicas) for index, replicas in added.items()}
+        try:
+            if await zk.add_partitions(topic.name, found.topic_id, grown, over=existing):
+                return
+        except ZooKeeperFailure as failure:
+            if failure.failure is not Failure.TOO_LARGE:
+                raise
+            raise unstorable(topic.count) from failure
+    raise ApiError(Errors.UNKNOWN_SERVER_ERROR, f"The topic '{topic.name}' kept changing; nothing was added.")
 
 
 def _result(name: str, outcome: int | ApiError) -> CreatePartitionsTopicResult:

@@ -57,6 +57,7 @@ from foundation.zk.isr_changes import IsrChanges
 from foundation.zk.registrations import Elected as Elected
 from foundation.zk.registrations import delete_left_over_controller, register_broker, register_controller
 from foundation.zk.topic_removal import delete_topics
+from foundation.zk.topic_rewrites import TopicRewrites
 from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
 from foundation.zk.transactions import ControllerMoved as ControllerMoved
 from foundation.zk.transactions import SessionLost as SessionLost
@@ -99,6 +100,7 @@ class KafkaZkClient:
         self._transactions = Transactions(client, events=events, fences=fences)
         self.configs = EntityConfigs(self._transactions)
         self.isr_changes = IsrChanges(self._transactions)
+        self._topics = TopicRewrites(self._transactions)
 
     @property
     def session_id(self) -> int:
@@ -227,35 +229,21 @@ class KafkaZkClient:
         return assignments
 
     async def set_topic_ids(self, topic_ids: Mapping[str, TopicId], epoch_zk_version: int) -> None:
-        """FO-5c: rewrite the nodes as version 3 with these ids. At the version that was read, so that partitions added in
-        between are not lost; a topic that has vanished is skipped."""
-        remaining = list(topic_ids)
-        for _ in range(MAX_ROUNDS):
-            nodes = await self._transactions.get_many([TopicZNode.path(topic) for topic in remaining])
-            rewrites = {
-                topic: _with_topic_id(topic, topic_ids[topic], node)
-                for topic, node in zip(remaining, nodes, strict=True)
-                if not isinstance(node, Failure)
-            }
-            results = await self._fenced(list(rewrites.values()), "topic-id", epoch_zk_version)
-            for topic, result in zip(rewrites, results, strict=True):
-                tolerate(result, TopicZNode.path(topic), Failure.BAD_VERSION, Failure.NO_NODE)
-            remaining = [topic for topic, result in zip(rewrites, results, strict=True) if result is Failure.BAD_VERSION]
-            if not remaining:
-                return
-        raise ZooKeeperFailure(Failure.BAD_VERSION, f"topic ids of {', '.join(remaining)}")
+        """FO-5c: rewrite the nodes as version 3 with these ids; a topic that has vanished is skipped."""
+        await self._topics.set_ids(topic_ids, Fenced(epoch_zk_version))
+
+    async def update_topic_assignments(
+        self, assignments: Mapping[str, TopicAssignment], epoch_zk_version: int
+    ) -> dict[str, Failure]:
+        """Put these partitions over what the nodes hold; others stay as they are. Returns topics that could not be written, and
+        why: NO_NODE where there is no such topic, TOO_LARGE where ZooKeeper could not hold it."""
+        return await self._topics.update(assignments, Fenced(epoch_zk_version))
 
     async def set_topic_assignments(
         self, assignments: Mapping[str, TopicAssignment], epoch_zk_version: int
     ) -> dict[str, Failure]:
-        """Rewrite whole topics, at any version (BUG-18). Returns those that could not be written, and why: NO_NODE where there
-        is no such topic, TOO_LARGE where ZooKeeper could not hold it."""
-        writes = [
-            SetData(TopicZNode.path(topic), _topic_data(node.topic_id, node.partitions), MATCH_ANY_VERSION)
-            for topic, node in assignments.items()
-        ]
-        results = await self._fenced(writes, "topic", epoch_zk_version)
-        return {topic: result for topic, result in zip(assignments, results, strict=True) if isinstance(result, Failure)}
+        """As `update_topic_assignments`, but partitions that are not among these are dropped."""
+        return await self._topics.overwrite(assignments, Fenced(epoch_zk_version))
 
     async def create_topic(
         self, topic: str, topic_id: TopicId | None, assignment: Mapping[int, ReplicaAssignment]
@@ -266,11 +254,15 @@ class KafkaZkClient:
         )
 
     async def add_partitions(
-        self, topic: str, topic_id: TopicId | None, assignment: Mapping[TopicPartition, ReplicaAssignment]
-    ) -> None:
-        """Unfenced rewrite of the whole node (TP-2)."""
-        write = SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), MATCH_ANY_VERSION)
-        tolerate(await self._transactions.write(write, "topic"), write.path)
+        self,
+        topic: str,
+        topic_id: TopicId | None,
+        assignment: Mapping[TopicPartition, ReplicaAssignment],
+        *,
+        over: Mapping[TopicPartition, ReplicaAssignment] | None = None,
+    ) -> bool:
+        """Unfenced rewrite of the whole node (TP-2). False where it does not hold `over` any more, if that is given."""
+        return await self._topics.add_partitions(topic, topic_id, assignment, over)
 
     async def delete_topics(self, partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
         """`/brokers/topics/T` of each topic with everything below, children first.
@@ -501,15 +493,6 @@ class KafkaZkClient:
         listed = await self._transactions.children(path, watch=True)
         if listed is not None:
             await self._delete_fenced([f"{path}/{name}" for name in listed.names], purpose, epoch_zk_version)
-
-
-def _topic_data(topic_id: TopicId | None, assignment: Mapping[TopicPartition, ReplicaAssignment]) -> bytes:
-    return TopicZNode.encode(topic_id, {partition.partition: replicas for partition, replicas in assignment.items()})
-
-
-def _with_topic_id(topic: str, topic_id: TopicId, node: Node) -> SetData:
-    assignment = TopicZNode.decode(topic, node.data).partitions
-    return SetData(TopicZNode.path(topic), _topic_data(topic_id, assignment), node.stat.version)
 
 
 def _broker_of(notification: Node) -> BrokerId | None:
