@@ -40,6 +40,12 @@ def configure_operator_log(stream: TextIO, *, node: str, levels: LoggerLevels) -
         event["node"] = node
         return event
 
+    class Leveled(structlog.make_filtering_bound_logger(logging.NOTSET)):  # type: ignore[misc]  # structlog makes the class
+        """Knows before a line is built whether it would be read."""
+
+        def is_enabled_for(self, level: int) -> bool:
+            return level >= levels.threshold(self._logger.name)
+
     rendering: list[structlog.typing.Processor]
     if stream.isatty():
         rendering = [structlog.dev.ConsoleRenderer()]
@@ -54,7 +60,7 @@ def configure_operator_log(stream: TextIO, *, node: str, levels: LoggerLevels) -
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *rendering,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
+        wrapper_class=Leveled,
         logger_factory=lambda *names: OperatorLogger(stream, names[0] if names else "kafka"),
         cache_logger_on_first_use=True,
     )

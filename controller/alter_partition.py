@@ -57,7 +57,7 @@ async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> 
             case AlreadySo():
                 outcomes[partition] = context.leadership[partition].leader_and_isr
             case Errors() as error:
-                log.info("rejecting AlterPartition", broker=request.broker_id, partition=str(partition), error=error.name)
+                _log_rejected(term, partition, proposed, error)
                 outcomes[partition] = error
     outcomes |= await _write(term, accepted)
     # All that were asked for, also the rejected: their leaders may have missed an earlier one.
@@ -96,6 +96,22 @@ def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collecti
     if any(replica not in live for replica in proposed.isr):
         return Errors.INELIGIBLE_REPLICA if version > 1 else Errors.OPERATION_NOT_ATTEMPTED
     return Accept()
+
+
+def _log_rejected(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, error: Errors) -> None:
+    """LG-11."""
+    known = term.context.leadership.get(partition)
+    current = None if known is None else known.leader_and_isr
+    log.info(
+        "rejecting AlterPartition",
+        broker=proposed.leader,
+        partition=str(partition),
+        error=error.name,
+        leader_epoch=proposed.leader_epoch,
+        partition_epoch=proposed.partition_epoch,
+        isr=proposed.isr,
+        current=None if current is None else {"leader_epoch": current.leader_epoch, "partition_epoch": current.partition_epoch},
+    )
 
 
 def _fenced_verdict(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, version: int) -> Verdict:

@@ -48,6 +48,7 @@ async def process_broker_change(term: Term) -> None:
     if changes.dead:
         context.remove_live_brokers(changes.dead)
         await on_broker_failure(term, changes.dead)
+    log.info("updated broker epochs cache", broker_epochs=context.live_broker_epochs)
 
 
 def _update_channels(term: Term, changes: BrokerChanges, registered: Mapping[BrokerId, BrokerAndEpoch]) -> None:
@@ -118,6 +119,8 @@ async def on_broker_failure(term: Term, dead: Sequence[BrokerId]) -> None:
     """BR-13. They have left the live brokers already."""
     context = term.context
     log.info("broker failure callback", brokers=dead)
+    if leaving := [broker for broker in dead if broker in context.shutting_down_broker_ids]:
+        log.info("removed from the shutting down brokers", brokers=leaving)
     for broker in dead:
         context.replicas_on_offline_dirs.pop(broker, None)
         context.shutting_down_broker_ids.discard(broker)

@@ -60,6 +60,7 @@ REFUSALS_RECORDED = 100
 """A broker that refuses 10,000 partitions for one reason is one fact, not 10,000."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
+state_change_log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
 
 
 class ControllerChannelManager:
@@ -87,6 +88,8 @@ class ControllerChannelManager:
         self.clock = clock
         self.events = events
         self.put = put
+        self.who = {"controller": controller_id, "controller_epoch": controller_epoch}
+        """Whose line it is, in every line about a broker."""
         self._channels: dict[BrokerId, BrokerChannel] = {}
 
     def open(self, registered: BrokerAndEpoch) -> None:
@@ -249,7 +252,9 @@ class BrokerChannel:
                 endpoint.host, endpoint.port, timeout_ms=settings.controller_socket_timeout_ms
             )
             self._connection = RequestChannel(connection, client_id=self._client_id, first_correlation_id=self._correlation_id)
-            log.info("connected for sending state change requests", to=self.broker_id, address=connection.peer)
+            log.info(
+                "connected for sending state change requests", **self._manager.who, to=self.broker_id, address=connection.peer
+            )
         return self._connection
 
     def _disconnect(self) -> None:
@@ -310,6 +315,15 @@ class BrokerChannel:
 
     def _record_received(self, waiting: _Waiting, response: Message, *, took_ms: float, cause: int | None) -> int:
         error, refused = _refusals(waiting.request, response)
+        state_change_log.debug(
+            "received response",
+            **self._manager.who,
+            api=api_of(response).name,
+            sender=self.broker_id,
+            correlation_id=self._correlation_id,
+            error=error,
+            refused=len(refused),
+        )
         record = ResponseReceived(
             sender=self.broker_id,
             api=api_of(response).name,
@@ -324,7 +338,15 @@ class BrokerChannel:
 
     def _record_failed(self, waiting: _Waiting, failure: Exception, *, cause: int | None) -> None:
         api = api_of(waiting.request.message).name
-        log.warning("fails to send a request, reconnecting", api=api, to=self.broker_id, why=str(failure))
+        said = (
+            "connection was unsuccessful" if isinstance(failure, ConnectionFailed) else "fails to send a request, reconnecting"
+        )
+        request = {
+            "api": api,
+            "partitions": waiting.request.partitions,
+            "address": f"{self._endpoint.host}:{self._endpoint.port}",
+        }
+        log.warning(said, **self._manager.who, to=self.broker_id, **request, why=str(failure))
         record = RequestFailed(
             to=self.broker_id,
             api=api,

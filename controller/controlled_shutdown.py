@@ -24,6 +24,8 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
     _validate(term, broker, event.broker_epoch)
     log.info("shutting down broker", broker=broker)
     context.shutting_down_broker_ids.add(broker)
+    log.debug("all shutting down brokers", brokers=sorted(context.shutting_down_broker_ids))
+    log.debug("live brokers", brokers=context.live_broker_ids)
 
     concerned = [
         partition

@@ -72,7 +72,7 @@ class ControllerElection:
         except ControllerMoved:
             await self.maybe_resign(zk, "lost the election")
             self._events.append(ElectionLost(winner=self.active_controller_id))
-            log.info("another broker was elected", controller=self.active_controller_id)
+            self._log_lost()
             return
         await self._points.reach("election.after_write")
         self.active_controller_id = self.broker_id
@@ -126,6 +126,13 @@ class ControllerElection:
         registered = await zk.controller_id(watch=watch)
         return NO_CONTROLLER if registered is None else registered
 
+    def _log_lost(self) -> None:
+        """LG-3."""
+        if self.active_controller_id == NO_CONTROLLER:
+            log.warning("a controller has been elected but just resigned, this will result in another round of election")
+        else:
+            log.debug("another broker was elected", controller=self.active_controller_id, broker_id=self.broker_id)
+
     def _record_elected(self, zk: KafkaZkClient, elected: Elected) -> None:
         record = ControllerElected(
             broker_id=self.broker_id,
@@ -134,4 +141,9 @@ class ControllerElection:
             session_id=zk.session_id,
         )
         self._events.append(record)
-        log.info("elected as the controller", epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version)
+        log.info(
+            "elected as the controller",
+            broker_id=self.broker_id,
+            epoch=elected.epoch,
+            epoch_zk_version=elected.epoch_zk_version,
+        )

@@ -22,6 +22,7 @@ from controller.replica_leader_election import on_replica_election, pending_pref
 from controller.term import Term, leaderships
 from controller.topic_changes import load_topics
 from foundation.eventlog.records import ContextLoaded, ControllerReady
+from foundation.operator_lines import some
 from foundation.zk.client import Failure
 
 FIRST_REBALANCE_MS = 5_000
@@ -36,11 +37,13 @@ async def on_controller_failover(term: Term) -> None:
     zk, context = term.zk, term.context
     await term.points.reach("failover.after_epoch")
     await features.setup_feature_versioning(term)
+    log.info("registering handlers", epoch=context.epoch)
     await zk.preferred_replica_election(watch=True)
     await zk.watch_reassign_partitions()
     await _delete_notifications(term)
     await initialize_controller_context(term)
     await topic_deletion.initialise(term)
+    log.info("sending update metadata request", brokers=context.live_or_shutting_down_broker_ids)
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids)
     await replica_state_machine.startup(term)
     await partition_state_machine.startup(term)
@@ -48,6 +51,7 @@ async def on_controller_failover(term: Term) -> None:
     await partition_reassignment.resume(term)
     await topic_deletion.resume_deletions(term)
     await _resume_preferred_elections(term)
+    log.info("starting the controller scheduler")
     auto_rebalance.schedule(term, delay_ms=FIRST_REBALANCE_MS)
 
 
@@ -55,6 +59,7 @@ async def initialize_controller_context(term: Term) -> None:
     """FO-5: brokers, topics, assignments, states, and a channel to every broker."""
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
+    log.info("initializing controller context")
     brokers = features.compatible_brokers(term, await zk.brokers(watch=True))
     context.add_live_brokers(brokers)
     topics = await zk.topic_assignments(await zk.topics(watch=True), watch=True)
@@ -71,8 +76,20 @@ async def initialize_controller_context(term: Term) -> None:
         took_ms=round(term.clock.monotonic_ms() - started_at_ms, 3),
     )
     term.events.append(record)
+    _log_initialized(term)
+
+
+def _log_initialized(term: Term) -> None:
+    """LG-2."""
+    context = term.context
+    log.info("initialized broker epochs cache", broker_epochs=context.live_broker_epochs)
     log.info(
-        "initialized controller context", live_brokers=list(brokers), topics=len(topics), partitions=len(context.assignments)
+        "initialized controller context",
+        live_brokers=context.live_or_shutting_down_broker_ids,
+        shutting_down_brokers=sorted(context.shutting_down_broker_ids),
+        topics=some(sorted(context.all_topics)),
+        topic_count=len(context.all_topics),
+        partitions=len(context.assignments),
     )
 
 
@@ -85,6 +102,7 @@ async def _load_leadership(term: Term) -> None:
 
 async def _delete_notifications(term: Term) -> None:
     """FO-4: what they announce is read afresh anyway."""
+    log.info("deleting log dir event and isr change notifications")
     await term.points.reach("notifications.before_write")
     await term.zk.delete_log_dir_event_notifications(term.context.epoch_zk_version)
     await term.zk.delete_isr_change_notifications(term.context.epoch_zk_version)

@@ -402,7 +402,9 @@ class KafkaController:
 
     def _log_failure(self, event: ControllerEvent, fault: Fault, failure: Exception) -> None:
         """A lost role or a refused client is everyday life; the rest comes with its story (LG-15)."""
-        if isinstance(failure, ControllerMoved | SessionLost | ApiError):
+        if isinstance(failure, ControllerMoved):
+            log.info("controller moved to another broker when processing an event", name=name_of(event), why=str(failure))
+        elif isinstance(failure, SessionLost | ApiError):
             log.info("event ended early", name=name_of(event), why=f"{type(failure).__name__}: {failure}")
         else:
             log.error("error processing event", name=name_of(event), cost=fault.cost.value, exc_info=failure)

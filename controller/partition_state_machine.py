@@ -330,23 +330,25 @@ async def _write(
 
 def _valid(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> list[TopicPartition]:
     states, legal = term.context.partition_states, VALID_PREVIOUS_PARTITION_STATES[target]
-    valid = []
+    valid, invalid = [], []
     for partition in partitions:
         source = states.setdefault(partition, PartitionState.NON_EXISTENT)
         if source in legal:
             valid.append(partition)
         else:
-            log.error("invalid state change", partition=str(partition), source=source.value, target=target.value)
+            invalid.append((partition, "invalid state change"))
             term.events.append(
                 InvalidTransition(
                     target=target.value, source=source.value, topic=partition.topic, partition=partition.partition
                 )
             )
+    term.state_changes.partitions_failed(invalid, target)
     return valid
 
 
 def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> None:
     """Enter `target`; those that are there already need no record."""
+    term.state_changes.partitions_enter(partitions, target)
     states = term.context.partition_states
     moved = tuple(
         Transition(partition.topic, partition.partition, -1, states[partition].value)
@@ -357,7 +359,6 @@ def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionSta
         return
     states.update(dict.fromkeys(partitions, target))
     term.events.append(PartitionsMoved(target=target.value, partitions=moved))
-    log.info("changed partition states", target=target.value, partitions=len(moved), controller_epoch=term.context.epoch)
 
 
 def _record_failures(term: Term, results: ElectionResults, why: str) -> None:
@@ -367,6 +368,8 @@ def _record_failures(term: Term, results: ElectionResults, why: str) -> None:
         if isinstance(result, StateChangeFailed)
     )
     if refused:
+        failed = ((p, result.why) for p, result in results.items() if isinstance(result, StateChangeFailed))
+        term.state_changes.partitions_failed(failed, PartitionState.ONLINE)
         term.events.append(LeaderElectionFailed(why=why, partitions=refused))
         log.error(
             "failed to elect leaders", why=why, partitions=len(refused), first=f"{refused[0].topic}-{refused[0].partition}"

@@ -249,9 +249,8 @@ async def _finish(term: Term, reassignments: Reassignments, failures: _Failures)
     if not reassignments:
         return
     context = term.context
-    for partition, assignment in with_a_line(log, reassignments.items()):
-        target = assignment.target_replicas
-        log.info("target replicas have all caught up with the leader", partition=str(partition), replicas=target)
+    for partition, moved in with_a_line(log, reassignments.items()):
+        log.info("target replicas have all caught up", partition=str(partition), replicas=moved.target_replicas)
     adding = _by_replica({partition: assignment.adding_replicas for partition, assignment in reassignments.items()})
     await _start_new(term, adding)
     await replica_state_machine.handle_state_changes(term, adding, ReplicaState.ONLINE)

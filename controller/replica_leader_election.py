@@ -18,6 +18,7 @@ from controller.transitions import PartitionState
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
+from foundation.operator_lines import some, with_a_line
 from foundation.zk.client import Failure
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
@@ -51,7 +52,8 @@ async def process_replica_leader_election(term: Term, event: ReplicaLeaderElecti
         "starting replica leader election",
         type=event.election_type.name,
         trigger=event.trigger.value,
-        partitions=len(electable),
+        partitions=some(map(str, electable)),
+        count=len(electable),
     )
     elected = await on_replica_election(term, electable, event.election_type, event.trigger)
     results.update(_answers(elected, event.election_type))
@@ -91,6 +93,9 @@ async def on_replica_election(
     else:
         strategy = Strategy.UNCLEAN if unclean else Strategy.OFFLINE
     results = await partition_state_machine.handle_state_changes(term, partitions, PartitionState.ONLINE, strategy)
+    for partition, result in with_a_line(log, results.items()):
+        outcome = {"leader": result.leader} if isinstance(result, LeaderAndIsr) else {"why": result.why}
+        log.info("completed replica leader election", type=election_type.name, partition=str(partition), **outcome)
     if trigger is ElectionTrigger.ZOOKEEPER:
         await _finish_znode(term)
     return results

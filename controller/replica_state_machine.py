@@ -177,6 +177,7 @@ async def _remove_replica_from_isr(term: Term, broker: BrokerId, partitions: Seq
         context.put_leadership(unchanged)
         done.update(dict.fromkeys(unchanged))
         conflicts = await _write(term, shrunk, done, failed)
+        term.state_changes.left_isr(broker, (partition for partition in shrunk if partition in done))
         current = await term.zk.partition_states(conflicts) if conflicts else {}
     failed |= dict.fromkeys(current, Failure.BAD_VERSION.value)
     _record_failures(term, failed)
@@ -263,19 +264,13 @@ def _online_and_offline_replicas(
 def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> list[TopicPartition]:
     states = term.context.replica_states.setdefault(broker, {})
     legal = VALID_PREVIOUS_REPLICA_STATES[target]
-    valid = []
+    valid, invalid = [], []
     for partition in partitions:
         source = states.setdefault(partition, ReplicaState.NON_EXISTENT)
         if source in legal:
             valid.append(partition)
         else:
-            log.error(
-                "invalid state change",
-                partition=str(partition),
-                replica=broker,
-                source=source.value,
-                target=target.value,
-            )
+            invalid.append((partition, "invalid state change"))
             term.events.append(
                 InvalidTransition(
                     target=target.value,
@@ -285,11 +280,13 @@ def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], t
                     replica=broker,
                 )
             )
+    term.state_changes.replicas_failed(broker, invalid, target)
     return valid
 
 
 def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> None:
     """Enter `target`; those that are there already need no record."""
+    term.state_changes.replicas_enter(broker, partitions, target)
     states = term.context.replica_states[broker]
     moved = tuple(
         Transition(partition.topic, partition.partition, broker, states[partition].value)

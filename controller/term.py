@@ -18,6 +18,7 @@ from controller.events import ControllerEvent
 from controller.feature_cache import FinalizedFeatureCache
 from controller.request_batch import RequestBatch
 from controller.settings import ControllerSettings
+from controller.state_change_log import StateChangeLog
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.clock import Clock
@@ -57,6 +58,10 @@ class Term:
     """The session is over: an event was left in the middle, and what the context says is not kept true any more."""
     changes_recorded: int = field(default=-1)
     """`context.changes` when the context was last recorded."""
+    state_changes: StateChangeLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state_changes = StateChangeLog(self.broker_id, self.context)
 
     def new_batch(self) -> RequestBatch:
         settings = self.settings
@@ -73,6 +78,7 @@ class Term:
         requests = batch.requests()
         if requests:
             await self.points.reach(f"{procedure}.before_flush")
+            self.state_changes.sending(requests)
             self.channels.send(requests, event=self.running)
             await self.points.reach(f"{procedure}.after_flush")
 

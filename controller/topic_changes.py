@@ -14,6 +14,7 @@ from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.records import TopicsChanged
+from foundation.operator_lines import some
 from foundation.zk.kafka_zk_client import TopicAssignment
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
@@ -32,7 +33,7 @@ async def process_topic_change(term: Term) -> None:
     # A topic that vanished between list and read is not there; one that cannot be read may be tried again.
     context.all_topics |= found.keys()
     term.events.append(TopicsChanged(new=tuple(found), deleted=tuple(deleted)))
-    log.info("topics changed", new=list(found), deleted=deleted)
+    log.info("topics changed", new=some(found), deleted=some(deleted), new_count=len(found), deleted_count=len(deleted))
     await load_topics(term, found)
     await on_new_partition_creation(term, [partition for topic in found.values() for partition in topic.partitions])
 
@@ -91,6 +92,8 @@ async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
 
 async def on_new_partition_creation(term: Term, partitions: Sequence[TopicPartition]) -> None:
     """New, then online; each replica heard of itself in the LeaderAndIsr that brought its partition online."""
+    told = {str(partition): term.context.partition_assignment(partition).replicas for partition in some(partitions)}
+    log.info("new partition creation callback", partitions=len(partitions), assignments=told)
     replicas = term.context.partitions_by_replica(partitions)
     await partition_state_machine.handle_state_changes(term, partitions, PartitionState.NEW)
     await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.NEW)

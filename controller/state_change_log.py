@@ -1,0 +1,139 @@
+"""`state.change.logger`, the controller's half: what changes, and who is told. Mirrors `StateChangeLogger` and its callers.
+
+One line sums up what a step does with many partitions; the partitions follow (`foundation.operator_lines`). It reads the
+context and changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.request_batch import ControlRequest
+from controller.transitions import PartitionState, ReplicaState
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr
+from foundation.operator_lines import is_detailed, some, with_a_line
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from foundation.wire.registry import api_of
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+
+
+class StateChangeLog:
+    """The lines of one term of office.
+
+    Args:
+        controller_id: who changes states; in every line, with the epoch of its term.
+    """
+
+    def __init__(self, controller_id: BrokerId, context: ControllerContext) -> None:
+        self._who = {"controller": controller_id, "controller_epoch": context.epoch}
+        self._context = context
+
+    # -- partitions
+
+    def partitions_enter(self, partitions: Sequence[TopicPartition], target: PartitionState) -> None:
+        """LG-16. Called before they do, so that the context still says where from, but what they are led by is written."""
+        if not partitions:
+            return
+        log.info("changed partition states", **self._who, target=target.value, partitions=len(partitions))
+        states = self._context.partition_states
+        if target in (PartitionState.NEW, PartitionState.ONLINE):
+            for partition in with_a_line(log, partitions):
+                change = {"partition": str(partition), "source": states[partition].value, "target": target.value}
+                log.info("changed partition state", **self._who, **change, **self._about(partition, target))
+        elif is_detailed(log):
+            for partition in partitions:
+                change = {"partition": str(partition), "source": states[partition].value, "target": target.value}
+                log.debug("changed partition state", **self._who, **change)
+
+    def _about(self, partition: TopicPartition, target: PartitionState) -> Mapping[str, object]:
+        if target is PartitionState.NEW:
+            return {"replicas": self._context.partition_assignment(partition).replicas}
+        return _fields(self._context.leadership[partition].leader_and_isr)
+
+    def partitions_failed(self, failed: Iterable[tuple[TopicPartition, str]], target: PartitionState) -> None:
+        """LG-19: which, and why."""
+        states = self._context.partition_states
+        for partition, why in with_a_line(log, failed, level=logging.ERROR):
+            source = states.get(partition, PartitionState.NON_EXISTENT).value
+            change = {"partition": str(partition), "source": source, "target": target.value}
+            log.error("failed to change the state of a partition", **self._who, **change, why=why)
+
+    # -- replicas
+
+    def replicas_enter(self, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> None:
+        """LG-18. Called before they do."""
+        if not is_detailed(log):
+            return
+        states = self._context.replica_states[broker]
+        for partition in partitions:
+            change = {"partition": str(partition), "replica": broker, "source": states[partition].value}
+            log.debug("changed replica state", **self._who, **change, target=target.value)
+
+    def replicas_failed(self, broker: BrokerId, failed: Iterable[tuple[TopicPartition, str]], target: ReplicaState) -> None:
+        """LG-19: of which partitions, and why."""
+        states = self._context.replica_states.get(broker, {})
+        for partition, why in with_a_line(log, failed, level=logging.ERROR):
+            source = states.get(partition, ReplicaState.NON_EXISTENT).value
+            change = {"partition": str(partition), "replica": broker, "source": source, "target": target.value}
+            log.error("failed to change the state of a replica", **self._who, **change, why=why)
+
+    def left_isr(self, replica: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+        """LG-20. Called when it has left, in ZooKeeper and in memory."""
+        for partition in with_a_line(log, partitions):
+            state = self._context.leadership[partition].leader_and_isr
+            log.info("removed replica from ISR", **self._who, partition=str(partition), replica=replica, **_fields(state))
+
+    # -- requests
+
+    def sending(self, requests: Sequence[ControlRequest]) -> None:
+        """LG-17, and LG-18 in detail. All requests of a flush, in their order."""
+        told: dict[type, list[ControlRequest]] = {}
+        for request in requests:
+            told.setdefault(type(request.message), []).append(request)
+        for request in with_a_line(log, told.get(LeaderAndIsrRequest, ())):
+            leading = _become_leader(request)
+            counts = {"become_leader": leading, "become_follower": request.partitions - leading}
+            log.info("sending LeaderAndIsr request", **self._who, to=request.broker_id, **counts)
+        if of_kind := told.get(UpdateMetadataRequest):
+            brokers = some(request.broker_id for request in of_kind)
+            log.info("sending UpdateMetadata request", **self._who, to=brokers, partitions=of_kind[0].partitions)
+        for request in with_a_line(log, told.get(StopReplicaRequest, ())):
+            log.info("sending StopReplica request", **self._who, to=request.broker_id, replicas=request.partitions)
+        if is_detailed(log):
+            self._sending_in_detail(requests)
+
+    def _sending_in_detail(self, requests: Iterable[ControlRequest]) -> None:
+        for request in requests:
+            if isinstance(request.message, UpdateMetadataRequest):
+                continue  # Kafka does not spell these out either
+            api = api_of(request.message).name
+            for topic in request.message.topic_states:
+                for state in topic.partition_states:
+                    partition = TopicPartition(topic.topic_name, state.partition_index)
+                    log.debug(
+                        "sending state", **self._who, api=api, to=request.broker_id, partition=str(partition), state=state
+                    )
+
+
+def _become_leader(request: ControlRequest) -> int:
+    assert isinstance(request.message, LeaderAndIsrRequest)
+    broker = request.broker_id
+    return sum(state.leader == broker for topic in request.message.topic_states for state in topic.partition_states)
+
+
+def _fields(state: LeaderAndIsr) -> Mapping[str, object]:
+    return {
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+        "leader_recovery_state": state.leader_recovery_state.name,
+        "partition_epoch": state.partition_epoch,
+    }

@@ -1,0 +1,42 @@
+"""How many lines an operator's log gets: one by one where there are few, the first of them where there are many.
+
+Kafka writes a line for each partition of each transition; at a takeover of a hundred thousand partitions that takes longer than
+the takeover. Here a summary says how many there are, `LINES` of them get lines of their own, and at level DEBUG all do. No
+line is built that nobody would read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar, cast
+
+import structlog
+
+T = TypeVar("T")
+
+LINES = 50
+"""Of one kind, of one step, at level INFO or above."""
+
+
+def is_detailed(log: structlog.stdlib.BoundLogger) -> bool:
+    """Whether lines at level DEBUG are read."""
+    return _is_enabled(log, logging.DEBUG)
+
+
+def with_a_line(log: structlog.stdlib.BoundLogger, things: Iterable[T], *, level: int = logging.INFO) -> Iterator[T]:
+    """Those of `things` that get a line of their own at `level`; none where nobody reads that."""
+    if is_detailed(log):
+        return iter(things)
+    return islice(things, LINES if _is_enabled(log, level) else 0)
+
+
+def some(things: Iterable[T]) -> tuple[T, ...]:
+    """At most `LINES` of `things`, for a field that names them; how many there are belongs beside it."""
+    return tuple(islice(things, LINES))
+
+
+def _is_enabled(log: structlog.stdlib.BoundLogger, level: int) -> bool:
+    # Annotated by structlog's habit with the class of another configuration; ours are filtering loggers.
+    return cast(structlog.typing.FilteringBoundLogger, log).is_enabled_for(level)
