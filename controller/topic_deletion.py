@@ -50,9 +50,23 @@ async def initialise(term: Term) -> None:
         return
     context = term.context
     context.topics_to_be_deleted = set(queued)
+    _end_moves_of_the_leaderless(context)
     offline = _topics_of(_offline(context, queued))
     context.topics_ineligible_for_deletion = offline | _topics_being_reassigned(context).intersection(queued)
     log.info("initializing deletions", queued=queued, ineligible=sorted(context.topics_ineligible_for_deletion))
+
+
+def _end_moves_of_the_leaderless(context: ControllerContext) -> None:
+    """Where a predecessor had begun to delete a topic on the move, nobody leads it, and nobody ever will: its move cannot end.
+
+    Kafka waits for it all the same, until a broker happens to start.
+    """
+    online = context.online_brokers()
+    for partition in sorted(context.partitions_being_reassigned):
+        known = context.leadership.get(partition)
+        has_leader = known is not None and known.leader_and_isr.leader in online.of(partition)
+        if context.is_topic_queued_for_deletion(partition.topic) and not has_leader:
+            context.partitions_being_reassigned.discard(partition)
 
 
 async def process_topic_deletion(term: Term) -> None:

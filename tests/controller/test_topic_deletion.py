@@ -454,6 +454,20 @@ def test_a_new_controller_takes_up_what_is_marked_and_lets_wait_what_must() -> N
         assert office.replica_states("payments-0") == [None, ONLINE, ONLINE]
 
 
+@pytest.mark.spec("FO-6", "TD-12")
+def test_a_new_controller_waits_only_for_moves_that_can_end() -> None:
+    """Of a topic that is to be deleted nobody elects a leader, so that what has none moves no more."""
+    with Orders() as office:
+        office.write_znode("/admin/delete_topics/orders", b"")
+        office.write_znode("/admin/delete_topics/payments", b"")
+        context = office.term.context
+        context.put_leadership({tp("orders-0"): led(-1, (2,), epoch=3, version=3, by=1)})
+        context.partitions_being_reassigned = {tp("orders-0"), tp("payments-0")}
+        office.run(topic_deletion.initialise(office.term))
+        assert context.topics_ineligible_for_deletion == {"payments"}
+        assert context.partitions_being_reassigned == {tp("payments-0")}
+
+
 @pytest.mark.spec("TD-10", "FO-12", "D15")
 def test_what_others_have_put_below_a_topic_goes_with_it() -> None:
     with Orders() as office:
