@@ -72,8 +72,8 @@ def _strike_once(procedure: Procedure, at: str, how: str, events: Path | None) -
         claim_for_events(events)
     outcome = strike(procedure, peace, passing, How(how), events=events)
     print(outcome)
-    for stray in outcome.left_as_in_kafka:
-        print(f"  as in Kafka: {stray}")
+    for left in outcome.left_as_in_kafka:
+        print(f"  {left.what}, as in Kafka: {left.reason}")
     if events is not None:
         print(f"event logs: {events}")
     return 1 if outcome.problems else 0
@@ -112,9 +112,10 @@ def _table(
         yield procedure.name
         for point in dict.fromkeys(passing.point for passing in peace.passed):
             yield f"  {point:<38}" + "".join(f"{_cell(by_cell[procedure.name, point, how]):>13}" for how in hows)
-    left = Counter(outcome.procedure for outcome in outcomes if outcome.left_as_in_kafka)
-    for name, runs in left.items():
-        yield f"left behind as in Kafka by {runs} strikes of {name}"
+    left = Counter((outcome.procedure, left.reason) for outcome in outcomes for left in outcome.left_as_in_kafka)
+    if left:
+        yield "left behind, as in Kafka:"
+        yield from (f"  {strikes:4d} times by {name}: {reason}" for (name, reason), strikes in left.items())
     bad = sum(bool(outcome.problems) for outcome in outcomes)
     fenced = sum(bool(outcome.fenced) for outcome in outcomes)
     yield (

@@ -37,7 +37,7 @@ def _replay(seed: int, seconds: int, events: Path | None) -> int:
     if events is not None:
         claim_for_events(events)
     report = run_seed(seed, seconds, events=events)
-    print(report.schedule)
+    print(report.plan)
     print(report)
     if events is not None:
         print(f"event logs: {events}")
@@ -47,20 +47,21 @@ def _replay(seed: int, seconds: int, events: Path | None) -> int:
 def _run_many(seeds: range, seconds: int, workers: int) -> int:
     from understudy.simulator.seeds import run_seeds
 
-    failed = elections = faults = 0
+    failed = elections = faults = deeds = 0
     with Progress(len(seeds), "seeds") as progress:
         for report in run_seeds(seeds, seconds, workers=workers):
             progress.step(failed=bool(report.problems))
             elections += report.judgement.elections
             faults += len(report.schedule.faults)
+            deeds += len(report.deeds)
             if report.problems:
                 failed += 1
                 if failed <= SHOWN_FAILURES:
                     progress.wipe()
                     print(report, flush=True)
     print(
-        f"{len(seeds)} seeds from {seeds.start}, of {seconds} simulated seconds: {faults} faults, {elections} controller "
-        f"elections, {failed} failed; {progress.seconds:.0f} s on {workers} workers"
+        f"{len(seeds)} seeds from {seeds.start}, of {seconds} simulated seconds: {faults} faults, {deeds} deeds, "
+        f"{elections} controller elections, {failed} failed; {progress.seconds:.0f} s on {workers} workers"
     )
     if failed:
         raise Failed(f"{failed} of {len(seeds)} seeds failed; each report above names the command that replays it")

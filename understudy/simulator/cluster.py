@@ -453,7 +453,7 @@ class SimulatedCluster:
 
     def write(self, path: str, data: bytes = b"") -> bool:
         """Create a znode by hand; whether that was possible."""
-        made = self.zookeeper.operate([Create(path, data)])
+        made = self.zookeeper.reachable and self.zookeeper.operate([Create(path, data)])
         if made:
             self._events.append(FaultStruck(fault="write", target=path))
         return made

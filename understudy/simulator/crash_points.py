@@ -16,11 +16,12 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
 from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster, Unsettled
 from understudy.simulator.judgement import judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
-from understudy.simulator.procedures import Procedure
+from understudy.simulator.procedures import LeftBehind, Procedure
 from understudy.simulator.rest import Rest, differences, rest_of
 
 SEED = 11
@@ -33,6 +34,10 @@ _DEPOSED_FOR_MS = 4_000
 """Shorter than a session: who is deposed and sleeps this long wakes in the session it fell asleep in."""
 
 _AGAINST_CONTROLLERS = (Fence.ZK_CONTROLLER_EPOCH, Fence.BROKER_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH)
+
+
+UNSENT = "a StopReplica that is still in its channel dies with the controller, and nobody remembers the replica (BUG-15)"
+ASLEEP = "a broker whose session is over is not told to stop what moves away meanwhile (BUG-15)"
 
 
 class How(Enum):
@@ -77,8 +82,7 @@ class Outcome:
     passing: Passing
     how: How
     problems: tuple[str, ...]
-    left_as_in_kafka: tuple[str, ...]
-    """What lies about, as it would in Kafka."""
+    left_as_in_kafka: tuple[LeftBehind, ...]
     fenced: int
     """How often the struck controller, or what it had sent, was refused for its old epoch after the strike."""
 
@@ -98,7 +102,7 @@ def play_in_peace(procedure: Procedure, *, fences_off: tuple[Fence, ...] = ()) -
     """Play `procedure` and note every point that is passed from its trigger until the cluster is at rest."""
     run = _Run(procedure, fences_off)
     problems = run.play(None)
-    problems += [what for what in _left_behind(run.rest) if not _as_in_kafka(procedure, what, None)]
+    problems += [what for what, reason in run.left_behind() if reason is None]
     if not any(passing.point.startswith(procedure.passes) for passing in run.passed):
         problems.append(f"no point {procedure.passes}* was passed: the scenario misses its subject")
     return Peace(passed=tuple(run.passed), rest=run.rest, problems=tuple(problems))
@@ -120,29 +124,16 @@ def strike(
     """
     run = _Run(procedure, fences_off)
     problems = run.play((passing, how), events)
-    left = _left_behind(run.rest)
-    as_in_kafka = tuple(what for what in left if _as_in_kafka(procedure, what, passing))
     if not problems:
         problems += differences(peace.rest, run.rest)
+    left = run.left_behind()
     return Outcome(
         procedure=procedure.name,
         passing=passing,
         how=how,
-        problems=(*problems, *(what for what in left if what not in as_in_kafka)),
-        left_as_in_kafka=as_in_kafka,
+        problems=(*problems, *(what for what, reason in left if reason is None)),
+        left_as_in_kafka=tuple(LeftBehind(what, reason) for what, reason in left if reason is not None),
         fenced=run.fenced,
-    )
-
-
-def _left_behind(rest: Rest) -> list[str]:
-    replicas = [f"a replica of {partition} was left behind on broker {number}" for number, partition in rest.strays]
-    return [*(f"{path} was left behind" for path in rest.leftovers), *replicas]
-
-
-def _as_in_kafka(procedure: Procedure, what: str, passing: Passing | None) -> bool:
-    return any(
-        what.startswith(left.what) and (not left.points or (passing is not None and passing.point in left.points))
-        for left in procedure.leaves
     )
 
 
@@ -192,6 +183,10 @@ class _Run:
         self._struck_until_ms: float | None = None
         self._epoch_to_end = 0
         """The controller epoch of whoever is struck; 0 where it rules nothing yet."""
+        self._asleep: BrokerId | None = None
+        """Who is struck and lives through it."""
+        self._unsent: frozenset[tuple[BrokerId, TopicPartition]] = frozenset()
+        """Replicas that nothing assigns any more when the strike comes, and that are still there."""
 
     def play(self, target: tuple[Passing, How] | None, events: Path | None = None) -> list[str]:
         """Play it to the end; what went wrong."""
@@ -211,6 +206,17 @@ class _Run:
             problems.append(f"nobody took over: the controller epoch is still {self._epoch_to_end}")
         self.fenced += self._controllers_refused()
         return [*problems, *judge(cluster).problems]
+
+    def left_behind(self) -> list[tuple[str, str | None]]:
+        """What lies about in the end, and why in Kafka it would, too; None where it would not."""
+        left = []
+        for path in self.rest.leftovers:
+            known = (left.reason for left in self._procedure.leaves if path.startswith(left.what))
+            left.append((f"{path} was left behind", next(known, None)))
+        for stray in self.rest.strays:
+            reason = UNSENT if stray in self._unsent else ASLEEP if stray[0] == self._asleep else None
+            left.append((f"a replica of {stray[1]} was left behind on broker {stray[0]}", reason))
+        return left
 
     def _controllers_refused(self) -> int:
         return sum(broker.node.fence_hits[fence] for broker in self._cluster.brokers.values() for fence in _AGAINST_CONTROLLERS)
@@ -257,9 +263,11 @@ class _Run:
         away_ms = {How.BOUNCE: 1_000.0, How.DEPOSE: _DEPOSED_FOR_MS}.get(how, SESSION_MS + 3_000)
         self._struck_until_ms = cluster.now_ms + away_ms
         self.fenced = -self._controllers_refused()
+        self._unsent = frozenset(cluster.strays())
         if cluster.controller() == broker.id:
             self._epoch_to_end = cluster.znodes.controller_epoch()
         if how in (How.ZOMBIE, How.DEPOSE):
+            self._asleep = broker.id if how is How.ZOMBIE else None
             broker.arm(point, "pause", resume_after_ms=away_ms)
             if how is How.DEPOSE:
                 cluster.after(_FORGOTTEN_AFTER_MS, cluster.depose)

@@ -179,16 +179,6 @@ def _point_crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Faul
     broker.node.arm(fault.detail, "crash", crash_and_restart)
 
 
-def _new_topic(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    cluster.begin(
-        cluster.admin.create_topic(f"topic-{fault.at_ms}", partitions=2, replication_factor=min(3, len(cluster.brokers)))
-    )
-
-
-def _preferred_election(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    cluster.begin(cluster.admin.elect_leaders())
-
-
 def _neighbour(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
     numbers = sorted(cluster.brokers)
     return numbers[(numbers.index(broker.id) + 1) % len(numbers)]
@@ -211,7 +201,5 @@ _STRIKES: dict[str, _Strike] = {
     "reset-network": _reset_network,
     "point-pause": _point_pause,
     "point-crash": _point_crash,
-    "new-topic": _new_topic,
-    "preferred-election": _preferred_election,
 }
 """Every kind of fault, by name."""

@@ -27,8 +27,6 @@ class LeftBehind(NamedTuple):
     what: str
     """How the complaint about it begins."""
     reason: str
-    points: tuple[str, ...] = ()
-    """Only after a strike at one of these; whatever happens where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

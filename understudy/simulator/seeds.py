@@ -19,6 +19,7 @@ from understudy.simulator.faults import Schedule, draw_schedule, run_schedule
 from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.randomness import derived
+from understudy.simulator.workload import Deed, draw_deeds, run_deeds
 
 DEFAULT_SECONDS = 30
 SETTLE_WITHIN_MS = 30_000
@@ -36,6 +37,7 @@ class SeedReport:
     seconds: int
     problems: tuple[str, ...]
     schedule: Schedule
+    deeds: tuple[Deed, ...]
     judgement: Judgement
     settled_after_ms: float
     """From the healing until the cluster was at rest."""
@@ -49,10 +51,17 @@ class SeedReport:
         seconds = "" if self.seconds == DEFAULT_SECONDS else f" --seconds {self.seconds}"
         return f"understudy simulate --seed {self.seed}{seconds}"
 
+    @property
+    def plan(self) -> str:
+        """Everything that strikes and everything that is done, in order of time; a line each."""
+        faults = [(fault.at_ms, str(fault)) for fault in self.schedule.faults]
+        planned = sorted([*faults, *((deed.at_ms, str(deed)) for deed in self.deeds)])
+        return "\n".join([*(line for _, line in planned), f"{self.schedule.healed_at_ms:6d} ms  heal"])
+
     def __str__(self) -> str:
         head = (
             f"seed {self.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.schedule.faults)} faults, "
-            f"{self.judgement.elections} controller elections, {self.transactions} transactions, "
+            f"{len(self.deeds)} deeds, {self.judgement.elections} controller elections, {self.transactions} transactions, "
             f"{self.judgement.records} records, at rest {self.settled_after_ms:.0f} ms after the last fault"
         )
         if not self.problems:
@@ -82,6 +91,7 @@ def run_seed(
     reordering = draw.random() < 0.5
     brokers, partitions = brokers or drawn_brokers, partitions or drawn_partitions
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
+    deeds = draw_deeds(derived(seed, "deeds"), until_ms=schedule.healed_at_ms)
     settings = {"unclean.leader.election.enable": "true"} if draw.random() < 0.25 else {}
     cluster = SimulatedCluster(seed, brokers=brokers, settings=settings, fences_off=fences_off, reordering=reordering)
     if draw.random() < 0.5:
@@ -92,6 +102,7 @@ def run_seed(
         cluster.start()
         cluster.create_topic("orders", partitions=partitions, replication_factor=3)
         run_schedule(cluster, schedule)
+        run_deeds(cluster, deeds)
         cluster.run_for(schedule.healed_at_ms + 1)
         settled_after_ms = cluster.settle(within_ms=SETTLE_WITHIN_MS)
         cluster.run_for(max(_QUIET_MS, seconds * 1000 - schedule.healed_at_ms - settled_after_ms))
@@ -108,6 +119,7 @@ def run_seed(
         seconds=seconds,
         problems=(*problems, *judgement.problems),
         schedule=schedule,
+        deeds=deeds,
         judgement=judgement,
         settled_after_ms=settled_after_ms,
         transactions=len(cluster.zookeeper.transactions),

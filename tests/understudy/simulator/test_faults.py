@@ -44,8 +44,6 @@ def test_every_kind_is_drawn_and_every_run_has_few_of_them() -> None:
         "reset-network",
         "point-pause",
         "point-crash",
-        "new-topic",
-        "preferred-election",
     }
 
 
