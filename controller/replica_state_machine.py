@@ -298,6 +298,15 @@ def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], ta
         term.events.append(ReplicasMoved(target=target.value, replicas=moved))
 
 
+def take_for_started(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
+    """A replica that is at work, though nobody here has started it: its state catches up, and no request goes out."""
+    states = term.context.replica_states.setdefault(broker, {})
+    if partition not in states:
+        states[partition] = ReplicaState.NON_EXISTENT
+        for target in (ReplicaState.NEW, ReplicaState.ONLINE):
+            _move(term, broker, (partition,), target)
+
+
 def _record_failures(term: Term, failed: Mapping[TopicPartition, str]) -> None:
     if failed:
         refused = tuple(Refused(partition.topic, partition.partition, why) for partition, why in failed.items())
