@@ -6,6 +6,7 @@ itself. A znode that is not what Kafka writes is left out here; that it appears 
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
@@ -16,6 +17,7 @@ from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
+FEATURE = "/feature"
 BROKERS = "/brokers/ids/"
 TOPICS = "/brokers/topics/"
 
@@ -23,6 +25,8 @@ FIRST_REGISTRATION_OF_ALTER_PARTITION = 5
 """Below this version of its registration a broker's protocol is older than AlterPartition: it changes the ISRs it leads itself.
 
 So do those of 2.7-IV0 and 2.7-IV1, two steps inside one release, whose registrations look like later ones."""
+
+FIRST_FEATURE_OF_RECOVERY = 2
 
 Partition: TypeAlias = tuple[str, int]
 
@@ -46,6 +50,10 @@ class _Broker(msgspec.Struct, frozen=True, gc=False):
     version: int
 
 
+class _Feature(msgspec.Struct, frozen=True, gc=False):
+    version: int
+
+
 class _Controller(msgspec.Struct, frozen=True, gc=False):
     brokerid: int
 
@@ -53,6 +61,7 @@ class _Controller(msgspec.Struct, frozen=True, gc=False):
 _decode_state = msgspec.json.Decoder(_State).decode
 _decode_topic = msgspec.json.Decoder(_Topic).decode
 _decode_broker = msgspec.json.Decoder(_Broker).decode
+_decode_feature = msgspec.json.Decoder(_Feature).decode
 _decode_controller = msgspec.json.Decoder(_Controller).decode
 
 
@@ -131,6 +140,9 @@ class ClusterFacts:
         self.registrations: dict[int, list[Registration]] = {}
         self.session_ends: dict[int, int] = {}
         self.broker_of_session: dict[int, int] = {}
+        self.marks_unclean_elections = True
+        """False while the controller's protocol may be older than the mark: the version of `/feature`, which every controller
+        writes before it elects anybody, grew one release after it."""
         self._sessions_of_old_protocols: set[int] = set()
         self.states: dict[Partition, list[StateWrite]] = {}
         self.written: list[StateWrite] = []
@@ -210,6 +222,8 @@ class ClusterFacts:
             self._take_protocol(transaction, op)
         elif path == CONTROLLER:
             self._take_life(self.controllers, transaction, op)
+        elif path == FEATURE and op.data:
+            self._take_feature(op.data)
         elif path == CONTROLLER_EPOCH and op.kind is not OpKind.DELETE:
             self.epoch_version = op.version
             if op.kind is OpKind.SET and (epoch := controller_epoch(op)) is not None:
@@ -231,6 +245,10 @@ class ClusterFacts:
             return
         if version < FIRST_REGISTRATION_OF_ALTER_PARTITION:
             self._sessions_of_old_protocols.add(transaction.session_id)
+
+    def _take_feature(self, data: bytes) -> None:
+        with contextlib.suppress(msgspec.MsgspecError):
+            self.marks_unclean_elections = _decode_feature(data).version >= FIRST_FEATURE_OF_RECOVERY
 
     def _take_topic(self, topic: str, op: ZnodeOp) -> None:
         placed, id_before = self._topics.pop(topic, ({}, ""))

@@ -48,7 +48,10 @@ class LeaderIsInSync(_StateCheck):
 
 class IsrIsAssigned(_StateCheck):
     id = "P2"
-    sentence = "an ISR is never empty, names nobody twice, and holds only replicas the topic assigns"
+    sentence = (
+        "an ISR is never empty, names nobody twice, and holds only replicas the topic assigns, or that a leader older than "
+        "AlterPartition took in before it heard of their removal"
+    )
 
     def complaint(self, write: StateWrite) -> str | None:
         self.judged += 1
@@ -57,9 +60,16 @@ class IsrIsAssigned(_StateCheck):
         if len(set(write.isr)) != len(write.isr):
             return f"ISR {list(write.isr)} names a replica twice"
         assigned = self.facts.allowed_in_isr(write.partition)
-        if assigned is not None and (strangers := [replica for replica in write.isr if replica not in assigned]):
+        strangers = [replica for replica in write.isr if assigned is not None and replica not in assigned]
+        if strangers and not self._were_taken_in(write, strangers):
             return f"ISR {list(write.isr)} holds {strangers[0]}, which is not assigned"
         return None
+
+    def _were_taken_in(self, write: StateWrite, strangers: list[int]) -> bool:
+        if write.by_leader:
+            return True
+        inherited = write.replaced is not None and set(strangers).issubset(write.replaced.isr)
+        return inherited and any(earlier.by_leader for earlier in self.facts.states[write.partition])
 
 
 class LeaderEpochsGrow(_StateCheck):
@@ -129,8 +139,8 @@ class OneLeaderPerEpoch(Check):
 class CleanElections(_StateCheck):
     id = "P5"
     sentence = (
-        "a new leader was in the ISR it inherits, unless the election is marked as unclean, in the znode and in its "
-        "controller's own record"
+        "a new leader was in the ISR it inherits, unless the election is marked as unclean, in the controller's own record "
+        "and, since the protocol knows of recovery, in the znode"
     )
     reads = (LeadershipWritten,)
 
@@ -141,7 +151,8 @@ class CleanElections(_StateCheck):
         self.judged += 1
         if write.leader in before.isr:
             return None
-        if write.leader_recovery_state == RECOVERING and write.isr == (write.leader,):
+        marked = write.leader_recovery_state == RECOVERING or not self.facts.marks_unclean_elections
+        if marked and write.isr == (write.leader,):
             return None
         return f"{write.leader} became leader from outside ISR {list(before.isr)}, and leads {list(write.isr)}"
 

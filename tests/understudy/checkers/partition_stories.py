@@ -150,6 +150,58 @@ def an_unclean_election_says_so() -> History:
     return history
 
 
+def after_two_moves(*, registration: int) -> History:
+    """Broker 4 leads t-0, of which a move to broker 2 was cancelled and then one to broker 3 begun."""
+    history = cluster()
+    history.register(4, version=registration)
+    for replicas in ([1, 2, 3, 4], [4, 2], [4], [4, 3]):
+        history.commit(0x11, history.set("/brokers/topics/t", {"partitions": {"0": replicas}}))
+    history.state(4, 1, [4])
+    return history
+
+
+@accepts("P2")
+def a_leader_older_than_alter_partition_takes_in_who_is_not_assigned_any_more() -> History:
+    history = after_two_moves(registration=4)
+    history.state(4, 1, [4, 2], by=4, controller_epoch=1, fence=False)
+    history.state(4, 2, [4, 2])
+    return history
+
+
+@rejects("P2", "ISR [4, 2] holds 2, which is not assigned")
+def who_is_not_assigned_any_more_is_taken_in_by_the_controller() -> History:
+    history = after_two_moves(registration=4)
+    history.state(4, 1, [4, 2])
+    return history
+
+
+@rejects("P2", "ISR [4, 2] holds 2, which is not assigned")
+def a_leader_that_could_ask_takes_in_who_is_not_assigned_any_more() -> History:
+    history = after_two_moves(registration=5)
+    history.state(4, 1, [4, 2], by=4, controller_epoch=1, fence=False)
+    return history
+
+
+@accepts("P5")
+def an_unclean_election_before_recovery_was_known() -> History:
+    history = cluster()
+    history.commit(0x11, history.create("/feature", {"features": {}, "version": 1, "status": 0}))
+    history.state(-1, 1, [1])
+    history.state(3, 2, [3])
+    history.log(1, LeadershipWritten(why="unclean", partitions=(leadership(3, 2, (3,), version=2),)))
+    return history
+
+
+@rejects("P5", "in an election recorded as offline")
+def an_unclean_election_before_recovery_was_known_is_recorded_as_a_clean_one() -> History:
+    history = cluster()
+    history.commit(0x11, history.create("/feature", {"features": {}, "version": 1, "status": 0}))
+    history.state(-1, 1, [1])
+    history.state(3, 2, [3])
+    history.log(1, LeadershipWritten(why="offline", partitions=(leadership(3, 2, (3,), version=2),)))
+    return history
+
+
 @rejects("P5", "3 became leader from outside ISR [1], and leads [3, 2]")
 def an_unclean_leader_takes_others_along() -> History:
     history = cluster()
