@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import structlog
+
 from brokers import isr
 from brokers.alter_partition_manager import AlterPartitionManager, IsrChange
 from brokers.broker_metrics import IsrMeters
@@ -22,8 +24,11 @@ from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import IsrProposed, IsrResult
+from foundation.operator_lines import LinesPerSecond
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from foundation.zk.kafka_zk_client import KafkaZkClient
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.cluster.Partition")
 
 
 class IsrManager:
@@ -47,6 +52,7 @@ class IsrManager:
         self._metadata = metadata
         self._replicas = replicas
         self.meters = IsrMeters(clock)
+        self._lines = LinesPerSecond(log, clock.monotonic_ms)
         version = config.metadata_version
         self.alter_partitions: AlterPartitionManager | ZkAlterPartitionManager
         if version.is_alter_partition_supported:
@@ -105,6 +111,8 @@ class IsrManager:
         self._replicas.replace(isr.proposing(partition, proposal))
         followers = self._replicas.followers.get(partition.topic_partition, {})
         joining = tuple((member, followers[member]) for member in proposal.joining if member in followers)
+        if proposal.leaving:
+            self._log_shrinking(partition, proposal)
         self._events.append(
             IsrProposed(
                 topic=partition.topic_partition.topic,
@@ -144,8 +152,36 @@ class IsrManager:
             self._count(change.proposal, accepted=error is Errors.NONE and after is not None)
         if after is not None:
             self._replicas.replace(after)
+            if error is Errors.NONE:
+                self._log_updated(after)
         if again:
             self.alter_partitions.submit(change)
+
+    def _log_shrinking(self, partition: Partition, proposal: IsrProposal) -> None:
+        """LG-24."""
+        left_out = self._lines.take()
+        if left_out is None:
+            return
+        known = self._replicas.followers.get(partition.topic_partition, {})
+        log.info(
+            "shrinking ISR",
+            broker=self._replicas.broker_id,
+            partition=str(partition.topic_partition),
+            isr=partition.isr,
+            to=proposal.isr,
+            high_watermark=isr.HIGH_WATERMARK,
+            end_offset=LOG_END_OFFSET,
+            out_of_sync={member: known[member].log_end_offset if member in known else None for member in proposal.leaving},
+            **left_out,
+        )
+
+    def _log_updated(self, partition: Partition) -> None:
+        """LG-24."""
+        left_out = self._lines.take()
+        if left_out is not None:
+            now = {"isr": partition.isr, "partition_epoch": partition.partition_epoch}
+            about = {"broker": self._replicas.broker_id, "partition": str(partition.topic_partition)}
+            log.info("ISR updated", **about, **now, **left_out)
 
     def _count(self, proposal: IsrProposal, *, accepted: bool) -> None:
         if not accepted:

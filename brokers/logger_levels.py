@@ -22,6 +22,7 @@ LOGGERS = (
     "foundation.zk",
     "kafka",
     "kafka.Kafka",
+    "kafka.cluster.Partition",
     "kafka.controller.ControllerChannelManager",
     "kafka.controller.KafkaController",
     "kafka.controller.TopicDeletionManager",

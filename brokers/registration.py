@@ -10,6 +10,7 @@ from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import BrokerRegistered
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
+from foundation.zk.znodes import BrokerIdZNode
 
 NO_BROKER_EPOCH = -1
 
@@ -80,7 +81,8 @@ class Registration:
         self.broker_epoch = epoch
         self._previous_session_id = zk.session_id
         self._events.append(BrokerRegistered(broker_id=self.broker.id, broker_epoch=epoch, session_id=zk.session_id))
-        log.info("registered broker", broker_id=self.broker.id, addresses=_addresses(self.broker), broker_epoch=epoch)
+        at = {"path": BrokerIdZNode.path(self.broker.id), "addresses": _addresses(self.broker)}
+        log.info("registered broker", broker_id=self.broker.id, **at, czxid=epoch)
         return epoch
 
     async def change(self, broker: Broker, zk: KafkaZkClient) -> None:

@@ -8,7 +8,7 @@ line is built that nobody would read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TypeVar, cast
 
@@ -40,3 +40,32 @@ def some(things: Iterable[T]) -> tuple[T, ...]:
 def _is_enabled(log: structlog.stdlib.BoundLogger, level: int) -> bool:
     # Annotated by structlog's habit with the class of another configuration; ours are filtering loggers.
     return cast(structlog.typing.FilteringBoundLogger, log).is_enabled_for(level)
+
+
+class LinesPerSecond:
+    """For lines that come one at a time, from many places: `LINES` of them in a second, and a count of those left out.
+
+    Args:
+        monotonic_ms: the time, as of `Clock`.
+    """
+
+    def __init__(self, log: structlog.stdlib.BoundLogger, monotonic_ms: Callable[[], float]) -> None:
+        self._log = log
+        self._monotonic_ms = monotonic_ms
+        self._second = -1
+        self._taken = 0
+        self._left_out = 0
+
+    def take(self) -> Mapping[str, int] | None:
+        """Fields to add to this line: `left_out`, where lines before it were; None where it is to be left out itself."""
+        second = int(self._monotonic_ms() // 1000)
+        if second != self._second:
+            self._second, self._taken = second, 0
+        if not _is_enabled(self._log, logging.INFO):
+            return None
+        if self._taken >= LINES and not is_detailed(self._log):
+            self._left_out += 1
+            return None
+        self._taken += 1
+        left_out, self._left_out = self._left_out, 0
+        return {"left_out": left_out} if left_out else {}

@@ -12,6 +12,7 @@ from brokers.apis.fencing import refusal
 from brokers.apis.serving import Serves
 from brokers.replica_manager import leader_and_isr_topics
 from brokers.services import BrokerServices, RequestContext
+from brokers.state_change_log import ControlRequestLog
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.records import LeaderAndIsrApplied
@@ -26,14 +27,17 @@ FIRST_VERSION_BY_TOPIC_ID = 5
 
 
 async def handle(services: BrokerServices, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
+    told = ControlRequestLog(services, request, context)
     refused = refusal(services, request)
     if refused is not None:
+        told.ignored(refused)
         errors = {
             TopicPartition(topic, state.partition_index): refused
             for topic, _, states in leader_and_isr_topics(request)
             for state in states
         }
         return response(request, refused, errors, context.api_version)
+    before = told.leader_and_isr_received(request)
     step = services.replicas.become_leader_or_follower(
         request, is_alive=services.metadata.snapshot.is_alive, now_ms=services.clock.monotonic_ms()
     )
@@ -48,6 +52,7 @@ async def handle(services: BrokerServices, request: LeaderAndIsrRequest, context
             leaderless=step.leaderless,
         )
     )
+    told.leader_and_isr_applied(request, before, step)
     return response(request, Errors.NONE, step.errors, context.api_version)
 
 

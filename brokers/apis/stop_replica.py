@@ -9,15 +9,20 @@ from __future__ import annotations
 from brokers.apis.fencing import refusal
 from brokers.apis.serving import Serves
 from brokers.services import BrokerServices, RequestContext
+from brokers.state_change_log import ControlRequestLog
 from foundation.eventlog.records import StopReplicaApplied
 from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 
 
 async def handle(services: BrokerServices, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
+    told = ControlRequestLog(services, request, context)
     refused = refusal(services, request)
     if refused is not None:
+        told.ignored(refused)
         return StopReplicaResponse(error_code=refused)
     step = services.replicas.stop_replicas(request)
+    told.stop_replica_received(len(step.errors))
+    told.stop_replica_applied(step)
     services.events.append(
         StopReplicaApplied(
             controller_id=request.controller_id,

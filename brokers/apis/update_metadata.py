@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from brokers.apis.fencing import refusal
 from brokers.apis.serving import Serves
 from brokers.services import BrokerServices, RequestContext
+from brokers.state_change_log import ControlRequestLog
 from foundation.eventlog.records import Leadership, MetadataUpdated
 from foundation.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest, UpdateMetadataResponse
 
 
 async def handle(services: BrokerServices, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
+    told = ControlRequestLog(services, request, context)
     refused = refusal(services, request)
     if refused is not None:
+        told.ignored(refused)
         return UpdateMetadataResponse(error_code=refused)
     services.events.append(
         MetadataUpdated(
@@ -28,7 +31,7 @@ async def handle(services: BrokerServices, request: UpdateMetadataRequest, conte
             partitions=tuple(_leaderships(request)),
         )
     )
-    services.metadata.update(request)
+    told.metadata_updated(request, services.metadata.update(request))
     return UpdateMetadataResponse()
 
 
