@@ -1,0 +1,177 @@
+"""When leaderships are given back, and which."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from controller.auto_rebalance import Balance, balances, electable, process_auto_preferred_replica_leader_election
+from controller.context import ControllerContext
+from controller.events import AutoPreferredReplicaLeaderElection
+from controller.transitions import PartitionState
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.eventlog.records import LeadershipWritten
+from foundation.zk.client import Delete, SetData
+from tests.controller.office import Office
+from tests.controller.stage import SETTINGS, Member, Stage
+from tests.controller.values import context, led, replicas, state, tp
+
+HUNDRED = {f"orders-{number}": replicas(1, 2) for number in range(100)}
+REBALANCED = replace(SETTINGS, auto_leader_rebalance_enable=True, leader_imbalance_check_interval_seconds=20)
+
+
+def drifted(away: int, *, isr: tuple[int, ...] = (2, 1), brokers: tuple[int, ...] = (1, 2, 3)) -> ControllerContext:
+    """A hundred partitions that prefer broker 1; broker 2 leads `away` of them."""
+    known = {name: led(2 if number < away else 1, isr) for number, name in enumerate(HUNDRED)}
+    return context(brokers, HUNDRED, known)
+
+
+# ------------------------------------------------------------------ which
+
+
+@pytest.mark.spec("AR-2")
+def test_a_broker_is_measured_by_what_prefers_it() -> None:
+    assignments = {"a-0": replicas(1, 2), "a-1": replicas(1, 2), "a-2": replicas(2, 1), "b-0": replicas(1), "c-0": replicas(1)}
+    known = {"a-0": led(2, (1, 2)), "a-1": led(1, (1, 2)), "a-2": led(-1, (2,)), "b-0": led(2, (2,))}
+    cluster = context((1, 2), assignments, known)
+    cluster.topics_to_be_deleted.add("b")
+    # c has never had a leader: it counts, and nobody else leads it.
+    assert balances(cluster) == {1: Balance(3, [tp("a-0")]), 2: Balance(1, [tp("a-2")])}
+
+
+@pytest.mark.spec("AR-3")
+@pytest.mark.parametrize(("away", "percentage", "moved"), [(10, 10, 0), (11, 10, 11), (1, 0, 1), (0, 0, 0), (100, 100, 0)])
+def test_only_more_than_the_percentage_is_too_much(away: int, percentage: int, moved: int) -> None:
+    assert len(electable(drifted(away), percentage).get(BrokerId(1), ())) == moved
+
+
+@pytest.mark.spec("AR-3")
+def test_no_election_is_held_that_cannot_succeed() -> None:
+    assert electable(drifted(50, isr=(2, 3)), 10) == {}, "not in sync (KAFKA-9866)"
+    assert electable(drifted(50, brokers=(2, 3)), 10) == {}, "not alive"
+    shutting_down = drifted(50)
+    shutting_down.shutting_down_broker_ids.add(BrokerId(1))
+    assert electable(shutting_down, 10) == {}
+    without_a_disk = drifted(50)
+    without_a_disk.replicas_on_offline_dirs[BrokerId(1)] = {tp("orders-0")}
+    assert tp("orders-0") not in electable(without_a_disk, 10)[BrokerId(1)]
+    assert len(electable(without_a_disk, 10)[BrokerId(1)]) == 49
+
+
+@pytest.mark.spec("AR-3")
+def test_a_partition_on_the_move_is_no_exception() -> None:
+    moving = replicas(3, 1, 2, adding=(3,), removing=(2,))
+    cluster = context((1, 2, 3), {"orders-0": moving}, {"orders-0": led(1, (1, 2, 3))})
+    cluster.partitions_being_reassigned.add(tp("orders-0"))
+    assert electable(cluster, 10) == {3: [tp("orders-0")]}
+
+
+@pytest.mark.spec("AR-2")
+def test_many_partitions_are_looked_at_in_a_moment() -> None:
+    cluster = context()
+    for number in range(20_000):
+        cluster.update_partition_assignment(TopicPartition("t", number), replicas(1 + number % 3, 1 + (number + 1) % 3))
+    cluster.put_leadership(dict.fromkeys(cluster.assignments, led(1, (1, 2, 3))))
+    spent = []
+    for _ in range(3):
+        started = time.process_time()
+        found = electable(cluster, 10)
+        spent.append(time.process_time() - started)
+    assert sorted(found) == [2, 3]
+    assert min(spent) < 0.2, "many times what it takes"
+
+
+# ------------------------------------------------------------------ how
+
+
+@pytest.mark.spec("AR-3")
+def test_there_is_one_batch_of_elections_per_broker() -> None:
+    topics = {"a": {0: [1, 2, 0], 1: [1, 2, 0], 2: [2, 1, 0]}}
+    with Office(topics, settings=REBALANCED) as office:
+        term = office.term
+        everybody = (0, 1, 2)
+        away = {tp("a-0"): state(2, everybody), tp("a-1"): state(0, everybody), tp("a-2"): state(1, everybody)}
+        office.run(term.zk.create_partition_states(away, 1, term.context.epoch_zk_version))
+        term.accept(away, "initialise")
+        term.context.partition_states.update(dict.fromkeys(away, PartitionState.ONLINE))
+        office.forget()
+        office.run(process_auto_preferred_replica_leader_election(term, AutoPreferredReplicaLeaderElection(1)))
+        written = office.controller.records(LeadershipWritten)
+        assert [[(p.topic, p.partition, p.leader) for p in record.partitions] for record in written] == [
+            [("a", 0, 1), ("a", 1, 1)],
+            [("a", 2, 2)],
+        ]
+        assert {record.why for record in written} == {"preferred"}
+
+
+# ------------------------------------------------------------------ when
+
+
+def looks(member: Member) -> list[list[float]]:
+    """For each of its terms, when this controller looked at the balance: in seconds since it had taken over."""
+    terms: list[list[float]] = []
+    began_ms = 0.0
+    for line in member.envelopes():
+        if line["type"] == "ControllerReady":
+            terms.append([])
+            began_ms = line["mono_ms"]
+        elif line["type"] == "EventStarted" and line["data"]["event"] == "AutoPreferredReplicaLeaderElection":
+            terms[-1].append(round((line["mono_ms"] - began_ms) / 1000, 1))
+    return terms
+
+
+@pytest.mark.spec("AR-1", "FO-14")
+def test_the_first_look_comes_five_seconds_after_the_takeover_and_the_others_after_each_interval() -> None:
+    with Stage(settings=REBALANCED) as stage:
+        stage.start()
+        stage.settle(66_000)
+        assert looks(stage.member(0)) == [[5.0, 25.0, 45.0, 65.0]]
+
+
+@pytest.mark.spec("AR-1")
+def test_where_it_is_switched_off_nobody_looks() -> None:
+    with Stage(settings=replace(REBALANCED, auto_leader_rebalance_enable=False)) as stage:
+        stage.start()
+        stage.settle(66_000)
+        assert looks(stage.member(0)) == [[]]
+
+
+@pytest.mark.spec("AR-1", "RS-1")
+def test_the_clock_ends_with_the_term_and_the_next_term_has_its_own() -> None:
+    with Stage(settings=REBALANCED) as stage:
+        stage.start()
+        stage.settle(3_000)
+        stage.operator.run(stage.operator.client.write(Delete("/controller")))
+        stage.settle(500)
+        controller = stage.member(0)
+        assert controller.controller.epoch == 2
+        stage.settle(26_000)
+        assert looks(controller) == [[], [5.0, 25.0]], "and not when the first term would have"
+
+
+@pytest.mark.spec("AR-1")
+def test_what_was_queued_for_an_earlier_term_is_not_done_in_this_one() -> None:
+    with Stage(settings=REBALANCED) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [1, 2]})
+        stage.member(1).crash()
+        stage.member(1).start()
+        stage.settle()
+        in_sync_again = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2,1]}'
+        stage.operator.run(stage.operator.client.write(SetData("/brokers/topics/orders/partitions/0/state", in_sync_again)))
+        stage.operator.run(stage.operator.zk.isr_changes.propagate([tp("orders-0")]))
+        stage.settle()
+        controller = stage.member(0)
+        controller.run(queue(controller, AutoPreferredReplicaLeaderElection(0)))
+        stage.settle(100)
+        assert stage.state("orders", 0) == led(2, (2, 1), epoch=1, version=2, by=1)
+        controller.run(queue(controller, AutoPreferredReplicaLeaderElection(1)))
+        stage.settle(100)
+        assert stage.state("orders", 0) == led(1, (2, 1), epoch=2, version=3, by=1)
+
+
+async def queue(member: Member, event: AutoPreferredReplicaLeaderElection) -> None:
+    """Put an event that only a clock would."""
+    member.controller._event_manager.put(event)
