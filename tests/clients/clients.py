@@ -37,6 +37,9 @@ class StockClient(Protocol):
     def create_partitions(self, name: str, count: int) -> None:
         """Raises Refused."""
 
+    def delete_topic(self, name: str) -> None:
+        """Raises Refused."""
+
     def topics(self) -> set[str]: ...
 
     def describe(self, name: str) -> Described: ...
@@ -64,6 +67,12 @@ class KafkaPython:
     def create_partitions(self, name: str, count: int) -> None:
         try:
             self._admin.create_partitions({name: count}, timeout_ms=int(TIMEOUT_S * 1000))
+        except KafkaError as error:
+            raise Refused(_capitals(type(error).__name__.removesuffix("Error"))) from error
+
+    def delete_topic(self, name: str) -> None:
+        try:
+            self._admin.delete_topics([name], timeout_ms=int(TIMEOUT_S * 1000))
         except KafkaError as error:
             raise Refused(_capitals(type(error).__name__.removesuffix("Error"))) from error
 
@@ -103,6 +112,9 @@ class Confluent:
     def create_partitions(self, name: str, count: int) -> None:
         asked = [NewPartitions(name, count)]
         _result(self._admin.create_partitions(asked, operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name])
+
+    def delete_topic(self, name: str) -> None:
+        _result(self._admin.delete_topics([name], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name])
 
     def topics(self) -> set[str]:
         return set(self._admin.list_topics(timeout=TIMEOUT_S).topics)

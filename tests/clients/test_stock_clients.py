@@ -104,6 +104,31 @@ def test_a_topic_is_created_once(client: StockClient, connect: Connect) -> None:
 
 
 @CLIENTS
+@pytest.mark.spec("TX-1", "TD-10")
+def test_a_topic_is_deleted_and_made_anew(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+    passing = name("passing", connect)
+    client.create_topic(passing, 3, 3)
+    described_with(cluster, client, passing, partitions=3)
+    client.delete_topic(passing)
+    cluster.wait_until(lambda: passing not in client.topics(), "the topic is listed no more")
+    with pytest.raises(Refused, match="UNKNOWN_TOPIC"):
+        client.delete_topic(passing)
+    cluster.wait_until(lambda: _is_made_anew(client, passing), "its name is free again")
+    described_with(cluster, client, passing, partitions=1)
+
+
+def _is_made_anew(client: StockClient, topic: str) -> bool:
+    """While its znodes are going, the old one is in the way."""
+    try:
+        client.create_topic(topic, 1, 1)
+    except Refused as refused:
+        if "TOPIC_ALREADY_EXISTS" not in str(refused):
+            raise
+        return False
+    return True
+
+
+@CLIENTS
 @pytest.mark.spec("EL-4", "IO-16", "TC-1")
 def test_after_the_controller_has_died_a_new_client_works_at_once(connect: Connect, zookeeper: EmbeddedZooKeeper) -> None:
     with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=4_000) as cluster:

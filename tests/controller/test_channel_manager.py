@@ -9,12 +9,14 @@ from controller.events import (
     ControllerEvent,
     ForcedResignation,
     LeaderAndIsrResponseReceived,
+    TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
 from controller.request_batch import ControlRequest
 from controller.request_shapes import ControlMessage
 from controller.settings import ControllerSettings
-from foundation.cluster.identifiers import BrokerId, random_topic_id
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
 from foundation.eventlog.log import causing
 from foundation.eventlog.records import (
     ChannelClosed,
@@ -29,7 +31,13 @@ from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from foundation.wire.schema import Message
 from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none
@@ -225,6 +233,29 @@ def test_closing_drops_what_waits_and_sends_nothing_more() -> None:
         (closed,) = office.member(0).records(ChannelClosed)
         assert (closed.to, closed.broker_epoch, closed.dropped) == (1, 101, 3)
         assert office.put == []
+
+
+@pytest.mark.spec("SN-5", "TD-6")
+def test_of_an_answer_to_stop_replica_only_what_was_to_be_deleted_becomes_an_event() -> None:
+    states = [StopReplicaPartitionState(partition_index=number, delete_partition=number > 0) for number in range(3)]
+    topic = StopReplicaTopicState(topic_name="orders", partition_states=tuple(states))
+    request = StopReplicaRequest(controller_epoch=4, broker_epoch=101, topic_states=(topic,))
+
+    def answer(message: Message) -> StopReplicaResponse:
+        errors = [
+            StopReplicaPartitionError(topic_name="orders", partition_index=number, error_code=code)
+            for number, code in ((0, 56), (1, 56), (2, 9_999))
+        ]
+        return StopReplicaResponse(error_code=Errors.STALE_BROKER_EPOCH, partition_errors=tuple(errors))
+
+    with Office() as office:
+        office.open(1)
+        office.stage.member(1).answer = answer
+        office.act(lambda: office.manager.send([to(1, request, 4)], event="TopicDeletion"))
+        office.stage.settle()
+        unknown_to_us = Errors.UNKNOWN_SERVER_ERROR
+        told = {TopicPartition("orders", 1): Errors.KAFKA_STORAGE_ERROR, TopicPartition("orders", 2): unknown_to_us}
+        assert office.put == [TopicDeletionStopReplicaResponseReceived(BrokerId(1), 4, 101, Errors.STALE_BROKER_EPOCH, told)]
 
 
 @pytest.mark.spec("SN-5")

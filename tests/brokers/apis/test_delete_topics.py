@@ -11,7 +11,7 @@ import pytest
 
 from brokers.apis import delete_topics
 from brokers.config import KafkaConfig
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.cluster.leadership import LEADER_DURING_DELETE
 from foundation.wire.messages.create_partitions import (
@@ -222,6 +222,15 @@ def test_who_does_not_wait_hears_of_a_timeout_though_the_topic_goes(cluster: Sim
     assert answers(ask(cluster, by_name(name, timeout_ms=timeout_ms))) == [(name, NO_TOPIC_ID, "REQUEST_TIMED_OUT")]
     cluster.run_for(2_000)
     assert left_of(cluster, name) == []
+
+
+@pytest.mark.spec("TX-1")
+def test_our_own_client_hears_of_a_refusal_too(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("hers")
+    with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION: nosuch"):
+        cluster.ask(cluster.admin.delete_topics("hers", "nosuch"))
+    cluster.run_for(2_000)
+    assert left_of(cluster, "hers") == []
 
 
 @pytest.mark.spec("TX-1")
