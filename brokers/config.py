@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from brokers.accepted_keys import check_accepted, is_accepted
-from brokers.config_types import BOOLEAN, INT, LONG, STRING, ConfigError, ConfigKey, ConfigType, ConfigValue
+from brokers.config_types import BOOLEAN, INT, LIST, LONG, STRING, ConfigError, ConfigKey, ConfigType, ConfigValue
 from brokers.listeners import Listeners
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import EndPoint, SecurityProtocol
@@ -63,7 +63,7 @@ class KafkaConfig:
     )
     control_plane_listener_name: str | None = _key(STRING, None, "The listener of the controller's requests, if of their own.")
     inter_broker_protocol_version: str = _key(STRING, str(LATEST_PRODUCTION), "The version spoken between brokers.")
-    process_roles: str = _key(STRING, "", "Empty: this is a broker in ZooKeeper mode.")
+    process_roles: tuple[str, ...] = _key(LIST, (), "Empty: this is a broker in ZooKeeper mode.")
     # -- ZooKeeper
     zookeeper_connect: str = _key(STRING, "", "host:port pairs, separated by commas, and a chroot at the end.")
     zookeeper_session_timeout_ms: int = _key(INT, 18_000, "After this long without contact, ZooKeeper gives the broker up.")
@@ -135,11 +135,12 @@ class KafkaConfig:
         Raises:
             ConfigError: a value cannot be read, contradicts another, or asks for what is not offered.
         """
+        properties = _with_synonyms(properties)
         values = {key: TABLE[key].parse(text) for key, text in properties.items() if key in TABLE}
         check_accepted(properties)
         config = cls(
             **{_field_name(key): value for key, value in values.items()},  # type: ignore[arg-type]  # checked by the table
-            originals=dict(properties),
+            originals=properties,
         )
         _check(config, properties)
         return config
@@ -223,6 +224,15 @@ def _field_name(key: str) -> str:
     return key.replace(".", "_")
 
 
+def _with_synonyms(properties: Mapping[str, str]) -> dict[str, str]:
+    """`node.id` is another word for `broker.id` (KRaft's)."""
+    found = dict(properties)
+    for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
+        if name not in found and other in found:
+            found[name] = found[other]
+    return found
+
+
 def _rows() -> Iterator[ConfigKey]:
     for row in dataclasses.fields(KafkaConfig):
         if row.name == "originals":
@@ -242,7 +252,9 @@ def unknown_keys(properties: Mapping[str, str]) -> tuple[str, ...]:
 
 def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
     if config.process_roles:
-        raise ConfigError.invalid("process.roles", config.process_roles, "this broker runs in ZooKeeper mode only; remove it")
+        raise ConfigError.invalid(
+            "process.roles", ",".join(config.process_roles), "this broker runs in ZooKeeper mode only; remove it"
+        )
     if not config.zookeeper_connect:
         raise ConfigError("Missing required configuration `zookeeper.connect` which has no default value.")
     if config.broker_id_generation_enable and not -1 <= config.broker_id <= config.reserved_broker_max_id:

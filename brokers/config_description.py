@@ -148,4 +148,9 @@ def _is_sensitive(name: str) -> bool:
     return key is None or key.is_sensitive
 
 
-_DEFAULTS: Mapping[str, str | None] = {name: shown(key.default) for name, key in BROKER_KEYS.items() if not key.internal}
+_DEFAULTS: Mapping[str, str] = {
+    name: text
+    for name, key in BROKER_KEYS.items()
+    if not key.internal and name != "zookeeper.connect" and (text := shown(key.default)) is not None
+}
+"""Keys without a default are left out; the one key that is required has none either."""

@@ -34,7 +34,19 @@ from foundation.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from foundation.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from foundation.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -48,6 +60,8 @@ from foundation.wire.schema import Message
 
 RETRY_BACKOFF_MS = 100
 PREFERRED, UNCLEAN = 0, 1
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+SET, DELETE = 0, 1
 
 _Call: TypeAlias = Callable[[], Awaitable[Message]]
 
@@ -71,6 +85,10 @@ class AdminClient:
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
         self._timeout_ms = timeout_ms
+
+    def asking(self, *bootstrap: str) -> AdminClient:
+        """The same client, which asks others first."""
+        return AdminClient(self._network, bootstrap, client_id=self._client_id, timeout_ms=self._timeout_ms)
 
     async def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
         """What the first broker that answers knows of `topics`; of all where None."""
@@ -140,6 +158,41 @@ class AdminClient:
         assert isinstance(response, DeleteTopicsResponse)
         for result in response.responses:
             _raise_for(result.error_code, result.error_message, result.name or "")
+
+    async def alter_config(
+        self, resource_type: int, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> None:
+        """Set single keys of the config of a topic (2), broker (4) or its loggers (8); None deletes a key.
+
+        A broker's own config and loggers are asked of that broker, everything else of whichever answers first (TC-1).
+
+        Raises:
+            ApiError: it was refused.
+            NoBrokerAnswers: nobody could be reached in time.
+        """
+        configs = tuple(
+            AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+            for key, value in changes.items()
+        )
+        resource = AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+        response = await self._retried(lambda: self._ask_about(resource_type, name, request))
+        assert isinstance(response, IncrementalAlterConfigsResponse)
+        for result in response.responses:
+            _raise_for(result.error_code, result.error_message, result.resource_name)
+
+    async def describe_config(self, resource_type: int, name: str) -> dict[str, DescribeConfigsResourceResult]:
+        """By key the config of a topic, broker or its loggers, with all places a value may come from.
+
+        Raises as `alter_config`.
+        """
+        resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name)
+        request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
+        response = await self._retried(lambda: self._ask_about(resource_type, name, request))
+        assert isinstance(response, DescribeConfigsResponse)
+        [result] = response.results
+        _raise_for(result.error_code, result.error_message, result.resource_name)
+        return {config.name: config for config in result.configs}
 
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None = None, *, election_type: int = PREFERRED
@@ -238,6 +291,17 @@ class AdminClient:
             except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
                 failure = error
         raise ConnectionFailed(f"none of {', '.join(self._bootstrap)} answers; the last one: {failure}")
+
+    async def _ask_about(self, resource_type: int, name: str, request: Message) -> Message:
+        """The answer of the broker that is responsible for a resource."""
+        if resource_type not in (BROKER, BROKER_LOGGER) or not name:
+            return await self._ask_any(request)
+        metadata = await self._ask_any(MetadataRequest(topics=(), allow_auto_topic_creation=False))
+        assert isinstance(metadata, MetadataResponse)
+        broker = next((broker for broker in metadata.brokers if str(broker.node_id) == name), None)
+        if broker is None:
+            raise ConnectionFailed(f"there is no broker {name} that others know of")
+        return await self.ask(broker.host, broker.port, request)
 
     async def _ask_controller(self, request: Message) -> Message:
         """The controller's answer; ConnectionFailed while there is none, so that the caller tries again."""

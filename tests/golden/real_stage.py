@@ -16,7 +16,7 @@ from brokers.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
-from tests.golden.scenarios import BROKERS, Election, Refused, Tree, tree_of
+from tests.golden.scenarios import BROKERS, ConfigChange, Election, Refused, Tree, tree_of
 from understudy.admin_client import AdminClient
 from understudy.checkers.history import ZnodeTransaction
 from understudy.testbed.broker_process import BrokerProcess
@@ -82,6 +82,9 @@ class RealStage:
     def elect_leaders(self, election: Election) -> Refused | None:
         return self._ask(election.hold)
 
+    def change_config(self, change: ConfigChange) -> Refused | None:
+        return self._ask(change.make, [self._port(change.asked)])
+
     def create_znode(self, path: str, data: bytes) -> None:
         client = KazooClient(self._zookeeper.connect_string)
         client.start()
@@ -117,9 +120,10 @@ class RealStage:
 
     # -- how
 
-    def _ask(self, question: Callable[[AdminClient], Any]) -> Refused | None:
+    def _ask(self, question: Callable[[AdminClient], Any], ports: Sequence[int] | None = None) -> Refused | None:
         async def ask() -> None:
-            await question(AdminClient(SocketNetwork(), [f"127.0.0.1:{port}" for port in self._ports()]))
+            bootstrap = [f"127.0.0.1:{port}" for port in (self._ports() if ports is None else ports)]
+            await question(AdminClient(SocketNetwork(), bootstrap))
 
         try:
             asyncio.run(ask())
@@ -130,6 +134,10 @@ class RealStage:
     def _ports(self) -> list[int]:
         tree = tree_of(self)
         return [json.loads(tree[path].data or b"")["port"] for path in sorted(tree) if path.startswith("/brokers/ids/")]
+
+    def _port(self, broker: int) -> int:
+        port: int = json.loads(tree_of(self)[f"/brokers/ids/{broker}"].data or b"")["port"]
+        return port
 
     def _size(self) -> int:
         """Grows with everything that happens."""

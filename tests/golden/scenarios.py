@@ -11,7 +11,7 @@ from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.records import Envelope
 from tests.golden.recorder import Recorder
 from tests.golden.recording import Json
-from understudy.admin_client import PREFERRED, UNCLEAN, AdminClient
+from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN, AdminClient
 from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
 
 BROKERS = (0, 1, 2)
@@ -40,6 +40,22 @@ class Election(NamedTuple):
                 raise ApiError(error, str(partition))
 
 
+class ConfigChange(NamedTuple):
+    """What `kafka-configs` asks for: None deletes a key; without changes it only describes."""
+
+    resource_type: int
+    name: str
+    changes: Mapping[str, str | None]
+    asked: int
+    """The broker Kafka's tool happened to ask; any could have served it."""
+
+    async def make(self, admin: AdminClient) -> None:
+        """Raises ApiError where the tool would fail. The tool describes a config before it alters it."""
+        await admin.describe_config(self.resource_type, self.name)
+        if self.changes:
+            await admin.alter_config(self.resource_type, self.name, self.changes)
+
+
 class Stage(Protocol):
     """Three brokers with ids 0, 1, 2, of which none runs at first, and an empty ZooKeeper."""
 
@@ -59,6 +75,8 @@ class Stage(Protocol):
     def delete_topic(self, name: str) -> Refused | None: ...
 
     def elect_leaders(self, election: Election) -> Refused | None: ...
+
+    def change_config(self, change: ConfigChange) -> Refused | None: ...
 
     def create_znode(self, path: str, data: bytes) -> None:
         """As an operator would: in a session that belongs to no broker."""
@@ -214,6 +232,29 @@ def offline_and_unclean(play: Performance) -> None:
     outcome = play.stage.elect_leaders(Election(UNCLEAN, (TopicPartition("orders", 0),)))
     play.stage.wait_until(lambda tree: leaders(tree) == [1, -1], "one partition has a leader")
     play.end_step("unclean election by tool", outcome, by_tool=True)
+    outcome = play.stage.change_config(ConfigChange(TOPIC, "orders", {"unclean.leader.election.enable": "true"}, asked=0))
+    play.stage.wait_until(lambda tree: leaders(tree) == [1, 1], "the other partition has a leader too")
+    play.end_step("topic config unclean.leader.election.enable=true", outcome, by_tool=True)
+    play.start(2)
+    play.end_step("broker 2 returns")
+
+
+def configs(play: Performance) -> None:
+    play.begin()
+    outcome = play.stage.create_topic("orders", {0: (0, 1, 2)}, {})
+    play.stage.wait_until(lambda tree: len(states(tree)) == 1, "a partition has a state")
+    play.end_step("create orders", outcome, by_tool=True)
+    for step, change in (
+        ("topic config add", ConfigChange(TOPIC, "orders", {"retention.ms": "60000", "segment.bytes": "1048576"}, asked=0)),
+        ("topic config delete", ConfigChange(TOPIC, "orders", {"retention.ms": None}, asked=2)),
+        ("broker config add", ConfigChange(BROKER, "1", {"log.cleaner.threads": "2"}, asked=1)),
+        ("cluster default add", ConfigChange(BROKER, "", {"unclean.leader.election.enable": "true"}, asked=1)),
+        ("unknown config", ConfigChange(TOPIC, "orders", {"no.such": "1"}, asked=0)),
+        ("describe", ConfigChange(TOPIC, "orders", {}, asked=0)),
+    ):
+        outcome = play.stage.change_config(change)
+        play.stage.wait_until(lambda tree: True, "the answer has come")
+        play.end_step(step, outcome, by_tool=True)
 
 
 SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
@@ -224,6 +265,7 @@ SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
     "controlled-shutdown": controlled_shutdown,
     "deletion": deletion,
     "offline-and-unclean": offline_and_unclean,
+    "configs": configs,
 }
 
 

@@ -9,9 +9,9 @@ from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import Envelope
 from foundation.zk.client import Create
-from tests.golden.scenarios import BROKERS, Election, Refused, Tree, tree_of
+from tests.golden.scenarios import BROKERS, ConfigChange, Election, Refused, Tree, tree_of
 from understudy.checkers.history import ZnodeTransaction
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.simulator.cluster import PORT, SimulatedBroker, SimulatedCluster
 
 SETTINGS = {"auto.leader.rebalance.enable": "false", "zookeeper.session.timeout.ms": "3000"}
 QUIET_MS = 2_000
@@ -58,6 +58,9 @@ class SimulatedStage:
 
     def elect_leaders(self, election: Election) -> Refused | None:
         return self._ask(election.hold(self._cluster.admin))
+
+    def change_config(self, change: ConfigChange) -> Refused | None:
+        return self._ask(change.make(self._cluster.admin.asking(f"broker-{change.asked}:{PORT}")))
 
     def create_znode(self, path: str, data: bytes) -> None:
         self._cluster.zookeeper.operate([Create(path, data)])

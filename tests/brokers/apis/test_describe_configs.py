@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokers.config import TABLE
+from brokers.dynamic_keys import BROKER_KEYS
 from brokers.topic_config import TOPIC_TABLE
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.describe_configs import (
@@ -76,9 +76,10 @@ def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: Simul
         assert [shown[name].config_source for name in ("retention.ms", "min.insync.replicas", "segment.bytes")] == [1, 4, 5]
 
 
-def test_a_broker_shows_what_it_acts_upon(cluster: SimulatedCluster) -> None:
+@pytest.mark.spec("CF-7")
+def test_a_broker_shows_every_key_of_kafkas(cluster: SimulatedCluster) -> None:
     result = describe(cluster, BROKER, "1")
-    assert [config.name for config in result.configs] == sorted(TABLE)
+    assert [config.name for config in result.configs] == sorted(name for name, key in BROKER_KEYS.items() if not key.internal or name == "understudy.run.id")
     shown = {config.name: config for config in result.configs}
     assert (shown["broker.id"].value, shown["broker.id"].read_only) == ("1", True)
     assert (shown["auto.leader.rebalance.enable"].value, shown["auto.leader.rebalance.enable"].config_type) == ("true", 1)
@@ -89,7 +90,11 @@ def test_a_broker_shows_what_it_acts_upon(cluster: SimulatedCluster) -> None:
 def test_only_what_is_asked_for_with_all_that_is_asked_for(cluster: SimulatedCluster) -> None:
     result = describe(cluster, TOPIC, "orders", "retention.ms", include_synonyms=True, include_documentation=True)
     [retention] = result.configs
-    assert [(synonym.value, synonym.source) for synonym in retention.synonyms] == [("7", 1), ("604800000", 5)]
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in retention.synonyms] == [("retention.ms", "7", 1)]
+    [segment] = describe(cluster, TOPIC, "orders", "segment.bytes", include_synonyms=True).configs
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in segment.synonyms] == [
+        ("log.segment.bytes", "1073741824", 5)
+    ]
     assert retention.documentation == TOPIC_TABLE["retention.ms"].doc
     [plain] = describe(cluster, TOPIC, "orders", "retention.ms").configs
     assert (plain.synonyms, plain.documentation) == ((), None)
@@ -102,7 +107,10 @@ def test_only_what_is_asked_for_with_all_that_is_asked_for(cluster: SimulatedClu
         (TOPIC, "../x", Errors.INVALID_TOPIC_EXCEPTION),
         (BROKER, "2", Errors.INVALID_REQUEST),
         (BROKER, "one", Errors.INVALID_REQUEST),
-        (LOGGER, "1", Errors.INVALID_REQUEST),
+        (LOGGER, "2", Errors.INVALID_REQUEST),
+        (LOGGER, "", Errors.INVALID_REQUEST),
+        (16, "", Errors.INVALID_REQUEST),
+        (16, "mine", Errors.INVALID_REQUEST),
         (99, "", Errors.INVALID_REQUEST),
     ],
 )
