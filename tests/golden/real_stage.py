@@ -16,7 +16,7 @@ from brokers.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
-from tests.golden.scenarios import BROKERS, ConfigChange, Election, Refused, Tree, tree_of
+from tests.golden.scenarios import BROKERS, ConfigChange, Election, Reassignment, Refused, Tree, tree_of
 from understudy.admin_client import AdminClient
 from understudy.checkers.history import ZnodeTransaction
 from understudy.testbed.broker_process import BrokerProcess
@@ -30,8 +30,9 @@ SESSION_TIMEOUT_MS = 3_000
 
 
 class RealStage:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, brokers: Sequence[int] = BROKERS) -> None:
         self._directory = directory
+        self._ids = tuple(brokers)
         self._zookeeper = EmbeddedZooKeeper(directory / "zookeeper")
         self._brokers: dict[int, BrokerProcess] = {}
 
@@ -46,7 +47,7 @@ class RealStage:
         }
         self._brokers = {
             broker: BrokerProcess(broker, self._directory / f"broker-{broker}", rack=None, properties=properties)
-            for broker in BROKERS
+            for broker in self._ids
         }
         return self
 
@@ -84,6 +85,9 @@ class RealStage:
 
     def change_config(self, change: ConfigChange) -> Refused | None:
         return self._ask(change.make, [self._port(change.asked)])
+
+    def reassign_partitions(self, reassignment: Reassignment) -> Refused | None:
+        return self._ask(reassignment.begin)
 
     def create_znode(self, path: str, data: bytes) -> None:
         client = KazooClient(self._zookeeper.connect_string)

@@ -15,6 +15,7 @@ from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN, AdminClie
 from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
 
 BROKERS = (0, 1, 2)
+FOUR_BROKERS = (0, 1, 2, 3)
 SIX_PARTITIONS = ((0, 1, 2), (1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0))
 
 Tree = Mapping[str, Znode]
@@ -56,8 +57,20 @@ class ConfigChange(NamedTuple):
             await admin.alter_config(self.resource_type, self.name, self.changes)
 
 
+class Reassignment(NamedTuple):
+    """What `kafka-reassign-partitions` asks for."""
+
+    moves: Mapping[TopicPartition, Sequence[int]]
+
+    async def begin(self, admin: AdminClient) -> None:
+        """Raises ApiError where the tool would fail."""
+        for error in (await admin.alter_partition_reassignments(self.moves)).values():
+            if error is not None:
+                raise error
+
+
 class Stage(Protocol):
-    """Three brokers with ids 0, 1, 2, of which none runs at first, and an empty ZooKeeper."""
+    """The brokers of a scenario (`brokers_of`), of which none runs at first, and an empty ZooKeeper."""
 
     def start(self, broker: int) -> None: ...
 
@@ -78,6 +91,8 @@ class Stage(Protocol):
 
     def change_config(self, change: ConfigChange) -> Refused | None: ...
 
+    def reassign_partitions(self, reassignment: Reassignment) -> Refused | None: ...
+
     def create_znode(self, path: str, data: bytes) -> None:
         """As an operator would: in a session that belongs to no broker."""
 
@@ -95,6 +110,7 @@ class Performance:
 
     def __init__(self, scenario: str, stage: Stage) -> None:
         self.stage = stage
+        self._brokers = brokers_of(scenario)
         self._recorder = Recorder(scenario)
 
     @property
@@ -103,8 +119,12 @@ class Performance:
 
     def begin(self) -> None:
         """Start all brokers, one after the other, outside the recording."""
-        for broker in BROKERS:
+        for broker in self._brokers:
             self.start(broker)
+        self.skip()
+
+    def skip(self) -> None:
+        """What has happened since the last step is part of none."""
         self._recorder.skip(self.stage.transactions(), self.stage.records())
 
     def end_step(self, name: str, outcome: Refused | None = None, *, by_tool: bool = False) -> None:
@@ -257,6 +277,50 @@ def configs(play: Performance) -> None:
         play.end_step(step, outcome, by_tool=True)
 
 
+def reassignment(play: Performance) -> None:
+    play.begin()
+    play.create_orders(partitions=3)
+    moves = {TopicPartition("orders", 0): (3, 1, 2), TopicPartition("orders", 1): (2, 3)}
+    outcome = play.stage.reassign_partitions(Reassignment(moves))
+    play.stage.wait_until(lambda tree: assigned(tree) == {"0": [3, 1, 2], "1": [2, 3], "2": [2, 0, 1]}, "both have moved")
+    play.end_step("execute: 0 to 3,1,2 and 1 to 2,3", outcome, by_tool=True)
+
+    # The tool takes throttles away, set or not, from every broker and topic; in the order in which the recorded one did it.
+    for broker in (0, 2, 3, 1):
+        outcome = play.stage.change_config(without_throttles(BROKER, str(broker), asked=broker))
+    outcome = play.stage.change_config(without_throttles(TOPIC, "orders", asked=1))
+    play.stage.wait_until(lambda tree: True, "the answer has come")
+    play.end_step("verify", outcome, by_tool=True)
+
+    play.stage.kill(3)
+    play.wait_for_loss_of(3)
+    play.skip()
+    outcome = play.stage.reassign_partitions(Reassignment({TopicPartition("orders", 2): (3, 0, 1)}))
+    play.stage.wait_until(lambda tree: True, "the refusal has come")
+    play.end_step("execute towards a dead broker: refused or stuck", outcome, by_tool=True)
+    play.end_step("list", by_tool=True)
+
+    for broker in (1, 2, 0):
+        play.stage.change_config(without_throttles(BROKER, str(broker), asked=broker))
+    play.stage.wait_until(lambda tree: True, "the answers have come")
+    play.end_step("cancel", Refused("the tool waits in vain for broker 3 to forget its throttle"), by_tool=True)
+
+    asked = {"version": 1, "partitions": [{"topic": "orders", "partition": 2, "replicas": [1, 2, 0]}]}
+    play.stage.create_znode("/admin/reassign_partitions", json.dumps(asked, separators=(",", ":")).encode())
+    play.stage.wait_until(lambda tree: "/admin/reassign_partitions" not in tree, "nothing is asked for any more")
+    play.end_step("by writing /admin/reassign_partitions: reorder 2 to 1,2,0")
+
+
+def without_throttles(resource_type: int, name: str, *, asked: int) -> ConfigChange:
+    of_topics = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+    of_brokers = (
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+    return ConfigChange(resource_type, name, dict.fromkeys(of_topics if resource_type == TOPIC else of_brokers), asked)
+
+
 SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
     "startup": startup,
     "create-topic": create_topic,
@@ -266,7 +330,12 @@ SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
     "deletion": deletion,
     "offline-and-unclean": offline_and_unclean,
     "configs": configs,
+    "reassignment": reassignment,
 }
+
+
+def brokers_of(scenario: str) -> tuple[int, ...]:
+    return FOUR_BROKERS if scenario == "reassignment" else BROKERS
 
 
 def perform(scenario: str, stage: Stage) -> Performance:
@@ -278,6 +347,12 @@ def perform(scenario: str, stage: Stage) -> Performance:
 def states(tree: Tree) -> list[tuple[str, Json]]:
     """(path, state) of every partition, sorted."""
     return [(path, json.loads(tree[path].data or b"")) for path in sorted(tree) if path.endswith("/state")]
+
+
+def assigned(tree: Tree) -> Json:
+    """The replicas of `orders`, once none of them is on its way in or out; else None."""
+    topic = json.loads(tree["/brokers/topics/orders"].data or b"")
+    return None if topic["adding_replicas"] or topic["removing_replicas"] else topic["partitions"]
 
 
 def leaders(tree: Tree) -> list[int]:

@@ -9,7 +9,7 @@ from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import Envelope
 from foundation.zk.client import Create
-from tests.golden.scenarios import BROKERS, ConfigChange, Election, Refused, Tree, tree_of
+from tests.golden.scenarios import BROKERS, ConfigChange, Election, Reassignment, Refused, Tree, tree_of
 from understudy.checkers.history import ZnodeTransaction
 from understudy.simulator.cluster import PORT, SimulatedBroker, SimulatedCluster
 
@@ -19,8 +19,8 @@ TIMEOUT_MS = 60_000
 
 
 class SimulatedStage:
-    def __init__(self, seed: int) -> None:
-        self._cluster = SimulatedCluster(seed, brokers=len(BROKERS), first_broker_id=BROKERS[0], settings=SETTINGS)
+    def __init__(self, seed: int, brokers: Sequence[int] = BROKERS) -> None:
+        self._cluster = SimulatedCluster(seed, brokers=len(brokers), first_broker_id=brokers[0], settings=SETTINGS)
 
     def __enter__(self) -> SimulatedStage:
         return self
@@ -61,6 +61,9 @@ class SimulatedStage:
 
     def change_config(self, change: ConfigChange) -> Refused | None:
         return self._ask(change.make(self._cluster.admin.asking(f"broker-{change.asked}:{PORT}")))
+
+    def reassign_partitions(self, reassignment: Reassignment) -> Refused | None:
+        return self._ask(reassignment.begin(self._cluster.admin))
 
     def create_znode(self, path: str, data: bytes) -> None:
         self._cluster.zookeeper.operate([Create(path, data)])

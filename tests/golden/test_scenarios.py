@@ -9,7 +9,7 @@ import pytest
 from tests.golden.compare import compare, judge, listed
 from tests.golden.real_stage import RealStage
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, load
-from tests.golden.scenarios import SCENARIOS, Stage, perform
+from tests.golden.scenarios import SCENARIOS, Stage, brokers_of, perform
 from tests.golden.simulated_stage import SimulatedStage
 from understudy.checkers.verdict import check_run
 
@@ -20,14 +20,14 @@ SEEDS = (1, 2, 3)
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
-    with RealStage(tmp_path) as stage:
+    with RealStage(tmp_path, brokers_of(scenario)) as stage:
         check(scenario, stage)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_simulated_brokers_do_what_kafka_did(scenario: str, seed: int) -> None:
-    with SimulatedStage(seed) as stage:
+    with SimulatedStage(seed, brokers_of(scenario)) as stage:
         check(scenario, stage)
 
 
