@@ -1,0 +1,102 @@
+"""Topics taken out of the store, on every ground of the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.identifiers import TopicPartition
+from foundation.zk.client import Create, Failure, SetData
+from foundation.zk.kafka_zk_client import ControllerMoved
+from tests.contracts.subject import Ground, contract
+from tests.foundation.zk.store import Store, controller, ids, led_by, must, partitions
+
+ONE = ReplicaAssignment(ids(1), (), ())
+
+
+async def with_topic(ground: Ground) -> tuple[Store, int]:
+    """`t` has two partitions with states, a config and a marker."""
+    opened, version = await controller(ground)
+    await opened.zk.create_topic("t", None, dict.fromkeys(range(2), ONE))
+    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(2)}, 1, version)
+    await opened.raw.write(Create("/config/topics/t", b"{}"))
+    await opened.raw.write(Create("/admin/delete_topics/t"))
+    return opened, version
+
+
+@pytest.mark.spec("TD-10", "D15")
+@contract
+async def test_a_topic_goes_in_one_transaction_with_all_that_is_known_below_it(ground: Ground) -> None:
+    opened, version = await with_topic(ground)
+    opened.below.sent.clear()
+    await opened.zk.delete_topics({"t": partitions(2)}, version)
+    assert await opened.raw.get("/brokers/topics/t") is Failure.NO_NODE
+    (transaction,) = opened.below.sent
+    assert [op.path for op in transaction] == [
+        "/controller_epoch",
+        "/brokers/topics/t/partitions/0/state",
+        "/brokers/topics/t/partitions/0",
+        "/brokers/topics/t/partitions/1/state",
+        "/brokers/topics/t/partitions/1",
+        "/brokers/topics/t/partitions",
+        "/brokers/topics/t",
+    ]
+
+
+@pytest.mark.spec("TD-10")
+@contract
+async def test_what_nobody_knew_of_goes_too_and_what_is_gone_is_gone(ground: Ground) -> None:
+    opened, version = await with_topic(ground)
+    for path in ("partitions/0/state/odd", "partitions/7", "partitions/7/state", "notes", "notes/deep"):
+        await opened.raw.write(Create(f"/brokers/topics/t/{path}"))
+    await opened.zk.delete_topics({"t": [*partitions(2), TopicPartition("t", 5)], "never": ()}, version)
+    assert await opened.raw.get("/brokers/topics/t") is Failure.NO_NODE
+    assert must(await opened.raw.children("/brokers/topics")).names == ()
+
+
+@pytest.mark.spec("TD-10", "R-5")
+@contract
+async def test_a_lost_answer_is_no_obstacle(ground: Ground) -> None:
+    opened, version = await with_topic(ground)
+    opened.below.lose_answers = 1
+    await opened.zk.delete_topics({"t": partitions(2)}, version)
+    assert await opened.raw.get("/brokers/topics/t") is Failure.NO_NODE
+
+
+@pytest.mark.spec("TD-10", "EL-13")
+@contract
+async def test_who_is_controller_no_more_deletes_nothing(ground: Ground) -> None:
+    opened, version = await with_topic(ground)
+    await opened.raw.write(SetData("/controller_epoch", b"9"))
+    with pytest.raises(ControllerMoved):
+        await opened.zk.delete_topics({"t": partitions(2)}, version)
+    with pytest.raises(ControllerMoved):
+        await opened.zk.delete_topic_configs(["t"], version)
+    assert len(await opened.zk.partitions_in_zookeeper("t")) == 2
+    assert not isinstance(await opened.raw.get("/config/topics/t"), Failure)
+
+
+@pytest.mark.spec("TD-10")
+@contract
+async def test_configs_go_where_there_are_any(ground: Ground) -> None:
+    opened, version = await with_topic(ground)
+    await opened.zk.delete_topic_configs(["by-hand", "t"], version)
+    assert must(await opened.raw.children("/config/topics")).names == ()
+
+
+@pytest.mark.spec("TX-1")
+@contract
+async def test_a_topic_is_marked_once(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    assert await opened.zk.create_topic_deletion("t")
+    assert not await opened.zk.create_topic_deletion("t")
+    assert await opened.zk.topic_deletions() == ("t",)
+
+
+@pytest.mark.spec("TC-12")
+@contract
+async def test_the_partitions_of_a_topic_are_those_with_znodes_of_their_own(ground: Ground) -> None:
+    opened, _ = await with_topic(ground)
+    await opened.raw.write(Create("/brokers/topics/t/partitions/odd"))
+    assert await opened.zk.partitions_in_zookeeper("t") == tuple(partitions(2))
+    assert await opened.zk.partitions_in_zookeeper("never") == ()
