@@ -1,0 +1,504 @@
+"""What a controller's operator reads: for each behaviour of the specification's list a line, at its level, with its fields.
+
+A few scenes are played once each, at level DEBUG; the table says which lines must be among theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from controller import partition_state_machine, replica_state_machine
+from controller.controller_election import NO_CONTROLLER, ControllerElection
+from controller.events import ElectionType
+from controller.settings import ControllerSettings
+from controller.transitions import PartitionState, ReplicaState
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.points import UnarmedPoints
+from foundation.operator_lines import LINES
+from foundation.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.schema import Message
+from foundation.zk.kafka_zk_client import ControllerMoved
+from tests.controller.memory_log import MemoryLog
+from tests.controller.office import Office
+from tests.controller.stage import Stage, answer_none, answer_stop_replica
+from tests.controller.test_event_manager import play
+from tests.controller.values import tp
+from tests.operators_log import Line, operators_log
+
+CONTROLLER = "kafka.controller.KafkaController"
+CHANNELS = "kafka.controller.ControllerChannelManager"
+DELETION = "kafka.controller.TopicDeletionManager"
+STATES = "state.change.logger"
+
+WHO = {"controller": 0, "controller_epoch": 1}
+
+
+def obedient(message: Message) -> Message:
+    return answer_stop_replica(message, 0) if isinstance(message, StopReplicaRequest) else answer_none(message)
+
+
+@cache
+def a_day() -> list[Line]:
+    """Two brokers stand, two do not; a topic comes, a broker goes and returns, another leaves in order."""
+    with operators_log(logging.DEBUG) as lines, Stage(standing=(0, 1), brokers=(2, 3)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [2, 0, 1], 1: [0, 1]})
+        stage.add_partitions("orders", {0: [2, 0, 1], 1: [0, 1], 2: [1, 0]})
+        controller = stage.member(0)
+        stage.member(2).crash()
+        stage.member(2).start()
+        controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))
+        controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+        stage.member(1).crash()
+    return lines
+
+
+@cache
+def a_bad_day() -> list[Line]:
+    """A proposal that comes too late, a broker that does not answer, one that cannot be reached, and a lost role."""
+    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
+        stage.start()
+        topic_id = stage.create_topic("orders", {0: [0, 1]})
+        controller = stage.member(0)
+        data = AlterPartitionRequestPartitionData(
+            partition_index=0,
+            leader_epoch=0,
+            new_isr_with_epochs=(BrokerState(broker_id=0),),
+            partition_epoch=7,
+        )
+        topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(data,))
+        request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))
+        controller.run(controller.controller.alter_partition(request, 3))
+        stage.member(1).answer = lambda message: None
+        stage.member(2).node.process.kill()
+        stage.create_topic("payments", {0: [0, 1, 2]})
+        stage.settle(4_000)
+        stage.depose()
+        stage.create_topic("refunds", {0: [0]})
+    return lines
+
+
+@cache
+def a_double_id() -> list[Line]:
+    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1,)) as stage:
+        stage.start()
+        topic_id = stage.create_topic("a", {0: [1]})
+        stage.create_topic("b", {0: [1]}, topic_id=topic_id)
+        stage.settle(500)
+    return lines
+
+
+@cache
+def a_move() -> list[Line]:
+    """One partition has to wait for its new replica, the other only changes hands; then a znode asks for a third."""
+    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
+        for member in stage.members.values():
+            member.answer = obedient
+        stage.start()
+        stage.create_topic("orders", {0: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2]})
+        controller = stage.member(0)
+        wanted = {
+            tp("orders-0"): (BrokerId(1), BrokerId(2)),
+            tp("orders-1"): (BrokerId(1), BrokerId(2)),
+            tp("orders-2"): (BrokerId(0), BrokerId(2)),
+        }
+        controller.run(controller.controller.alter_partition_reassignments(wanted))
+        stage.settle()
+        moves = b'{"version":1,"partitions":[{"topic":"orders","partition":2,"replicas":[2,0]}]}'
+        stage.write_znode("/admin/reassign_partitions", moves)
+    return lines
+
+
+@cache
+def a_deletion() -> list[Line]:
+    """One topic can be deleted, the other has a replica on a broker that is away."""
+    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
+        for member in stage.members.values():
+            member.answer = obedient
+        stage.start()
+        stage.create_topic("orders", {0: [0, 1]})
+        stage.create_topic("payments", {0: [0, 2]})
+        stage.member(2).crash()
+        stage.write_znode("/admin/delete_topics/orders", b"")
+        stage.write_znode("/admin/delete_topics/payments", b"")
+        stage.settle(3_000)
+    return lines
+
+
+@cache
+def illegal_moves() -> list[Line]:
+    with operators_log(logging.DEBUG) as lines, Office({"orders": {0: [1, 2]}}) as office:
+        term = office.term
+        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
+        gone = {BrokerId(1): [tp("orders-0")]}
+        office.run(replica_state_machine.handle_state_changes(term, gone, ReplicaState.DELETION_SUCCESSFUL))
+        office.run(partition_state_machine.startup(term))
+        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.NON_EXISTENT))
+        term.context.remove_live_brokers([BrokerId(1), BrokerId(2)])
+        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
+    return lines
+
+
+class LostRace:
+    """A store in which somebody else was faster: gone again, or still there."""
+
+    def __init__(self, winner: BrokerId | None) -> None:
+        self.asked = 0
+        self.winner = winner
+
+    async def controller_id(self, *, watch: bool = False) -> BrokerId | None:
+        self.asked += 1
+        return None if self.asked == 1 else self.winner
+
+    async def register_controller_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> None:
+        raise ControllerMoved("somebody else was faster")
+
+
+@cache
+def lost_races() -> list[Line]:
+    async def scene() -> None:
+        log: EventLog = MemoryLog()
+        for winner in (BrokerId(2), None):
+            election = ControllerElection(
+                BrokerId(1),
+                take_over=None,
+                resign=lambda why: None,
+                clock=MemoryLog().clock,
+                events=log,
+                points=UnarmedPoints(),
+            )  # type: ignore[arg-type]
+            await election.elect(LostRace(winner))  # type: ignore[arg-type]
+            assert election.active_controller_id == (NO_CONTROLLER if winner is None else winner)
+
+    with operators_log(logging.DEBUG) as lines:
+        play(scene())
+    return lines
+
+
+class Expected(NamedTuple):
+    id: str
+    scene: Callable[[], list[Line]]
+    logger: str
+    level: str
+    text: str
+    fields: Mapping[str, object] = {}
+    """Those that must be there, with their values; `...` for any."""
+
+
+ANY = ...
+
+TABLE = (
+    Expected(
+        "LG-1", a_day, CONTROLLER, "info", "elected as the controller", {"broker_id": 0, "epoch": 1, "epoch_zk_version": 1}
+    ),
+    Expected("LG-2", a_day, CONTROLLER, "info", "registering handlers"),
+    Expected("LG-2", a_day, CONTROLLER, "info", "deleting log dir event and isr change notifications"),
+    Expected("LG-2", a_day, CONTROLLER, "info", "initializing controller context"),
+    Expected("LG-2", a_day, CONTROLLER, "info", "initialized broker epochs cache", {"broker_epochs": ANY}),
+    Expected(
+        "LG-2",
+        a_day,
+        CONTROLLER,
+        "info",
+        "initialized controller context",
+        {"live_brokers": ANY, "shutting_down_brokers": [], "topics": (), "topic_count": 0, "partitions": 0},
+    ),
+    Expected("LG-2", a_deletion, DELETION, "info", "initializing deletions", {"queued": ANY, "ineligible": []}),
+    Expected("LG-2", a_day, CONTROLLER, "info", "sending update metadata request", {"brokers": ANY}),
+    Expected("LG-2", a_day, CONTROLLER, "info", "ready to serve as the new controller", {"epoch": 1, "partitions": 0}),
+    Expected("LG-2", a_day, CONTROLLER, "info", "starting the controller scheduler"),
+    Expected("LG-3", a_day, CONTROLLER, "debug", "there is a controller already", {"controller": 0}),
+    Expected("LG-3", lost_races, CONTROLLER, "debug", "another broker was elected", {"controller": 2, "broker_id": 1}),
+    Expected(
+        "LG-3",
+        lost_races,
+        CONTROLLER,
+        "warning",
+        "a controller has been elected but just resigned, this will result in another round of election",
+    ),
+    Expected(
+        "LG-4",
+        a_day,
+        CONTROLLER,
+        "info",
+        "brokers changed",
+        {"new": (), "deleted": (2,), "bounced": (), "live": (0, 1, 3)},
+    ),
+    Expected("LG-4", a_day, CONTROLLER, "info", "updated broker epochs cache", {"broker_epochs": ANY}),
+    Expected("LG-5", a_day, CONTROLLER, "info", "new broker startup callback", {"brokers": (2,)}),
+    Expected("LG-5", a_day, CONTROLLER, "info", "broker failure callback", {"brokers": (2,)}),
+    Expected("LG-5", a_day, CONTROLLER, "info", "removed from the shutting down brokers", {"brokers": [1]}),
+    Expected("LG-6", a_day, CONTROLLER, "info", "topics changed", {"new": ("orders",), "deleted": (), "new_count": 1}),
+    Expected("LG-6", a_day, CONTROLLER, "info", "new partitions to be added", {"topic": "orders", "partitions": [2]}),
+    Expected(
+        "LG-6",
+        a_day,
+        CONTROLLER,
+        "info",
+        "new partition creation callback",
+        {"partitions": 2, "assignments": {"orders-0": (2, 0, 1), "orders-1": (0, 1)}},
+    ),
+    Expected(
+        "LG-7",
+        a_day,
+        CONTROLLER,
+        "info",
+        "starting replica leader election",
+        {"type": "PREFERRED", "trigger": "AdminClientTriggered", "partitions": ("orders-0",), "count": 1},
+    ),
+    Expected("LG-7", a_day, CONTROLLER, "info", "completed replica leader election", {"partition": "orders-0", "why": ANY}),
+    Expected(
+        "LG-8",
+        a_move,
+        CONTROLLER,
+        "info",
+        "reassigning partition",
+        {"partition": "orders-0", "replicas": (1, 2, 0), "adding_replicas": (2,), "removing_replicas": (0,)},
+    ),
+    Expected(
+        "LG-8", a_move, CONTROLLER, "info", "updated current assignment", {"partition": "orders-0", "replicas": (1, 2, 0)}
+    ),
+    Expected("LG-8", a_move, CONTROLLER, "info", "target replicas have all caught up", {"partition": "orders-1"}),
+    Expected(
+        "LG-8",
+        a_move,
+        CONTROLLER,
+        "info",
+        "leader is not alive or not in the target, electing",
+        {"partition": "orders-1", "replicas": (1, 2)},
+    ),
+    Expected("LG-8", a_move, CONTROLLER, "info", "leader is in the target and stays", {"partition": "orders-2"}),
+    Expected("LG-8", a_move, CONTROLLER, "info", "removing partitions from the reassignment in zookeeper", {"removed": 1}),
+    Expected("LG-9", a_day, CONTROLLER, "info", "shutting down broker", {"broker": 1}),
+    Expected("LG-9", a_day, CONTROLLER, "debug", "all shutting down brokers", {"brokers": [1]}),
+    Expected("LG-9", a_day, CONTROLLER, "debug", "live brokers", {"brokers": (0, 2, 3)}),
+    Expected("LG-10", a_deletion, DELETION, "info", "starting topic deletion", {"topics": ["orders"]}),
+    Expected("LG-10", a_deletion, DELETION, "info", "deletion of topics (re)started", {"topics": ANY}),
+    Expected("LG-10", a_deletion, DELETION, "info", "halted deletion of topics", {"topics": ["payments"], "why": ANY}),
+    Expected("LG-10", a_deletion, DELETION, "info", "deletion of topics successfully completed", {"topics": ANY}),
+    Expected(
+        "LG-11",
+        a_bad_day,
+        CONTROLLER,
+        "info",
+        "rejecting AlterPartition",
+        {
+            "broker": 0,
+            "partition": "orders-0",
+            "error": Errors.NOT_CONTROLLER.name,
+            "leader_epoch": 0,
+            "partition_epoch": 7,
+            "current": {"leader_epoch": 0, "partition_epoch": 0},
+        },
+    ),
+    Expected(
+        "LG-12",
+        a_move,
+        CONTROLLER,
+        "info",
+        "updated leader epoch",
+        {"partition": "orders-0", "leader_epoch": 1, "partition_epoch": 1},
+    ),
+    Expected(
+        "LG-13",
+        a_bad_day,
+        CHANNELS,
+        "warning",
+        "fails to send a request, reconnecting",
+        {**WHO, "to": 1, "api": "UpdateMetadata", "partitions": 1, "address": "broker-1:9092", "why": ANY},
+    ),
+    Expected(
+        "LG-13",
+        a_bad_day,
+        CHANNELS,
+        "warning",
+        "connection was unsuccessful",
+        {**WHO, "to": 2, "address": "broker-2:9092", "why": ANY},
+    ),
+    Expected(
+        "LG-14",
+        a_day,
+        CHANNELS,
+        "info",
+        "connected for sending state change requests",
+        {**WHO, "to": 3, "address": ANY},
+    ),
+    Expected(
+        "LG-15",
+        a_bad_day,
+        CONTROLLER,
+        "info",
+        "controller moved to another broker when processing an event",
+        {"name": "TopicChange", "why": ANY},
+    ),
+    Expected("LG-15", a_double_id, CONTROLLER, "error", "error processing event", {"name": "TopicChange", "exc_info": ANY}),
+    Expected(
+        "LG-16",
+        a_day,
+        STATES,
+        "info",
+        "changed partition state",
+        {
+            **WHO,
+            "partition": "orders-0",
+            "source": "NonExistentPartition",
+            "target": "NewPartition",
+            "replicas": (2, 0, 1),
+        },
+    ),
+    Expected(
+        "LG-16",
+        a_day,
+        STATES,
+        "info",
+        "changed partition state",
+        {
+            **WHO,
+            "partition": "orders-0",
+            "source": "NewPartition",
+            "target": "OnlinePartition",
+            "leader": 2,
+            "leader_epoch": 0,
+            "isr": (2, 0, 1),
+            "leader_recovery_state": "RECOVERED",
+            "partition_epoch": 0,
+        },
+    ),
+    Expected(
+        "LG-16",
+        a_day,
+        STATES,
+        "info",
+        "changed partition state",
+        {"partition": "orders-0", "source": "OfflinePartition", "target": "OnlinePartition", "leader": 0, "leader_epoch": 1},
+    ),
+    Expected(
+        "LG-17",
+        a_day,
+        STATES,
+        "info",
+        "sending LeaderAndIsr request",
+        {**WHO, "to": 0, "become_leader": 1, "become_follower": 1},
+    ),
+    Expected("LG-17", a_day, STATES, "info", "sending UpdateMetadata request", {**WHO, "to": (0, 1, 2, 3), "partitions": 2}),
+    Expected("LG-17", a_move, STATES, "info", "sending StopReplica request", {**WHO, "to": 0, "replicas": 1}),
+    Expected(
+        "LG-18", a_day, STATES, "debug", "sending state", {**WHO, "api": "LeaderAndIsr", "to": 2, "partition": "orders-0"}
+    ),
+    Expected("LG-18", a_move, STATES, "debug", "sending state", {"api": "StopReplica", "to": 0, "partition": "orders-1"}),
+    Expected(
+        "LG-18",
+        a_day,
+        STATES,
+        "debug",
+        "received response",
+        {**WHO, "api": "LeaderAndIsr", "sender": 2, "correlation_id": ANY, "error": "NONE", "refused": 0},
+    ),
+    Expected(
+        "LG-18",
+        a_day,
+        STATES,
+        "debug",
+        "changed replica state",
+        {**WHO, "partition": "orders-0", "replica": 2, "source": "NewReplica", "target": "OnlineReplica"},
+    ),
+    Expected(
+        "LG-18",
+        a_day,
+        STATES,
+        "debug",
+        "changed partition state",
+        {"partition": "orders-0", "source": "OnlinePartition", "target": "OfflinePartition"},
+    ),
+    Expected(
+        "LG-19",
+        illegal_moves,
+        STATES,
+        "error",
+        "failed to change the state of a partition",
+        {**WHO, "partition": "orders-0", "source": "NonExistentPartition", "target": "OnlinePartition", "why": ANY},
+    ),
+    Expected(
+        "LG-19",
+        illegal_moves,
+        STATES,
+        "error",
+        "failed to change the state of a replica",
+        {
+            **WHO,
+            "partition": "orders-0",
+            "replica": 1,
+            "source": "NonExistentReplica",
+            "target": "ReplicaDeletionSuccessful",
+            "why": ANY,
+        },
+    ),
+    Expected(
+        "LG-20",
+        a_day,
+        STATES,
+        "info",
+        "removed replica from ISR",
+        {**WHO, "partition": "orders-1", "replica": 1, "leader": 0, "leader_epoch": 1, "isr": (0,)},
+    ),
+)
+
+
+def is_as(line: Line, expected: Expected) -> bool:
+    return (line.logger, line.level, line.text) == (expected.logger, expected.level, expected.text) and all(
+        name in line.fields and value in (ANY, line.fields[name]) for name, value in expected.fields.items()
+    )
+
+
+@pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
+@pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
+def test_operators_are_told(expected: Expected) -> None:
+    lines = expected.scene()
+    alike = [line for line in lines if line.text == expected.text]
+    assert any(is_as(line, expected) for line in lines), alike or sorted({line.text for line in lines})
+
+
+# ------------------------------------------------------------------ how much
+
+
+def lines_of_a_takeover(partitions: int, level: int) -> list[Line]:
+    topics = {"orders": {number: [0, 1] for number in range(partitions)}}
+    with Office(topics, settings=ControllerSettings()) as office, operators_log(level) as lines:
+        office.run(replica_state_machine.startup(office.term))
+        office.run(partition_state_machine.startup(office.term))
+    return lines
+
+
+@pytest.mark.spec("LG-16", "LG-17")
+def test_many_partitions_have_a_summary_and_the_first_of_them_lines_of_their_own() -> None:
+    lines = lines_of_a_takeover(3 * LINES, logging.INFO)
+    assert sum(line.text == "changed partition state" for line in lines) == LINES
+    (summary,) = (line.fields for line in lines if line.text == "changed partition states")
+    assert summary["partitions"] == 3 * LINES
+    assert len(lines) < LINES + 20
+
+
+def test_in_detail_all_have() -> None:
+    lines = lines_of_a_takeover(3 * LINES, logging.DEBUG)
+    assert sum(line.text == "changed partition state" and line.level == "info" for line in lines) == 3 * LINES
+
+
+def test_where_nobody_reads_no_line_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("a line was built")
+
+    monkeypatch.setattr("controller.state_change_log._fields", never)
+    assert lines_of_a_takeover(3, logging.WARNING) == []
