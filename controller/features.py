@@ -98,9 +98,7 @@ def refusal(update: FeatureUpdate) -> ApiError:
     elif update.is_deletion:
         why = "Can not delete non-existing finalized feature."
     elif update.level < 1:
-        why = (
-            f"Can not provide versionLevel: {update.level} less than 1 without setting the SAFE downgradeType in the request."
-        )
+        why = f"Can not provide versionLevel: {update.level} less than 1 without setting the SAFE downgradeType in the request."
     else:
         why = "Could not apply finalized feature update because the provided feature is not supported."
     return ApiError(Errors.INVALID_REQUEST, why)
