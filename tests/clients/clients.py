@@ -97,6 +97,14 @@ class KafkaPython:
         cluster = self._admin.describe_cluster()
         return {broker["broker_id"] for broker in cluster["brokers"]}, cluster["controller_id"]
 
+    def features(self) -> dict[str, object]:
+        """By name what is supported or finalized."""
+        return dict(self._admin.describe_features())
+
+    def update_features(self, updates: dict[str, tuple[str, int]], *, validate_only: bool = False) -> dict[str, str]:
+        """By name of a feature the answer; `updates` says how (UPGRADE, SAFE_DOWNGRADE …) and to which version."""
+        return dict(self._admin.update_features(updates, validate_only=validate_only))
+
     def close(self) -> None:
         self._admin.close()
 

@@ -65,6 +65,24 @@ def test_the_cluster_is_described_with_the_controller_zookeeper_knows(client: St
     assert client.brokers() == ({1, 2, 3}, cluster.controller_id())
 
 
+@pytest.mark.spec("AP-2", "ZN-7")
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_no_feature_is_supported_and_none_can_be_finalized(cluster: LocalCluster, validate_only: bool) -> None:
+    """kafka-python only; librdkafka has no API for features. Version 0 of the request, and 1 where it is only validated."""
+    client = KafkaPython(cluster.bootstrap)
+    assert client.features() == {}
+    asked = {"metadata.version": ("UPGRADE", 7), "transaction.version": ("SAFE_DOWNGRADE", 0), "kraft.version": ("UPGRADE", 0)}
+    answers = client.update_features(asked, validate_only=validate_only)
+    client.close()
+    refusals = {
+        "metadata.version": "Could not apply finalized feature update because the provided feature is not supported.",
+        "transaction.version": "Can not delete non-existing finalized feature.",
+        "kraft.version": "Can not provide versionLevel: 0 less than 1 without setting the SAFE downgradeType in the request.",
+    }
+    assert list(answers) == list(refusals)
+    assert {feature: answer[-len(refusals[feature]) :] for feature, answer in answers.items()} == refusals
+
+
 @CLIENTS
 @pytest.mark.spec("TC-4", "TC-5")
 @pytest.mark.parametrize(
