@@ -260,22 +260,7 @@ class Broker:
         def broker_epoch() -> int:
             return registration.broker_epoch
 
-        self._controller = KafkaController(
-            broker_id,
-            replace(
-                config.controller_settings(),
-                unclean_leader_election_enabled=lambda: self.config.unclean_leader_election_enable,
-            ),
-            registration.register,
-            world.network,
-            world.clock,
-            world.random,
-            world.events,
-            world.fences,
-            world.points,
-            lambda failure: supervisor.fail("controller-event-thread", failure),
-            self.features,
-        )
+        controller = self._controller = self._candidate(broker_id, registration, supervisor)
         self._fetchers = ReplicaFetcherManager(
             FetcherSurroundings(
                 broker_id=broker_id,
@@ -318,9 +303,29 @@ class Broker:
             features=self.features,
             replicas=replicas,
             isr=isr,
-            controller=self._controller,
+            controller=controller,
             broker_epoch=broker_epoch,
             zk=lambda: session.zk,
+        )
+
+    def _candidate(self, broker_id: BrokerId, registration: Registration, supervisor: Supervisor) -> KafkaController:
+        """The controller this broker becomes when it wins the race."""
+        world = self.world
+        return KafkaController(
+            broker_id,
+            replace(
+                self.config.controller_settings(),
+                unclean_leader_election_enabled=lambda: self.config.unclean_leader_election_enable,
+            ),
+            registration.register,
+            world.network,
+            world.clock,
+            world.random,
+            world.events,
+            world.fences,
+            world.points,
+            lambda failure: supervisor.fail("controller-event-thread", failure),
+            self.features,
         )
 
     def _inter_broker_address(self, broker: int) -> UpdateMetadataEndpoint | None:
