@@ -32,6 +32,8 @@ from understudy.testbed.processes import ChildProcess
 STUBS = (1001, 1002, 1003)
 CONTROLLERS = (1, 2)
 PATIENCE_S = 600.0
+CREATION_PATIENCE = 4
+"""So many times longer is the silence while states are created: nobody hears of any before all of an event exist."""
 SESSION_TIMEOUT_MS = 30_000
 """Long: nobody shall lose the session because two processes keep the machine busy."""
 
@@ -68,7 +70,7 @@ class Arrangement:
                 )
             await store.close()
 
-        return self._timed(lambda: asyncio.run(write()), cluster_size)
+        return self._timed(lambda: asyncio.run(write()), cluster_size, patience=CREATION_PATIENCE)
 
     def depose(self, *, cluster_size: int) -> float:
         """Delete `/controller`, as an operator would; until the successor has told everybody."""
@@ -132,12 +134,12 @@ class Arrangement:
         logs = [self._log(stub).read_bytes()[offset:] for stub, offset in offsets.items() if self._log(stub).exists()]
         return [json.loads(line) for log in logs for line in log.splitlines() if line.endswith(b"}")]
 
-    def _timed(self, act: Callable[[], object], cluster_size: int, *, since: str | None = None) -> float:
+    def _timed(self, act: Callable[[], object], cluster_size: int, *, since: str | None = None, patience: int = 1) -> float:
         """Seconds from just before `act`, or from the stub's own word `since`, to the last request because of it."""
         offsets = self._lines()
         begun = time.monotonic() * 1000
         act()
-        last = self._quiet(offsets, begun, cluster_size, silent=False)
+        last = self._quiet(offsets, begun, cluster_size * patience, silent=False)
         told = [line["ms"] for line in self._since(offsets) if since is not None and line.get("what") == since]
         return (last - (float(str(told[0])) if told else begun)) / 1000
 
