@@ -86,9 +86,10 @@ class AdminClient:
         self._client_id = client_id
         self._timeout_ms = timeout_ms
 
-    def asking(self, *bootstrap: str) -> AdminClient:
-        """The same client, which asks others first."""
-        return AdminClient(self._network, bootstrap, client_id=self._client_id, timeout_ms=self._timeout_ms)
+    def asking(self, *bootstrap: str, timeout_ms: int | None = None) -> AdminClient:
+        """The same client, which asks others first, and may be less patient."""
+        patience_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        return AdminClient(self._network, bootstrap, client_id=self._client_id, timeout_ms=patience_ms)
 
     async def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
         """What the first broker that answers knows of `topics`; of all where None."""

@@ -18,6 +18,7 @@ from foundation.zk.admin_znodes import (
     ProducerIdBlock,
 )
 from foundation.zk.client import Create, Delete, Failure, SetData, WatchKind
+from foundation.zk.entity_configs import ABSENT
 from foundation.zk.kafka_zk_client import (
     ControllerMoved,
     Elected,
@@ -466,6 +467,64 @@ async def test_a_config_is_not_written_when_the_controller_changes_meanwhile(gro
         await opened.zk.set_entity_config("topics", "t", {})
 
 
+@pytest.mark.spec("ZN-9")
+@contract
+async def test_a_config_is_written_over_what_was_read_and_nothing_else(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    configs = opened.zk.configs
+    absent = await configs.read("topics", "t")
+    assert absent == ({}, ABSENT)
+    assert await configs.write("topics", "t", {"retention.ms": "1"}, absent.version)
+    assert not await configs.write("topics", "t", {"retention.ms": "2"}, absent.version)
+    first = await configs.read("topics", "t")
+    assert await configs.write("topics", "t", {"retention.ms": "3"}, first.version)
+    assert not await configs.write("topics", "t", {"retention.ms": "4"}, first.version)
+    assert (await configs.read("topics", "t")).config == {"retention.ms": "3"}
+
+
+@pytest.mark.spec("ZN-9")
+@contract
+async def test_a_config_that_somebody_makes_in_between_is_not_overwritten(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    send = opened.below.multi
+
+    async def overtaken(ops):  # type: ignore[no-untyped-def]
+        answer = await send(ops)
+        await opened.raw.write(Create("/config/topics/t", b'{"version":1,"config":{"their":"s"}}'))
+        return answer
+
+    opened.below.multi = overtaken  # type: ignore[method-assign]
+    assert not await opened.zk.configs.write("topics", "t", {"our": "s"}, ABSENT)
+    assert await opened.zk.entity_config("topics", "t") == {"their": "s"}
+
+
+@pytest.mark.spec("CF-2")
+@contract
+async def test_notifications_are_listed_read_and_deleted(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    configs = opened.zk.configs
+    await configs.announce("topics/t")
+    await opened.raw.write(Create("/config/changes/config_change_", b"]", sequential=True))
+    await opened.raw.write(Create("/config/changes/config_changes", b""))
+    names = await configs.changes()
+    assert names == ("config_change_0000000000", "config_change_0000000001")
+    good, bad = await configs.read_changes((*names, "config_change_0000000009"))
+    assert (good.number, good.entity_path, bad.number, bad.entity_path) == (0, "topics/t", 1, None)
+    assert 0 <= bad.created_ms - good.created_ms < 60_000
+    await configs.delete_changes((*names, "config_change_0000000009"))
+    assert await configs.changes() == ()
+
+
+@pytest.mark.spec("CF-1")
+@contract
+async def test_the_folder_of_notifications_is_made_where_somebody_deleted_it(ground: Ground) -> None:
+    opened, _ = await controller(ground)
+    await opened.raw.write(Delete("/config/changes"))
+    await opened.zk.configs.announce("brokers/<default>")
+    assert len(await opened.zk.configs.changes()) == 1
+
+
+@pytest.mark.spec("CF-1")
 @contract
 async def test_a_config_change_is_announced_in_sequence(ground: Ground) -> None:
     opened, _ = await controller(ground)

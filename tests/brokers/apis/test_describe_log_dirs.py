@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from brokers.apis import describe_log_dirs
+from brokers.world import Volume
+from foundation.cluster.errors import Errors
+from foundation.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsTopic,
+)
+from tests.brokers.services import Stage
+from understudy.simulator.world import VOLUME_BYTES
+
+
+def ask(request: DescribeLogDirsRequest, *, broken: bool = False) -> DescribeLogDirsResponse:
+    async def answer() -> DescribeLogDirsResponse:
+        stage = Stage()
+        for topic, partition in (("orders", 1), ("orders", 0), ("bills", 7)):
+            stage.lead(topic, partition)
+        if broken:
+            stage.services.storage.volume = _broken  # type: ignore[method-assign]
+        return await describe_log_dirs.handle(stage.services, request, stage.context(4))
+
+    return asyncio.run(answer())
+
+
+def _broken() -> Volume:
+    raise OSError(5, "Input/output error")
+
+
+def hosted(topics: Sequence[DescribeLogDirsTopic]) -> dict[str, list[int]]:
+    return {topic.name: [partition.partition_index for partition in topic.partitions] for topic in topics}
+
+
+@pytest.mark.parametrize(
+    ("topics", "found"),
+    [
+        (None, {"bills": [7], "orders": [0, 1]}),
+        ((), {}),
+        ((DescribableLogDirTopic(topic="orders", partitions=(1, 2)),), {"orders": [1]}),
+        ((DescribableLogDirTopic(topic="nothing", partitions=(0,)),), {}),
+    ],
+)
+def test_the_one_directory_with_what_is_asked_for(
+    topics: tuple[DescribableLogDirTopic, ...] | None, found: dict[str, list[int]]
+) -> None:
+    response = ask(DescribeLogDirsRequest(topics=topics))
+    [result] = response.results
+    assert (response.error_code, result.error_code, result.log_dir) == (Errors.NONE, Errors.NONE, "/data")
+    assert (result.total_bytes, result.usable_bytes) == (VOLUME_BYTES, VOLUME_BYTES)
+    assert hosted(result.topics) == found
+    partitions = [partition for topic in result.topics for partition in topic.partitions]
+    assert all((p.partition_size, p.offset_lag, p.is_future_key) == (0, 0, False) for p in partitions)
+
+
+def test_a_disk_that_does_not_answer_is_said_to_be_broken() -> None:
+    response = ask(DescribeLogDirsRequest(topics=None), broken=True)
+    [result] = response.results
+    assert (response.error_code, result.error_code, result.topics) == (Errors.NONE, Errors.KAFKA_STORAGE_ERROR, ())
+    assert (result.total_bytes, result.usable_bytes) == (-1, -1)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from brokers.config_operations import Change, Operation, altered, check_changes
+from brokers.topic_config import TOPIC_TABLE
+from foundation.cluster.errors import ApiError, Errors
+
+SET, DELETE, APPEND, SUBTRACT = Operation
+
+
+@pytest.mark.spec("CF-8")
+@pytest.mark.parametrize(
+    ("stored", "operation", "value", "left"),
+    [
+        ({}, SET, "compact", {"cleanup.policy": "compact"}),
+        ({"cleanup.policy": "compact"}, SET, "delete", {"cleanup.policy": "delete"}),
+        ({"cleanup.policy": "compact"}, DELETE, None, {}),
+        ({}, DELETE, None, {}),
+        ({}, APPEND, "compact", {"cleanup.policy": "delete,compact"}),
+        ({"cleanup.policy": "compact"}, APPEND, "delete", {"cleanup.policy": "compact,delete"}),
+        ({"cleanup.policy": "compact,delete"}, APPEND, "delete", {"cleanup.policy": "compact,delete"}),
+        ({"cleanup.policy": ""}, APPEND, "delete,", {"cleanup.policy": "delete"}),
+        ({"cleanup.policy": "compact"}, APPEND, ",", {"cleanup.policy": "compact"}),
+        ({}, SUBTRACT, "delete", {"cleanup.policy": ""}),
+        ({"cleanup.policy": "compact,delete"}, SUBTRACT, "compact,other", {"cleanup.policy": "delete"}),
+        ({"cleanup.policy": "a,b,a"}, SUBTRACT, "a", {"cleanup.policy": "b,a"}),
+    ],
+)
+def test_what_an_operation_leaves(
+    stored: dict[str, str], operation: Operation, value: str | None, left: dict[str, str]
+) -> None:
+    assert altered({"keep": "me"} | stored, [Change("cleanup.policy", operation, value)], TOPIC_TABLE) == {"keep": "me"} | left
+
+
+@pytest.mark.spec("CF-8")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (Change("retention.ms", APPEND, "1"), "Config value append is not allowed for config key: retention.ms"),
+        (Change("retention.ms", SUBTRACT, "1"), "Config value subtract is not allowed for config key: retention.ms"),
+        (Change("no.such", APPEND, "1"), "Unknown config name: no.such"),
+    ],
+)
+def test_only_lists_are_appended_to(change: Change, message: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        altered({}, [change], TOPIC_TABLE)
+    assert (refused.value.error, refused.value.message) == (Errors.INVALID_CONFIG, message)
+
+
+@pytest.mark.spec("CF-8")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ((Change("a", SET, "1"), Change("a", DELETE, None)), "Error due to duplicate config keys"),
+        ((Change("a", SET, None), Change("b", APPEND, None)), "Null value not supported for : a, b"),
+        ((Change("a", 4, "1"),), "Unknown operations type 4"),
+    ],
+)
+def test_changes_that_make_no_sense(changes: tuple[Change, ...], message: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        check_changes(changes)
+    assert (refused.value.error, refused.value.message) == (Errors.INVALID_REQUEST, message)
+
+
+def test_a_key_is_deleted_without_a_value() -> None:
+    check_changes([Change("a", DELETE, None), Change("b", SET, "")])
