@@ -14,7 +14,7 @@ from controller.context import ControllerContext
 from controller.events import ApiPartitionReassignment, ListPartitionReassignments
 from controller.reassignment_phases import Reassignments, complete_reassignments, on_partition_reassignment
 from controller.reassignment_znode import remove_from_znode
-from controller.reassignments import leaving_replicas, requested_by_client, requested_by_znode
+from controller.reassignments import requested_by_client, requested_by_znode
 from controller.term import Term
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
@@ -112,25 +112,26 @@ async def resume_for_brokers(term: Term, new: Collection[BrokerId]) -> None:
 async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> None:
     """The ISRs of these partitions have grown or shrunk; those on the move may have arrived."""
     context = term.context
-    changed = frozenset(partitions)
-    moving = [partition for partition in _on_the_move(context) if partition in changed]
-    unfinished = [partition for partition in partitions if _has_strangers_in_sync(context, partition)]
-    await complete_reassignments(term, _as_they_are(context, dict.fromkeys((*moving, *unfinished))))
+    looked_at = [p for p in partitions if _is_on_the_move(context, p) or _has_strangers_in_sync(context, p)]
+    await complete_reassignments(term, _as_they_are(context, looked_at))
 
 
 def _on_the_move(context: ControllerContext) -> list[TopicPartition]:
+    return sorted(partition for partition in context.partitions_being_reassigned if _is_on_the_move(context, partition))
+
+
+def _is_on_the_move(context: ControllerContext, partition: TopicPartition) -> bool:
     """Those of topics that are being deleted are beyond moving: the deletion stops all their replicas."""
-    deleted = context.topics_with_deletion_started
-    return sorted(partition for partition in context.partitions_being_reassigned if partition.topic not in deleted)
+    return partition in context.partitions_being_reassigned and partition.topic not in context.topics_with_deletion_started
 
 
 def _has_strangers_in_sync(context: ControllerContext, partition: TopicPartition) -> bool:
-    """Whether a replica is in sync that is not assigned (see `leaving_replicas`)."""
+    """Whether a replica is in sync that is not assigned (see `leaving_replicas`). A takeover asks this of every partition."""
     known = context.leadership.get(partition)
     if known is None or partition.topic in context.topics_to_be_deleted:
         return False
-    assignment = context.partition_assignment(partition)
-    return len(leaving_replicas(assignment, known.leader_and_isr.isr)) > len(assignment.removing_replicas)
+    replicas, isr = context.partition_assignment(partition).replicas, known.leader_and_isr.isr
+    return isr != replicas and not frozenset(replicas).issuperset(isr)
 
 
 def _as_they_are(context: ControllerContext, partitions: Collection[TopicPartition]) -> Reassignments:

@@ -350,10 +350,10 @@ async def _forget(term: Term, finished: Reassignments) -> None:
     )
     context.partitions_being_reassigned.difference_update(finished)
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids, finished)
-    moving = {partition.topic for partition in context.partitions_being_reassigned}
-    released = [topic for topic in _topics(finished) if context.is_topic_queued_for_deletion(topic) and topic not in moving]
-    if released:
-        await topic_deletion.resume_deletions_for_topics(term, released)
+    queued = [topic for topic in _topics(finished) if context.is_topic_queued_for_deletion(topic)]
+    if queued:
+        moving = {partition.topic for partition in context.partitions_being_reassigned}
+        await topic_deletion.resume_deletions_for_topics(term, [topic for topic in queued if topic not in moving])
 
 
 # ------------------------------------------------------------------ by topic, by replica
