@@ -47,6 +47,12 @@ class StockClient(Protocol):
     def topic_config(self, name: str) -> dict[str, str]:
         """All of it, defaults included."""
 
+    def alter_config(self, kind: str, name: str, changes: dict[str, str | None]) -> None:
+        """`kind` is `topic` or `broker`; None deletes a key. Raises Refused."""
+
+    def broker_config(self, broker: str) -> dict[str, tuple[str | None, bool]]:
+        """By key its value and whether it is read-only; with an empty name the dynamic defaults of all brokers."""
+
     def brokers(self) -> tuple[set[int], int]:
         """The ids of the brokers, and the controller's."""
 
@@ -92,6 +98,21 @@ class KafkaPython:
         resource = ConfigResource(ConfigResourceType.TOPIC, name)
         described = self._admin.describe_configs([resource], config_filter="all")
         return {key: entry["value"] for key, entry in described["topic"][name].items()}
+
+    def alter_config(self, kind: str, name: str, changes: dict[str, str | None]) -> None:
+        operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in changes.items()}
+        resource = ConfigResource(ConfigResourceType[kind.upper()], name, operations)
+        answer: str = self._admin.alter_configs([resource])[kind][name]
+        if answer != "OK":
+            raise Refused(answer)
+
+    def broker_config(self, broker: str) -> dict[str, tuple[str | None, bool]]:
+        resource = ConfigResource(ConfigResourceType.BROKER, broker)
+        described = self._admin.describe_configs([resource], config_filter="all")["broker"][broker]
+        return {key: (entry["value"], entry["read_only"]) for key, entry in described.items()}
+
+    def log_dirs(self) -> list[dict[str, object]]:
+        return list(self._admin.describe_log_dirs())
 
     def brokers(self) -> tuple[set[int], int]:
         cluster = self._admin.describe_cluster()
@@ -146,6 +167,23 @@ class Confluent:
         resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, name)
         entries = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
         return {key: entry.value for key, entry in entries.items()}
+
+    def alter_config(self, kind: str, name: str, changes: dict[str, str | None]) -> None:
+        incremental = [
+            confluent_kafka.admin.ConfigEntry(
+                key,
+                value,
+                incremental_operation=confluent_kafka.admin.AlterConfigOpType["DELETE" if value is None else "SET"],
+            )
+            for key, value in changes.items()
+        ]
+        resource = confluent_kafka.admin.ConfigResource(kind, name, incremental_configs=incremental)
+        _result(self._admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource])
+
+    def broker_config(self, broker: str) -> dict[str, tuple[str | None, bool]]:
+        resource = confluent_kafka.admin.ConfigResource("broker", broker)
+        entries = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
+        return {key: (entry.value, entry.is_read_only) for key, entry in entries.items()}
 
     def brokers(self) -> tuple[set[int], int]:
         cluster = self._admin.describe_cluster(request_timeout=TIMEOUT_S).result(TIMEOUT_S)

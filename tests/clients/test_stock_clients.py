@@ -61,6 +61,47 @@ def test_a_topic_grows(client: StockClient, connect: Connect, cluster: LocalClus
 
 
 @CLIENTS
+@pytest.mark.spec("CF-8", "IO-17")
+def test_a_topics_config_is_altered_and_described(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+    topic = name("altered", connect)
+    client.create_topic(topic, 1, 2, {"retention.ms": "60000", "flush.ms": "7"})
+    described_with(cluster, client, topic, partitions=1)
+    client.alter_config("topic", topic, {"retention.ms": "5", "flush.ms": None, "cleanup.policy": "compact,delete"})
+    keys = ("retention.ms", "flush.ms", "cleanup.policy")
+    shown = client.topic_config(topic)
+    assert [shown[key] for key in keys] == ["5", str(2**63 - 1), "compact,delete"]
+    with pytest.raises(Refused, match="(?i)invalid_?config"):
+        client.alter_config("topic", topic, {"retention.ms": "soon"})
+
+
+@CLIENTS
+@pytest.mark.spec("CF-6")
+def test_a_brokers_config_is_altered_and_described(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+    key, mine = "min.insync.replicas", str(len(name("", connect)))
+    for broker in ("1", "2", "3"):
+        assert len(client.broker_config(broker)) > 300
+    client.alter_config("broker", "2", {key: mine})
+    cluster.wait_until(lambda: client.broker_config("2")[key] == (mine, False), "broker 2 goes by its new config")
+    assert client.broker_config("1")[key] == ("1", False)
+    client.alter_config("broker", "2", {key: None})
+    cluster.wait_until(lambda: client.broker_config("2")[key] == ("1", False), "broker 2 goes by the default again")
+    assert client.broker_config("1")["broker.id"] == ("1", True)
+    with pytest.raises(Refused, match="(?i)invalid_?request"):
+        client.alter_config("broker", "1", {"num.io.threads": "100"})
+
+
+def test_the_log_directories_of_all_brokers_are_described(cluster: LocalCluster) -> None:
+    """kafka-python only; librdkafka has no API for them."""
+    client = KafkaPython(cluster.bootstrap)
+    client.create_topic("stored", 2, 3)
+    described_with(cluster, client, "stored", partitions=2)
+    found = client.log_dirs()
+    client.close()
+    assert len(found) == 3
+    assert str(found).count("'stored'") == 3
+
+
+@CLIENTS
 def test_the_cluster_is_described_with_the_controller_zookeeper_knows(client: StockClient, cluster: LocalCluster) -> None:
     assert client.brokers() == ({1, 2, 3}, cluster.controller_id())
 
