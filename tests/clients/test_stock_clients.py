@@ -70,7 +70,7 @@ def test_a_topics_config_is_altered_and_described(client: StockClient, connect: 
     keys = ("retention.ms", "flush.ms", "cleanup.policy")
     shown = client.topic_config(topic)
     assert [shown[key] for key in keys] == ["5", str(2**63 - 1), "compact,delete"]
-    with pytest.raises(Refused, match="(?i)invalid_?config"):
+    with pytest.raises(Refused, match=r"(?i)invalid_?config"):
         client.alter_config("topic", topic, {"retention.ms": "soon"})
 
 
@@ -86,7 +86,7 @@ def test_a_brokers_config_is_altered_and_described(client: StockClient, connect:
     client.alter_config("broker", "2", {key: None})
     cluster.wait_until(lambda: client.broker_config("2")[key] == ("1", False), "broker 2 goes by the default again")
     assert client.broker_config("1")["broker.id"] == ("1", True)
-    with pytest.raises(Refused, match="(?i)invalid_?request"):
+    with pytest.raises(Refused, match=r"(?i)invalid_?request"):
         client.alter_config("broker", "1", {"num.io.threads": "100"})
 
 
