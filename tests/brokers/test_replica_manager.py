@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brokers.partition import FollowerState, Role
+from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.fences import Fence
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
@@ -15,7 +16,7 @@ from foundation.wire.messages.stop_replica import (
     StopReplicaTopicState,
     StopReplicaTopicV1,
 )
-from tests.brokers.stage import ME, ORDERS, ORDERS_0, OTHER, leader_and_isr, replica_manager, state, tell
+from tests.brokers.stage import ME, ORDERS, ORDERS_0, OTHER, THIRD, leader_and_isr, replica_manager, state, tell
 
 OTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
 
@@ -195,3 +196,29 @@ def test_before_version_3_one_flag_held_for_all() -> None:
     assert manager.stop_replicas(grouped).accepted == ((ORDERS_0, -1, True),)
     flat = StopReplicaRequest(ungrouped_partitions=(StopReplicaPartitionV0(topic_name="orders", partition_index=3),))
     assert manager.stop_replicas(flat).accepted == ((TopicPartition("orders", 3), -1, False),)
+
+
+@pytest.mark.spec("RA-11")
+def test_a_leader_takes_an_isr_that_is_larger_than_its_assignment() -> None:
+    """A move has ended: who is to go is in sync until the controller has taken it out (KAFKA-9672)."""
+    moving = state(leader_epoch=5, isr=(ME, OTHER, THIRD), replicas=(ME, THIRD, OTHER))
+    manager, _, _ = replica_manager(moving)
+    manager.followers[ORDERS_0] = {OTHER: FollowerState(last_caught_up_ms=7), THIRD: FollowerState(last_caught_up_ms=7)}
+    moved = state(leader_epoch=6, partition_epoch=1, isr=(ME, OTHER, THIRD), replicas=(ME, THIRD))
+    assert tell(manager, leader_and_isr(moved)) == {ORDERS_0: "NONE"}
+    partition = manager.partitions[ORDERS_0]
+    assert (partition.isr, partition.replicas) == ((ME, OTHER, THIRD), (ME, THIRD))
+    assert list(manager.followers[ORDERS_0]) == [THIRD]
+
+
+@pytest.mark.spec("RA-10", "RA-15")
+def test_a_replica_comes_hears_of_itself_twice_and_is_cancelled_as_of_the_epoch_it_came_at() -> None:
+    coming = state(leader=OTHER, leader_epoch=5, isr=(OTHER, THIRD), replicas=(ME, OTHER, THIRD))
+    manager, fetchers, _ = replica_manager()
+    assert tell(manager, leader_and_isr(coming)) == {ORDERS_0: "NONE"}
+    assert tell(manager, leader_and_isr(coming)) == {ORDERS_0: "STALE_CONTROLLER_EPOCH"}
+    assert fetchers.following == {ORDERS_0: (OTHER, 5)}
+    stop = StopReplicaPartitionState(partition_index=0, leader_epoch=5, delete_partition=True)
+    topic = StopReplicaTopicState(topic_name="orders", partition_states=(stop,))
+    assert manager.stop_replicas(StopReplicaRequest(topic_states=(topic,))).errors == {ORDERS_0: Errors.NONE}
+    assert manager.partitions == fetchers.following == {}
