@@ -157,6 +157,7 @@ class Broker:
 
     async def metrics(self) -> list[Reading]:
         """`broker_metrics.MBEANS`, as far as the parts they tell of exist yet."""
+        # A topic's own is nothing to go by here: nobody produces, and no broker reads it.
         counts = counted(self.hosted, lambda topic: self.config.min_insync_replicas)
         return [
             *([] if self._controller is None else await self._controller.metrics()),

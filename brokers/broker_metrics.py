@@ -50,8 +50,12 @@ COUNTS: Mapping[str, MBean] = {
     "partitions": _gauge("PartitionCount", "Partitions this broker has a replica of."),
     "offline": _gauge("OfflineReplicaCount", "Replicas in log directories that have failed."),
     "under_replicated": _gauge("UnderReplicatedPartitions", "Partitions led here whose ISR is smaller than it should be."),
-    "under_min_isr": _gauge("UnderMinIsrPartitionCount", "Partitions led here with fewer in sync than min.insync.replicas."),
-    "at_min_isr": _gauge("AtMinIsrPartitionCount", "Partitions led here with just as many in sync as min.insync.replicas."),
+    "under_min_isr": _gauge(
+        "UnderMinIsrPartitionCount", "Partitions led here with fewer in sync than the broker's min.insync.replicas."
+    ),
+    "at_min_isr": _gauge(
+        "AtMinIsrPartitionCount", "Partitions led here with just as many in sync as the broker's min.insync.replicas."
+    ),
     "reassigning": _gauge("ReassigningPartitions", "Partitions led here that are on the move."),
 }
 """By the field of `ReplicaCounts` that holds it."""
@@ -85,7 +89,7 @@ class ReplicaCounts(NamedTuple):
 def counted(hosted: Mapping[TopicPartition, Partition], min_insync_replicas: Callable[[str], int]) -> ReplicaCounts:
     """
     Args:
-        min_insync_replicas: what the config of a topic asks for.
+        min_insync_replicas: what is asked for, by topic.
     """
     leaders = under_replicated = under_min_isr = at_min_isr = reassigning = 0
     asked: dict[str, int] = {}

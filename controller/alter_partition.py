@@ -18,6 +18,7 @@ from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 from foundation.eventlog.fences import Fence
+from foundation.operator_lines import with_a_line
 from foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -200,6 +201,8 @@ async def _write(term: Term, accepted: Mapping[TopicPartition, LeaderAndIsr]) ->
     await term.points.reach("alter_partition.after_write")
     outcomes: dict[TopicPartition, _Outcome] = dict.fromkeys(result.conflicts, Errors.INVALID_UPDATE_VERSION)
     written: dict[TopicPartition, LeaderAndIsr] = {}
+    for partition in with_a_line(log, result.conflicts):
+        log.info("failed to update ISR, bad version", partition=str(partition), isr=accepted[partition].isr)
     for partition, outcome in result.finished.items():
         if isinstance(outcome, LeaderAndIsr):
             written[partition] = outcomes[partition] = outcome

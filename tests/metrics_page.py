@@ -35,7 +35,8 @@ made for Apache Kafka find them ([decision 4](decisions/0004-metrics-names.md)).
 
 Counts of the cluster are those after the controller's last event, as in Kafka; a scrape in the middle of an event waits up to a
 second for its end. They are taken when somebody asks and something has happened since. Kafka's gauges of each single partition
-(`kafka.cluster:type=Partition`), of the logs and of the request handlers are not there.
+(`kafka.cluster:type=Partition`), of the logs and of the request handlers are not there; what a topic's own
+`min.insync.replicas` asks for is not looked at.
 """
 
 

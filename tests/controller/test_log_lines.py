@@ -11,12 +11,14 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from controller import partition_state_machine, replica_state_machine
 from controller.controller_election import NO_CONTROLLER, ControllerElection
 from controller.events import ElectionType
 from controller.settings import ControllerSettings
 from controller.transitions import PartitionState, ReplicaState
+from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.log import EventLog
@@ -30,7 +32,9 @@ from foundation.wire.messages.alter_partition import (
 )
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
+from foundation.zk.client import SetData
 from foundation.zk.kafka_zk_client import ControllerMoved
+from foundation.zk.znodes import BrokerIdZNode
 from tests.controller.memory_log import MemoryLog
 from tests.controller.office import Office
 from tests.controller.stage import Stage, answer_none, answer_stop_replica
@@ -43,6 +47,7 @@ CHANNELS = "kafka.controller.ControllerChannelManager"
 DELETION = "kafka.controller.TopicDeletionManager"
 STATES = "state.change.logger"
 
+ELSEWHERE = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "elsewhere", 9092)
 WHO = {"controller": 0, "controller_epoch": 1}
 
 
@@ -68,7 +73,7 @@ def a_day() -> list[Line]:
 
 @cache
 def a_bad_day() -> list[Line]:
-    """A proposal that comes too late, a broker that does not answer, one that cannot be reached, and a lost role."""
+    """Proposals that come too late, a broker that moves, one that does not answer, one out of reach, and a lost role."""
     with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
         stage.start()
         topic_id = stage.create_topic("orders", {0: [0, 1]})
@@ -82,6 +87,13 @@ def a_bad_day() -> list[Line]:
         topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(data,))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))
         controller.run(controller.controller.alter_partition(request, 3))
+        stage.rewrite_state("orders", 0)
+        timely = replace(data, partition_epoch=0)
+        request = replace(request, topics=(replace(topic, partitions=(timely,)),))
+        controller.run(controller.controller.alter_partition(request, 3))
+        moved = BrokerIdZNode.encode(Broker(id=BrokerId(2), endpoints=(ELSEWHERE,)), timestamp_ms=1)
+        stage.operator.run(stage.operator.client.write(SetData(BrokerIdZNode.path(2), moved)))
+        stage.settle()
         stage.member(1).answer = lambda message: None
         stage.member(2).node.process.kill()
         stage.create_topic("payments", {0: [0, 1, 2]})
@@ -240,6 +252,7 @@ TABLE = (
     Expected("LG-4", a_day, CONTROLLER, "info", "updated broker epochs cache", {"broker_epochs": ANY}),
     Expected("LG-5", a_day, CONTROLLER, "info", "new broker startup callback", {"brokers": (2,)}),
     Expected("LG-5", a_day, CONTROLLER, "info", "broker failure callback", {"brokers": (2,)}),
+    Expected("LG-5", a_bad_day, CONTROLLER, "info", "updated broker metadata", {"broker": 2, "endpoints": (ELSEWHERE,)}),
     Expected("LG-5", a_day, CONTROLLER, "info", "removed from the shutting down brokers", {"brokers": [1]}),
     Expected("LG-6", a_day, CONTROLLER, "info", "topics changed", {"new": ("orders",), "deleted": (), "new_count": 1}),
     Expected("LG-6", a_day, CONTROLLER, "info", "new partitions to be added", {"topic": "orders", "partitions": [2]}),
@@ -305,6 +318,9 @@ TABLE = (
         },
     ),
     Expected(
+        "LG-11", a_bad_day, CONTROLLER, "info", "failed to update ISR, bad version", {"partition": "orders-0", "isr": (0,)}
+    ),
+    Expected(
         "LG-12",
         a_move,
         CONTROLLER,
@@ -318,7 +334,7 @@ TABLE = (
         CHANNELS,
         "warning",
         "fails to send a request, reconnecting",
-        {**WHO, "to": 1, "api": "UpdateMetadata", "partitions": 1, "address": "broker-1:9092", "why": ANY},
+        {**WHO, "to": 1, "api": ANY, "partitions": 1, "address": "broker-1:9092", "why": ANY},
     ),
     Expected(
         "LG-13",
