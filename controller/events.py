@@ -67,7 +67,6 @@ OngoingReassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment] | A
 """The partitions on the move; or why nobody can say."""
 
 
-
 class UpgradeType(Enum):
     """What a client allows to be done to a finalized feature; values are those on the wire. Mirrors its Kafka namesake."""
 
