@@ -1,6 +1,8 @@
-"""What must hold of topics as a whole: what a deletion, a move or a new partition leaves of them in ZooKeeper (A1 to A3)."""
+"""What must hold of topics as a whole, and of what the controller hands out: deletions, moves, new partitions, producer ids."""
 
 from __future__ import annotations
+
+import msgspec
 
 from understudy.checkers.check import Check
 from understudy.checkers.facts import TOPICS, ClusterFacts
@@ -8,6 +10,7 @@ from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 DELETE_TOPICS = "/admin/delete_topics/"
 CONFIGS = "/config/topics/"
+PRODUCER_IDS = "/latest_producer_id_block"
 
 
 class DeletionsAreComplete(Check):
@@ -118,4 +121,36 @@ class TopicsKeepTheirPartitions(Check):
                 )
 
 
-CHECKS: tuple[type[Check], ...] = (DeletionsAreComplete, MovesKeepData, TopicsKeepTheirPartitions)
+class _Block(msgspec.Struct, frozen=True):
+    block_start: str
+    block_end: str
+
+
+_decode_block = msgspec.json.Decoder(_Block).decode
+
+
+class ProducerIdsAreGivenOnce(Check):
+    id = "A4"
+    sentence = "each block of producer ids begins right after the one before it, the first at 0"
+    reads_transactions = True
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._next = 0
+
+    def on_transaction(self, transaction: ZnodeTransaction) -> None:
+        for op in transaction.ops:
+            if op.path != PRODUCER_IDS or op.kind is not OpKind.SET:
+                continue
+            try:
+                block = _decode_block(op.data or b"")
+            except msgspec.MsgspecError:
+                continue
+            self.judged += 1
+            if int(block.block_start) != self._next:
+                what = f"the block from {block.block_start} to {block.block_end} was given, the next one begins at {self._next}"
+                self.violated(transaction, what)
+            self._next = int(block.block_end) + 1
+
+
+CHECKS: tuple[type[Check], ...] = (DeletionsAreComplete, MovesKeepData, TopicsKeepTheirPartitions, ProducerIdsAreGivenOnce)

@@ -29,6 +29,8 @@ from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.records import FaultStruck, StepReached
+from foundation.wire.network import ConnectionFailed, ConnectionLost
+from foundation.wire.request_channel import RequestTimedOut
 from foundation.zk.client import Create, Delete, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import SessionLost
 from foundation.zk.znodes import ControllerZNode
@@ -451,9 +453,9 @@ class SimulatedCluster:
 
     # ------------------------------------------------------------------ an operator with a shell
 
-    def write(self, path: str, data: bytes = b"") -> bool:
+    def write(self, path: str, data: bytes = b"", *, sequential: bool = False) -> bool:
         """Create a znode by hand; whether that was possible."""
-        made = self.zookeeper.reachable and self.zookeeper.operate([Create(path, data)])
+        made = self.zookeeper.reachable and self.zookeeper.operate([Create(path, data, sequential=sequential)])
         if made:
             self._events.append(FaultStruck(fault="write", target=path))
         return made
@@ -498,7 +500,7 @@ class SimulatedCluster:
 
 
 async def _bearing_refusal(call: Coroutine[Any, Any, object]) -> None:
-    with contextlib.suppress(ApiError, NoBrokerAnswers):
+    with contextlib.suppress(ApiError, NoBrokerAnswers, ConnectionFailed, ConnectionLost, RequestTimedOut):
         await call
 
 

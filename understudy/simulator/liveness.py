@@ -6,12 +6,18 @@ it. Each complaint is a sentence; no complaint means rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from brokers.broker import Broker
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
+from foundation.zk.admin_znodes import (
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
 from foundation.zk.znodes import TopicAssignment
 from understudy.simulator.znode_view import ZnodeView
 
@@ -32,6 +38,7 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> list[st
     wrong += _deletions({name: topic for name, topic in topics.items() if name in doomed}, doomed, running)
     assigned = {partition: placed for topic in topics.values() for partition, placed in sorted(topic.partitions.items())}
     wrong += _memory(assigned, running)
+    wrong += _requests(znodes, assigned, doomed)
     # Of a topic that waits for its deletion nobody is to know anything any more.
     alive = {partition: placed for partition, placed in assigned.items() if partition.topic not in doomed}
     states = {partition: znodes.state(partition) for partition in alive}
@@ -95,6 +102,22 @@ def _deletions(
         placed = topics[name].partitions.values() if name in topics else ()
         if all(replica in running for replicas in placed for replica in replicas.replicas):
             yield f"topic {name} is still to be deleted"
+
+
+def _requests(
+    znodes: ZnodeView, assigned: Mapping[TopicPartition, ReplicaAssignment], doomed: Collection[str]
+) -> Iterator[str]:
+    """What asks the controller for something is gone. (A move that ended with its topic stays in the znode, as in Kafka, and so
+    does one that is still under way.)"""
+    for queue in (IsrChangeNotificationZNode.path, LogDirEventNotificationZNode.path):
+        yield from (f"{queue}/{name} has not been heard" for name in znodes.children(queue))
+    if znodes.data(PreferredReplicaElectionZNode.path) is not None:
+        yield f"{PreferredReplicaElectionZNode.path} has not been heard"
+    if (data := znodes.data(ReassignPartitionsZNode.path)) is not None:
+        for partition in ReassignPartitionsZNode.decode(data):
+            placed = assigned.get(partition)
+            if placed is not None and partition.topic not in doomed and not placed.is_being_reassigned:
+                yield f"{ReassignPartitionsZNode.path} still names {partition}, which is on {placed.replicas}"
 
 
 def _memory(assigned: Mapping[TopicPartition, ReplicaAssignment], running: Mapping[BrokerId, Broker]) -> Iterator[str]:

@@ -12,14 +12,25 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
-from foundation.zk.client import SetData
-from foundation.zk.znodes import TopicZNode
+from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from foundation.zk.admin_znodes import (
+    DeleteTopicsTopicZNode,
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
+from foundation.zk.client import SetData, Stat
+from foundation.zk.znodes import BrokerIdZNode, TopicZNode
 from understudy.admin_client import UNCLEAN
-from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.cluster import PORT, SimulatedCluster
 
 NAMES = ("clicks", "orders", "payments")
 """Few, so that a topic is created again while its predecessor is still going."""
+TOPIC, BROKER = 2, 4
+"""Types of config resources, as on the wire."""
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+"""The one key that makes a controller act at once."""
 MOST_PARTITIONS = 8
 """Of a topic: it grows no further."""
 
@@ -136,6 +147,37 @@ def _touch_topic(cluster: SimulatedCluster, draw: random.Random) -> None:
         cluster.zookeeper.operate([SetData(TopicZNode.path(name), data)])
 
 
+def _alter_topic_config(cluster: SimulatedCluster, draw: random.Random) -> None:
+    if (name := _some_topic(cluster, draw)) is not None:
+        cluster.begin(cluster.admin.alter_config(TOPIC, name, {UNCLEAN_ELECTION: draw.choice(("true", "false", None))}))
+
+
+def _alter_cluster_config(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """The default of all brokers."""
+    cluster.begin(cluster.admin.alter_config(BROKER, "", {UNCLEAN_ELECTION: draw.choice(("true", "false", None))}))
+
+
+def _notify_of_isr_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """As a leader older than AlterPartition does, of an ISR that has not changed."""
+    if (partition := _some_partition(cluster, draw)) is not None:
+        cluster.write(IsrChangeNotificationZNode.sequence_path, IsrChangeNotificationZNode.encode([partition]), sequential=True)
+
+
+def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """Somebody says that a broker has lost a disk; the broker, when it is asked, says that all is well."""
+    broker = draw.choice(list(cluster.brokers))
+    cluster.write(LogDirEventNotificationZNode.sequence_path, LogDirEventNotificationZNode.encode(broker), sequential=True)
+
+
+def _allocate_producer_ids(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """As a broker does: of whom it takes for the controller."""
+    broker, controller = draw.choice(list(cluster.brokers)), cluster.controller()
+    registered = cluster.zookeeper.tree.exists(BrokerIdZNode.path(broker))
+    if controller is not None and isinstance(registered, Stat):
+        request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=registered.czxid)
+        cluster.begin(cluster.admin.ask(cluster.broker(controller).node.name, PORT, request))
+
+
 def _moving(cluster: SimulatedCluster, partition: TopicPartition, to: list[BrokerId] | None) -> Callable[[], None]:
     return lambda: cluster.begin(cluster.admin.alter_partition_reassignments({partition: to}))
 
@@ -169,5 +211,10 @@ _DEEDS: dict[str, _Do] = {
     "elect-preferred-leaders-by-znode": _elect_preferred_leaders_by_znode,
     "elect-unclean-leaders": _elect_unclean_leaders,
     "touch-topic": _touch_topic,
+    "alter-topic-config": _alter_topic_config,
+    "alter-cluster-config": _alter_cluster_config,
+    "notify-of-isr-by-hand": _notify_of_isr_by_hand,
+    "notify-of-log-dir-by-hand": _notify_of_log_dir_by_hand,
+    "allocate-producer-ids": _allocate_producer_ids,
 }
 KINDS = frozenset(_DEEDS)

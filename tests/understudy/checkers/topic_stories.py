@@ -1,4 +1,4 @@
-"""Histories of whole topics: what checks A1 to A3 must accept and reject."""
+"""Histories of whole topics and of producer ids: what checks A1 to A4 must accept and reject."""
 
 from __future__ import annotations
 
@@ -135,4 +135,25 @@ def a_topic_changes_its_id() -> History:
     history = cluster()
     place(history, [1, 2, 3])
     history.commit(BROKER_1, history.set(TOPIC, {"partitions": {"0": [1, 2, 3]}, "version": 3, "topic_id": "xyz"}))
+    return history
+
+
+def give(history: History, first: int, last: int) -> None:
+    block = {"version": 1, "broker": 1, "block_start": str(first), "block_end": str(last)}
+    history.commit(BROKER_1, history.fence(), history.set("/latest_producer_id_block", block))
+
+
+@accepts("A4")
+def block_after_block() -> History:
+    history = cluster()
+    give(history, 0, 999)
+    give(history, 1000, 1999)
+    return history
+
+
+@rejects("A4", "the block from 0 to 999 was given, the next one begins at 1000")
+def two_brokers_get_the_same_ids() -> History:
+    history = cluster()
+    give(history, 0, 999)
+    give(history, 0, 999)
     return history

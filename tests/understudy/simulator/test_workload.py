@@ -50,7 +50,7 @@ def test_a_deed_changes_something(kind: str) -> None:
         changed = Counter(op.path for transaction in cluster.zookeeper.transactions[before:] for op in transaction.writes)
         by_hand = [record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, FaultStruck)]
     assert changed
-    assert ("by-" in kind) == any(struck.fault == "write" for struck in by_hand)
+    assert ("-by-" in kind) == any(struck.fault == "write" for struck in by_hand)
 
 
 def test_the_plan_of_a_seed_tells_faults_and_deeds_in_order() -> None:
