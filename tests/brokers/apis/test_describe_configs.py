@@ -79,7 +79,9 @@ def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: Simul
 @pytest.mark.spec("CF-7")
 def test_a_broker_shows_every_key_of_kafkas(cluster: SimulatedCluster) -> None:
     result = describe(cluster, BROKER, "1")
-    assert [config.name for config in result.configs] == sorted(name for name, key in BROKER_KEYS.items() if not key.internal or name == "understudy.run.id")
+    assert [config.name for config in result.configs] == sorted(
+        name for name, key in BROKER_KEYS.items() if not key.internal or name == "understudy.run.id"
+    )
     shown = {config.name: config for config in result.configs}
     assert (shown["broker.id"].value, shown["broker.id"].read_only) == ("1", True)
     assert (shown["auto.leader.rebalance.enable"].value, shown["auto.leader.rebalance.enable"].config_type) == ("true", 1)
