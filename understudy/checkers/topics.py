@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from understudy.checkers.check import Check
-from understudy.checkers.facts import TOPICS, ClusterFacts
+from understudy.checkers.facts import TOPICS, ClusterFacts, Partition
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 DELETE_TOPICS = "/admin/delete_topics/"
@@ -112,13 +112,18 @@ class TopicsKeepTheirPartitions(Check):
             self.judged += 1
             lost = sorted(written.before.keys() - written.after.keys())
             if written.topic in self._marked:
-                lost = [partition for partition in lost if (written.topic, partition) in self.facts.states]
+                lost = [partition for partition in lost if self._lives((written.topic, partition))]
             if lost:
                 self.violated(transaction, f"{written.topic} lost partition {lost[0]}")
             elif written.topic_id_before and written.topic_id != written.topic_id_before:
                 self.violated(
                     transaction, f"{written.topic} had the id {written.topic_id_before} and now has {written.topic_id}"
                 )
+
+    def _lives(self, partition: Partition) -> bool:
+        """Whether it has a state; that of an earlier topic of this name has gone with it."""
+        writes = self.facts.states.get(partition, ())
+        return bool(writes) and writes[-1].leader is not None
 
 
 class _Block(msgspec.Struct, frozen=True):

@@ -121,6 +121,21 @@ def what_is_added_to_a_topic_that_is_to_go_is_taken_back() -> History:
     return history
 
 
+@accepts("A3")
+def what_is_taken_back_has_a_namesake_of_an_earlier_life() -> History:
+    history = cluster()
+    second = "/brokers/topics/t/partitions/1/state"
+    both = {"partitions": {"0": [1, 2, 3], "1": [1, 2, 3]}, "version": 3}
+    history.commit(0x21, history.set(TOPIC, both))
+    history.commit(BROKER_1, history.fence(), history.create(second, {"leader": 1, "leader_epoch": 0, "isr": [1, 2, 3]}))
+    delete(history, second, STATE, TOPIC)
+    history.commit(0x21, history.create(TOPIC, {"partitions": {"0": [1, 2, 3]}, "version": 3}))
+    history.commit(0xFF, history.create(MARKER))
+    history.commit(0x21, history.set(TOPIC, both))
+    place(history, [1, 2, 3])
+    return history
+
+
 @rejects("A3", "t lost partition 0")
 def a_topic_that_is_to_go_loses_a_partition_that_lives() -> History:
     history = doomed()
