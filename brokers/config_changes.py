@@ -1,13 +1,14 @@
 """Hears of changed configs through ZooKeeper, and hands them on (CF-2, CF-3). Mirrors `ZkConfigManager` with its
 `ZkNodeChangeNotificationListener`.
 
-A notification only says whose config to read. Those above the last one seen are worked off in order, at the start all; what
-cannot be understood is logged and skipped. One flag stands for any number of watches that fire while this works, and the list
-is read after the watch is armed, so that nothing is lost and nothing piles up.
+A notification only says whose config to read. Those not seen before are worked off in order, at the start all; what cannot be
+understood is logged and skipped. One flag stands for any number of watches that fire while this works, and the list is read
+with the watch that tells of the next change, so that nothing is lost and nothing piles up.
 
-Two differences to Kafka. A new session also reads the brokers' configs themselves, because a notification may have come and
-gone while there was none. And a notification is too old when it is so much older than the newest, by the clock of ZooKeeper,
-which wrote both: a broker whose own clock is wrong does not take it away from under the others.
+Three differences to Kafka. What has been seen is known by name and not by the highest number, because numbers begin again
+where somebody has deleted the folder. A new session also reads the brokers' configs themselves, because a notification may have
+come and gone while there was none. And a notification is too old when it is so much older than the newest, by the clock of
+ZooKeeper, which wrote both: a broker whose own clock is wrong does not take it away from under the others.
 """
 
 from __future__ import annotations
@@ -58,7 +59,6 @@ class ConfigChangeListener:
         self._brokers = (DEFAULT_ENTITY, str(broker_id))
         self._handlers = handlers
         self._zk = zk
-        self._last_executed = -1
         self._created_ms: dict[str, int] = {}
         """By notification that is still there, and has been seen, when it was made."""
         self._due = asyncio.Event()
@@ -101,11 +101,8 @@ class ConfigChangeListener:
     async def _execute(self, zk: KafkaZkClient, names: Sequence[str]) -> None:
         """Work off notifications that have not been seen, in order. Configs that several speak of are read once."""
         changes = await zk.configs.read_changes(names)
-        due = [change for change in changes if change.number > self._last_executed]
-        await self._hand_over(zk, dict.fromkeys(change.entity_path for change in due if change.entity_path is not None))
-        for change in changes:
-            self._created_ms[change.name] = change.created_ms
-            self._last_executed = max(self._last_executed, change.number)
+        await self._hand_over(zk, dict.fromkeys(change.entity_path for change in changes if change.entity_path is not None))
+        self._created_ms.update((change.name, change.created_ms) for change in changes)
 
     async def _hand_over(self, zk: KafkaZkClient, entity_paths: Iterable[str]) -> None:
         for entity_path in entity_paths:

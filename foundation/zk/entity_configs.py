@@ -6,6 +6,7 @@ has read a moment ago, and so loses one of two changes made at the same time; he
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ ABSENT = -2
 """The version of a znode that is not there. No znode ever has it, and ZooKeeper refuses a write that expects it."""
 
 
-_NOTIFICATION_PREFIX = "config_change_"
+_NOTIFICATION = re.compile(r"config_change_[0-9]+")
 
 _log = structlog.get_logger(__name__)
 
@@ -41,7 +42,6 @@ class ConfigChange(NamedTuple):
     """
 
     name: str
-    number: int
     created_ms: int
     entity_path: str | None
 
@@ -118,24 +118,27 @@ class EntityConfigs:
         tolerate(written, path)
 
     async def changes(self) -> tuple[str, ...]:
-        """The names of all notifications, in their order; arms the child watch. What is none is left out."""
-        listed = await self._transactions.children(ConfigEntityChangeNotificationZNode.path, watch=True)
-        return tuple(name for name in (listed.names if listed else ()) if _number(name) is not None)
+        """The names of all notifications, in their order; what is none is left out. Arms the child watch, or where the folder
+        has been deleted, a watch for the day somebody makes it again."""
+        path = ConfigEntityChangeNotificationZNode.path
+        listed = await self._transactions.children(path, watch=True)
+        if listed is None and await self._transactions.exists(path, watch=True) is not None:
+            listed = await self._transactions.children(path, watch=True)
+        return tuple(name for name in (listed.names if listed else ()) if _NOTIFICATION.fullmatch(name))
 
     async def read_changes(self, names: Sequence[str]) -> list[ConfigChange]:
         """CF-2: those of `names` that are still there, in the same order."""
         paths = [f"{ConfigEntityChangeNotificationZNode.path}/{name}" for name in names]
         changes = []
         for name, path, node in zip(names, paths, await self._transactions.get_many(paths), strict=True):
-            number = _number(name)
-            if isinstance(node, Failure) or number is None:
+            if isinstance(node, Failure):
                 continue
             try:
                 entity_path = ConfigEntityChangeNotificationZNode.decode(path, node.data)
             except MalformedZNode as error:
                 _log.error("config change skipped", why=str(error))
                 entity_path = None
-            changes.append(ConfigChange(name, number, node.stat.ctime_ms, entity_path))
+            changes.append(ConfigChange(name, node.stat.ctime_ms, entity_path))
         return changes
 
     async def delete_changes(self, names: Iterable[str]) -> None:
@@ -143,8 +146,3 @@ class EntityConfigs:
         for name in names:
             path = f"{ConfigEntityChangeNotificationZNode.path}/{name}"
             tolerate(await self._transactions.write(Delete(path), "config-purge"), path, Failure.NO_NODE)
-
-
-def _number(name: str) -> int | None:
-    digits = name.removeprefix(_NOTIFICATION_PREFIX)
-    return int(digits) if name.startswith(_NOTIFICATION_PREFIX) and digits.isascii() and digits.isdigit() else None

@@ -133,6 +133,20 @@ def test_a_notification_makes_the_config_be_read_as_it_is_now(cluster: Simulated
 
 
 @pytest.mark.spec("CF-2")
+def test_numbers_that_begin_again_are_no_old_ones(cluster: SimulatedCluster) -> None:
+    """Somebody has tidied up by hand. Kafka's brokers then wait until the numbers have passed where they were."""
+    for value in ("5", "6"):
+        change(cluster, "", {KEY: value})
+    for name in notifications(cluster):
+        assert cluster.zookeeper.operate([Delete(f"/config/changes/{name}")])
+    assert cluster.zookeeper.operate([Delete("/config/changes")])
+    cluster.run_for(500)
+    change(cluster, "", {KEY: "7"})
+    assert notifications(cluster) == ["config_change_0000000000"]
+    assert values(cluster) == [7, 7, 7]
+
+
+@pytest.mark.spec("CF-2")
 def test_old_notifications_are_purged_by_zookeepers_clock(cluster: SimulatedCluster) -> None:
     # By this broker's own clock every notification is a day old as soon as it is written.
     cluster.broker(3).node.clock.offset_ms += 24 * 60 * MINUTE_MS

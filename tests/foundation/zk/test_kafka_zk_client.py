@@ -509,7 +509,7 @@ async def test_notifications_are_listed_read_and_deleted(ground: Ground) -> None
     names = await configs.changes()
     assert names == ("config_change_0000000000", "config_change_0000000001")
     good, bad = await configs.read_changes((*names, "config_change_0000000009"))
-    assert (good.number, good.entity_path, bad.number, bad.entity_path) == (0, "topics/t", 1, None)
+    assert (good.name, good.entity_path, bad.name, bad.entity_path) == (names[0], "topics/t", names[1], None)
     assert 0 <= bad.created_ms - good.created_ms < 60_000
     await configs.delete_changes((*names, "config_change_0000000009"))
     assert await configs.changes() == ()
