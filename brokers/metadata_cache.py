@@ -54,6 +54,17 @@ class MetadataSnapshot:
             return None
         return next((endpoint for endpoint in alive.endpoints if endpoint.listener == listener), None)
 
+    def differing_listeners(self, broker: int) -> dict[int, tuple[str, ...]]:
+        """MC-4: the names of every live broker's listeners, where one has others than `broker`, which is alive, has itself.
+        Clients are led astray there: of one listener they hear of a part of the cluster only."""
+        offered = {
+            number: tuple(endpoint.listener for endpoint in self.live_brokers[number].endpoints)
+            for number in sorted(self.live_brokers)
+        }
+        if broker not in offered or all(set(names) == set(offered[broker]) for names in offered.values()):
+            return {}
+        return offered
+
 
 class MetadataUpdate(NamedTuple):
     snapshot: MetadataSnapshot

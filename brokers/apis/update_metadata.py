@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import structlog
+
 from brokers.apis.fencing import refusal
 from brokers.apis.serving import Serves
 from brokers.services import BrokerServices, RequestContext
 from brokers.state_change_log import ControlRequestLog
 from foundation.eventlog.records import Leadership, MetadataUpdated
 from foundation.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest, UpdateMetadataResponse
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.metadata.ZkMetadataCache")
 
 
 async def handle(services: BrokerServices, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
@@ -32,6 +36,9 @@ async def handle(services: BrokerServices, request: UpdateMetadataRequest, conte
         )
     )
     told.metadata_updated(request, services.metadata.update(request))
+    differing = services.metadata.snapshot.differing_listeners(services.broker_id)
+    if differing:
+        log.error("listeners are not identical across brokers", broker=services.broker_id, listeners=differing)
     return UpdateMetadataResponse()
 
 

@@ -105,6 +105,27 @@ def test_an_address_is_that_of_a_live_broker_on_the_listener_asked_for() -> None
     assert snapshot.endpoint(9, "PLAINTEXT") is None
 
 
+@pytest.mark.spec("MC-4")
+@pytest.mark.parametrize(
+    ("listeners", "differing"),
+    [
+        ({1: ("A", "B"), 2: ("B", "A")}, {}),
+        ({1: ("A",), 2: ("A", "B")}, {1: ("A",), 2: ("A", "B")}),
+        ({3: ("A",), 1: ("A",), 2: ("B",)}, {1: ("A",), 2: ("B",), 3: ("A",)}),
+        # somebody who is not among them has nothing to compare with
+        ({2: ("A",), 3: ("B",)}, {}),
+        ({}, {}),
+    ],
+)
+def test_listeners_that_not_all_have(listeners: dict[int, tuple[str, ...]], differing: dict[int, tuple[str, ...]]) -> None:
+    alive = (
+        UpdateMetadataBroker(id=number, endpoints=tuple(UpdateMetadataEndpoint(host="h", listener=name) for name in names))
+        for number, names in listeners.items()
+    )
+    snapshot = updated(MetadataSnapshot(), UpdateMetadataRequest(live_brokers=tuple(alive))).snapshot
+    assert snapshot.differing_listeners(1) == differing
+
+
 @pytest.mark.spec("MC-2", "TC-7")
 def test_waiting_ends_with_the_update_that_fulfils_it_or_with_the_time() -> None:
     async def scene() -> tuple[bool, bool, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,10 +15,11 @@ from foundation.cluster.errors import Errors
 from foundation.eventlog.fences import Fence, Fences
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.brokers import stage as scene
 from tests.brokers.services import BROKER_EPOCH, Stage
 from tests.brokers.stage import ORDERS, ORDERS_0, state
+from tests.operators_log import Line, operators_log
 
 
 def played(act: Callable[[Stage], Awaitable[Any]]) -> tuple[Any, Stage]:
@@ -62,7 +64,7 @@ def test_no_broker_epoch_is_let_in() -> None:
     assert response.error_code == Errors.NONE
 
 
-@pytest.mark.spec("BK-2")
+@pytest.mark.spec("BK-2", "EL-16")
 @pytest.mark.parametrize("request_of", [lisr, sr, umr])
 @pytest.mark.parametrize("newer_of", [lisr, sr, umr])
 def test_the_newest_controller_epoch_is_shared_by_all_three(
@@ -80,7 +82,7 @@ def test_the_newest_controller_epoch_is_shared_by_all_three(
     assert stage.recorder.log.controller_epoch == 6
 
 
-@pytest.mark.spec("BK-2")
+@pytest.mark.spec("BK-2", "EL-16")
 def test_a_refused_request_changes_nothing() -> None:
     async def act(stage: Stage) -> list[int]:
         await umr(stage, controller_epoch=5)
@@ -90,6 +92,27 @@ def test_a_refused_request_changes_nothing() -> None:
     partitions, stage = played(act)
     assert partitions == []
     assert stage.recorder.of("LeaderAndIsrApplied") == []
+
+
+@pytest.mark.spec("MC-4")
+def test_listeners_that_not_all_brokers_have_are_an_error_in_the_log_and_nowhere_else() -> None:
+    def heard_of(*listeners: str) -> Callable[[Stage], Awaitable[Any]]:
+        named = enumerate(listeners, start=1)
+        alive = tuple(
+            UpdateMetadataBroker(id=number, endpoints=(UpdateMetadataEndpoint(host="h", listener=name),))
+            for number, name in named
+        )
+        request = UpdateMetadataRequest(controller_id=3, broker_epoch=BROKER_EPOCH, controller_epoch=1, live_brokers=alive)
+        return lambda stage: update_metadata.handle(stage.services, request, stage.context(8))
+
+    with operators_log(logging.ERROR) as lines:
+        for listeners in (("A", "A"), ("A", "B")):
+            response, stage = played(heard_of(*listeners))
+            assert response.error_code == Errors.NONE
+            assert sorted(stage.metadata.snapshot.live_brokers) == [1, 2]
+    fields = {"broker": 1, "listeners": {1: ("A",), 2: ("B",)}}
+    name = "kafka.server.metadata.ZkMetadataCache"
+    assert lines == [Line(name, "error", "listeners are not identical across brokers", fields)]
 
 
 @pytest.mark.spec("BK-1", "BK-2", "BK-12")
