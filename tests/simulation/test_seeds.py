@@ -8,6 +8,7 @@ import pytest
 
 from foundation.eventlog.fences import Fence
 from understudy.checkers.verdict import ALL_CHECKS
+from understudy.simulator.liveness import QUESTIONS
 from understudy.simulator.seeds import run_seed
 
 SEEDS = 200
@@ -25,6 +26,8 @@ def test_seeds_break_nothing_and_come_to_rest(first: int) -> None:
     judged = sum((report.judgement.judged for report in reports), Counter[str]())
     seldom = {check.id: judged[check.id] for check in ALL_CHECKS if judged[check.id] < SELDOM}
     assert not seldom, "checks that were hardly ever put to the test prove nothing"
+    asked = sum((report.asked for report in reports), Counter[str]())
+    assert {question: asked[question] for question in QUESTIONS if asked[question] < SELDOM} == {}, "nor do these"
 
 
 @pytest.mark.slow

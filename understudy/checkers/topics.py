@@ -122,7 +122,7 @@ class TopicsKeepTheirPartitions(Check):
 
     def _lives(self, partition: Partition) -> bool:
         """Whether it has a state; that of an earlier topic of this name has gone with it."""
-        writes = self.facts.states.get(partition, ())
+        writes = self.facts.states.get(partition, [])
         return bool(writes) and writes[-1].leader is not None
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -258,6 +259,8 @@ class SimulatedCluster:
         self.chronicle: list[bytes] = []
         """Every node's event log in the one order in which it was written."""
         self.exits: list[Exit] = []
+        self.asked = Counter[str]()
+        """How often `complaints` has asked which question (`liveness.QUESTIONS`)."""
         self.brokers: dict[BrokerId, SimulatedBroker] = {}
         for number in range(first_broker_id, first_broker_id + brokers):
             broker_id = BrokerId(number)
@@ -332,7 +335,7 @@ class SimulatedCluster:
             for number, broker in self.brokers.items()
             if broker.running is not None and not broker.paused and not broker.stopping
         }
-        return [f"{name} is not up yet" for name in missing] + complaints(self.znodes, running)
+        return [f"{name} is not up yet" for name in missing] + complaints(self.znodes, running, self.asked)
 
     # ------------------------------------------------------------------ people
 

@@ -6,6 +6,7 @@ it. Each complaint is a sentence; no complaint means rest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from brokers.broker import Broker
@@ -21,12 +22,27 @@ from foundation.zk.admin_znodes import (
 from foundation.zk.znodes import TopicAssignment
 from understudy.simulator.znode_view import ZnodeView
 
+QUESTIONS = (
+    "controller",
+    "registrations",
+    "leaders",
+    "moves",
+    "roles",
+    "metadata",
+    "fetchers",
+    "memory",
+    "deletions",
+    "requests",
+)
+"""What `complaints` counts the cases of: one that was never put to anything has shown nothing."""
 
-def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> list[str]:
+
+def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Counter[str] | None = None) -> list[str]:
     """What is wrong with the cluster.
 
     Args:
         running: the brokers that are up and awake; nothing is asked of the others.
+        asked: counts, by `QUESTIONS`, how many brokers, partitions or topics were looked at.
     """
     if not running:
         return []
@@ -48,6 +64,12 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> list[st
     for number, broker in running.items():
         wrong += _metadata(number, broker, states, running)
         wrong += _fetchers(number, broker)
+    if asked is not None:
+        asked.update({"controller": 1, "registrations": len(registered), "leaders": len(alive), "memory": len(assigned)})
+        asked.update({"deletions": len(doomed), "requests": 1, "metadata": len(running) * len(alive)})
+        asked["moves"] += sum(placed.is_being_reassigned for placed in alive.values())
+        asked["roles"] += sum(replica in running for placed in alive.values() for replica in placed.replicas)
+        asked["fetchers"] += sum(len(broker.fetched) for broker in running.values())
     return wrong
 
 
@@ -109,15 +131,20 @@ def _requests(
 ) -> Iterator[str]:
     """What asks the controller for something is gone. (A move that ended with its topic stays in the znode, as in Kafka, and so
     does one that is still under way.)"""
-    for queue in (IsrChangeNotificationZNode.path, LogDirEventNotificationZNode.path):
-        yield from (f"{queue}/{name} has not been heard" for name in znodes.children(queue))
-    if znodes.data(PreferredReplicaElectionZNode.path) is not None:
-        yield f"{PreferredReplicaElectionZNode.path} has not been heard"
+    yield from (f"{path} has not been heard" for path in _asked_for(znodes))
     if (data := znodes.data(ReassignPartitionsZNode.path)) is not None:
         for partition in ReassignPartitionsZNode.decode(data):
             placed = assigned.get(partition)
             if placed is not None and partition.topic not in doomed and not placed.is_being_reassigned:
                 yield f"{ReassignPartitionsZNode.path} still names {partition}, which is on {placed.replicas}"
+
+
+def _asked_for(znodes: ZnodeView) -> list[str]:
+    """The znodes that notify or ask a controller, and that it removes at once."""
+    queues = (IsrChangeNotificationZNode.path, LogDirEventNotificationZNode.path)
+    found = [f"{queue}/{name}" for queue in queues for name in znodes.children(queue)]
+    elections = PreferredReplicaElectionZNode.path
+    return found if znodes.data(elections) is None else [*found, elections]
 
 
 def _memory(assigned: Mapping[TopicPartition, ReplicaAssignment], running: Mapping[BrokerId, Broker]) -> Iterator[str]:

@@ -8,6 +8,7 @@ that replays it.
 from __future__ import annotations
 
 import multiprocessing
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +42,8 @@ class SeedReport:
     judgement: Judgement
     settled_after_ms: float
     """From the healing until the cluster was at rest."""
+    asked: Counter[str]
+    """How often it was asked for rest, by `liveness.QUESTIONS`."""
     transactions: int
     messages: int
     callbacks: int
@@ -122,6 +125,7 @@ def run_seed(
         deeds=deeds,
         judgement=judgement,
         settled_after_ms=settled_after_ms,
+        asked=cluster.asked,
         transactions=len(cluster.zookeeper.transactions),
         messages=cluster.network.messages,
         callbacks=cluster.loop.executed,

@@ -170,12 +170,16 @@ def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -
 
 
 def _allocate_producer_ids(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """As a broker does: of whom it takes for the controller."""
-    broker, controller = draw.choice(list(cluster.brokers)), cluster.controller()
-    registered = cluster.zookeeper.tree.exists(BrokerIdZNode.path(broker))
-    if controller is not None and isinstance(registered, Stat):
-        request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=registered.czxid)
-        cluster.begin(cluster.admin.ask(cluster.broker(controller).node.name, PORT, request))
+    """Every broker asks for a block, and asks again: the answer has been lost."""
+    controller = cluster.controller()
+    if controller is None:
+        return
+    for broker in cluster.brokers:
+        registered = cluster.zookeeper.tree.exists(BrokerIdZNode.path(broker))
+        if isinstance(registered, Stat):
+            request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=registered.czxid)
+            for _ in range(2):
+                cluster.begin(cluster.admin.ask(cluster.broker(controller).node.name, PORT, request))
 
 
 def _moving(cluster: SimulatedCluster, partition: TopicPartition, to: list[BrokerId] | None) -> Callable[[], None]:
