@@ -32,7 +32,7 @@ from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.operator_lines import with_a_line
 from foundation.zk.client import MAX_REQUEST_BYTES, Failure
 from foundation.zk.kafka_zk_client import TopicAssignment
@@ -56,8 +56,7 @@ async def on_partition_reassignment(term: Term, reassignments: Reassignments) ->
         complete = await _complete_ones(term, updated)
         await _begin(term, {p: assignment for p, assignment in updated.items() if p not in complete}, failures)
         await _finish(term, complete, failures)
-    for partition, error in failures.items():
-        log.error("error completing reassignment", partition=str(partition), why=error.message)
+    _log_failures(failures)
     return failures
 
 
@@ -66,7 +65,11 @@ async def complete_reassignments(term: Term, reassignments: Reassignments) -> No
     failures: _Failures = {}
     for turn in in_groups(await _complete_ones(term, reassignments), TURNS):
         await _finish(term, turn, failures)
-    for partition, error in failures.items():
+    _log_failures(failures)
+
+
+def _log_failures(failures: _Failures) -> None:
+    for partition, error in with_a_line(log, failures.items()):
         log.error("error completing reassignment", partition=str(partition), why=error.message)
 
 
@@ -154,8 +157,23 @@ def _unwritten(topic: str, failure: Failure) -> ApiError:
 
 async def _begin(term: Term, reassignments: Reassignments, failures: _Failures) -> None:
     """RA-10."""
+    await _elect_in_place_of_the_stopped(term, reassignments)
     told = await _update_leader_epochs_and_send_requests(term, reassignments, failures)
     await _start_new(term, _by_replica({partition: assignment.adding_replicas for partition, assignment in told.items()}))
+
+
+async def _elect_in_place_of_the_stopped(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """A replica that was being added may lead already. Where another move has stopped it, Kafka leaves its partition without a
+    leader, and takes it for online, until some broker starts or dies."""
+    context = term.context
+    unled = [
+        partition
+        for partition in partitions
+        if context.partition_states.get(partition) is PartitionState.ONLINE
+        and context.leadership[partition].leader_and_isr.leader == NO_LEADER
+    ]
+    await partition_state_machine.handle_state_changes(term, unled, PartitionState.OFFLINE)
+    await partition_state_machine.handle_state_changes(term, unled, PartitionState.ONLINE)
 
 
 async def _start_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from controller import partition_reassignment, reassignment_phases
+from controller.partition_state_machine import Strategy, handle_state_changes
 from controller.settings import ControllerSettings
 from controller.topic_changes import process_partition_modifications
-from controller.transitions import ReplicaState
+from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.metadata_version import MetadataVersion
 from foundation.eventlog.records import LeaderElectionFailed
@@ -21,7 +22,7 @@ from tests.controller.values import ids, led, replicas, state, tp
 # ------------------------------------------------------------------ a move
 
 
-@pytest.mark.spec("RA-8", "RA-10", "RA-5")
+@pytest.mark.spec("RA-8", "RA-10", "RA-5", "RB-10")
 def test_a_move_begins() -> None:
     with Orders() as office:
         assert office.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
@@ -192,6 +193,19 @@ def test_a_move_is_superseded_by_another() -> None:
         ]
         assert office.replica_state("orders-0", 3) is None
         assert office.replica_state("orders-0", 4) is ReplicaState.NEW
+
+
+@pytest.mark.spec("RA-8")
+def test_a_leader_that_is_not_wanted_any_more_is_replaced_though_the_move_goes_on() -> None:
+    """In Kafka the partition would have no leader, and nobody would look for one."""
+    with Orders() as office:
+        office.reassign({"orders-0": [3, 4]})
+        office.sync("orders-0", 0, 1, 2, 3)
+        office.run(handle_state_changes(office.term, [tp("orders-0")], PartitionState.ONLINE, Strategy.PREFERRED))
+        office.start_chapter()
+        office.reassign({"orders-0": [4, 1]})
+        assert office.steps()[1:] == ["state 0 -1@3 [0, 1, 2]", "state 0 1@4 [0, 1, 2]", "state 0 1@5 [0, 1, 2]"]
+        assert office.partition_states("orders-0") == [PartitionState.ONLINE]
 
 
 @pytest.mark.spec("RA-15")
