@@ -23,7 +23,7 @@ LIVE = ids(1, 2, 3)
 CURRENT = state(1, (1, 2), epoch=5, version=9)
 
 
-@pytest.mark.spec("IS-10")
+@pytest.mark.spec("IS-10", "IS-11")
 @pytest.mark.parametrize(
     ("proposed", "expected"),
     [
@@ -174,7 +174,7 @@ def test_old_versions_name_the_topic_and_list_plain_ids() -> None:
         assert errors(response) == [(0, Errors.NONE)]
 
 
-@pytest.mark.spec("IS-10")
+@pytest.mark.spec("IS-10", "IS-11")
 def test_each_partition_is_judged_by_itself() -> None:
     with Scene() as scene:
         response = scene.ask(1, proposal(0, (1,)), proposal(1, (2,)), proposal(9, (1,)))
@@ -194,7 +194,7 @@ def test_a_broker_that_is_leaving_may_not_join() -> None:
         assert errors(scene.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.INELIGIBLE_REPLICA)]
 
 
-@pytest.mark.spec("IS-12", "R-5", "EL-8")
+@pytest.mark.spec("IS-12", "IS-14", "R-5", "EL-8")
 def test_a_write_whose_answers_are_all_lost_costs_the_role_because_memory_may_be_behind() -> None:
     with Scene() as scene:
         lost = LostAnswer("broker-0", "/brokers/topics/orders", applied=True)
@@ -215,6 +215,7 @@ def test_a_state_changed_by_hand_is_the_leaders_to_resolve() -> None:
         assert errors(scene.ask(1, proposal(0, (1,)))) == [(0, Errors.INVALID_UPDATE_VERSION)]
 
 
+@pytest.mark.spec("IS-14")
 def test_a_recovery_state_that_does_not_exist_harms_nobody() -> None:
     with Scene() as scene:
         odd = AlterPartitionRequestPartitionData(partition_index=0, leader_recovery_state=7)

@@ -215,7 +215,7 @@ def test_a_broker_without_our_listener_gets_no_channel() -> None:
         assert office.member(1).heard == []
 
 
-@pytest.mark.spec("SN-3", "RS-1", "C5")
+@pytest.mark.spec("SN-3", "BR-7", "RS-1", "C5")
 def test_closing_drops_what_waits_and_sends_nothing_more() -> None:
     with Office() as office:
         listener = office.member(1)

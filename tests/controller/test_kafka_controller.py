@@ -360,7 +360,7 @@ def test_at_idle_the_context_is_recorded_when_something_changed() -> None:
 # ------------------------------------------------------------------ brokers
 
 
-@pytest.mark.spec("BR-14", "KAFKA-13225")
+@pytest.mark.spec("BR-10", "BR-14", "KAFKA-13225")
 def test_a_broker_that_had_nothing_to_lose_is_missed_all_the_same() -> None:
     with Stage(brokers=(1, 2, 3)) as stage:
         stage.start()
@@ -370,7 +370,7 @@ def test_a_broker_that_had_nothing_to_lose_is_missed_all_the_same() -> None:
         assert stage.member(1).told() == ["UMR E1  live [0, 1, 2]"]
 
 
-@pytest.mark.spec("BR-6", "BR-9", "BUG-2", "GT-9")
+@pytest.mark.spec("BR-6", "BR-9", "BUG-2", "GT-9", "RB-10")
 def test_a_bounce_between_two_looks_is_a_failure_and_a_startup() -> None:
     with Stage() as stage:
         stage.start()
@@ -410,7 +410,7 @@ def test_new_addresses_are_passed_on() -> None:
         assert stage.member(2).told() == [], "nothing has changed"
 
 
-@pytest.mark.spec("SN-6", "CX-1")
+@pytest.mark.spec("SN-6", "CX-1", "LD-3")
 def test_a_replica_whose_directory_failed_is_offline_though_its_broker_lives() -> None:
     def storage_error(message: Message) -> Message:
         return answer_leader_and_isr(message, 56) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)

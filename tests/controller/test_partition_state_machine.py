@@ -98,7 +98,7 @@ def test_nothing_to_do_does_nothing() -> None:
         assert office.controller.all_records() == []
 
 
-@pytest.mark.spec("PSM-5", "PSM-7")
+@pytest.mark.spec("PSM-5", "PSM-7", "RB-10")
 def test_the_first_leader_is_the_first_live_replica() -> None:
     with Orders(online=False) as office:
         office.term.context.remove_live_brokers(ids(1))

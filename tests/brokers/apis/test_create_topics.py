@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,8 @@ from brokers.apis.create_topics import prohibited_names, replicas_for, validated
 from brokers.config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.reader import decode_record
+from foundation.eventlog.records import ZkWrite
 from foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -25,7 +28,10 @@ from foundation.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from foundation.zk.client import Notification, WatchFired, WatchKind
+from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.services import Stage
+from tests.controller.stage import Stage as ZooKeeperStage
 from understudy.simulator.cluster import SimulatedCluster
 
 
@@ -215,6 +221,46 @@ def test_only_the_controllers_broker_creates(cluster: SimulatedCluster) -> None:
     assert create(cluster, CreateTopicsRequest(topics=(topic("elsewhere"),)), broker=other) == {
         "elsewhere": ("NOT_CONTROLLER", None)
     }
+
+
+@pytest.mark.spec("TC-2")
+def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_controller(cluster: SimulatedCluster) -> None:
+    assert create(cluster, CreateTopicsRequest(topics=(topic("aside"),), timeout_ms=5_000)) == {"aside": ("NONE", None)}
+    node = f"broker-{cluster.controller()}"
+    records = {record.seq: record for record in map(decode_record, cluster.chronicle) if record.node == node}
+
+    def on_behalf_of(path: str) -> str:
+        """What began the chain of causes that led to its first write."""
+        record = next(r for r in records.values() if isinstance(r.data, ZkWrite) and path in r.data.paths)
+        while record.cause is not None:
+            record = records[record.cause]
+        return record.type
+
+    assert on_behalf_of("/config/topics/aside") == on_behalf_of("/brokers/topics/aside") == "RequestReceived"
+    assert on_behalf_of("/brokers/topics/aside/partitions/0/state") == "WatchFired"
+
+
+@pytest.mark.spec("ZC-4", "KAFKA-9498")
+def test_looking_for_colliding_names_arms_no_watch() -> None:
+    """Otherwise a topic would be announced to the controller more than once."""
+    heard: list[Notification] = []
+    with ZooKeeperStage() as below:
+        below.start()
+        world = below.operator.world
+
+        async def scene() -> None:
+            services = Stage().services
+            client = await world.zookeeper.connect(heard.append)
+            zk = KafkaZkClient(client, events=world.events, fences=world.fences)
+            services = dataclasses.replace(services, zk=lambda: zk)
+            await zk.topics(watch=True)
+            for name in ("one.topic", "another_topic", "third.topic"):
+                await create_topics.create(services, topic(name, 1, 1, 1), validate_only=False)
+
+        below.operator.run(scene())
+        below.settle()
+        assert {"one.topic", "another_topic", "third.topic"} <= {path.rpartition("/")[2] for path in below.znodes()}
+    assert heard == [WatchFired("/brokers/topics", WatchKind.CHILDREN)]
 
 
 @pytest.mark.spec("TC-4")

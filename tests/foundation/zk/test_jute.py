@@ -54,6 +54,7 @@ def test_an_operation_is_written_as_kazoo_writes_it(op: Op, oracle: object) -> N
     assert jute.op_code(op) == oracle.type  # type: ignore[attr-defined]
 
 
+@pytest.mark.spec("ZN-11")
 def test_a_transaction_is_written_as_kazoo_writes_it() -> None:
     oracle = kazoo.Transaction([theirs for _, theirs in OPS])
     assert jute.multi_request([op for op, _ in OPS], lambda path: path) == oracle.serialize()

@@ -61,7 +61,7 @@ async def tree(ground: Ground) -> dict[str, object]:
     return found
 
 
-@pytest.mark.spec("EL-13", "EL-14")
+@pytest.mark.spec("EL-13", "EL-14", "ZC-5")
 @pytest.mark.parametrize("method", FENCED)
 def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject, method: str) -> None:
     async def case(ground: Ground) -> None:
@@ -275,6 +275,7 @@ async def test_what_is_missing_fails_all_that_is_below_it_at_once(ground: Ground
     assert len(opened.below.sent) == 2
 
 
+@pytest.mark.spec("ZC-5")
 @contract
 async def test_transactions_are_split_by_size_and_what_is_too_large_fails_alone(ground: Ground) -> None:
     opened, version = await controller(ground)

@@ -1,0 +1,84 @@
+"""The table of behaviours is whole, and what the account of it says is so."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from tests.behaviours import ROOT, Behaviour, Marks, behaviours, explained, problems, table, waiting_for_records
+
+KNOWN = [Behaviour("AB-1", "one", "U"), Behaviour("AB-2", "two", "W"), Behaviour("CD-1", "three", "S")]
+
+
+def test_every_row_is_read_and_no_id_is_there_twice() -> None:
+    rows = [line for line in (ROOT / "docs/behaviours.md").read_text().splitlines() if re.match(r"\| [A-Z]{2,3}-\d", line)]
+    assert len(behaviours()) == len(rows) == 338
+    assert [behaviour for behaviour, count in Counter(row.id for row in behaviours()).items() if count > 1] == []
+    assert {row.level for row in behaviours()} == set("UZWSX")
+    assert all(row.text for row in behaviours())
+
+
+def test_what_waits_for_records_exists() -> None:
+    assert waiting_for_records() <= {row.id for row in behaviours()}
+    assert {"CO-1", "BK-3"} <= waiting_for_records()
+
+
+def test_what_is_explained_is_read_from_the_text() -> None:
+    assert {"BUG-9", "IS-11", "ZC-5"} <= explained()
+
+
+def test_who_collects_tests_keeps_their_names_by_behaviour() -> None:
+    class Item:
+        def __init__(self, nodeid: str, *marks: tuple[str, ...]) -> None:
+            self.nodeid = nodeid
+            self.marks = [pytest.mark.spec(*mark).mark for mark in marks]
+
+        def iter_markers(self, name: str) -> list[pytest.Mark]:
+            assert name == "spec"
+            return self.marks
+
+    marks = Marks()
+    items = [
+        Item("a.py::x[1]", ("AB-1", "AB-2")),
+        Item("a.py::x[2]", ("AB-1", "AB-2")),
+        Item("b.py::y", ("AB-1",)),
+        Item("c::z"),
+    ]
+    marks.pytest_collection_modifyitems(items)  # type: ignore[arg-type]  # what it asks of an item
+    assert marks.tests == {"AB-1": ["a.py::x", "b.py::y"], "AB-2": ["a.py::x"]}
+
+
+@pytest.mark.parametrize(
+    ("tests", "waiting", "fidelity"),
+    [
+        ({"AB-1": ["x"], "AB-2": ["x"], "CD-1": ["y"]}, (), ()),
+        ({"AB-1": ["x"]}, ("AB-2",), ("CD-1",)),
+        # Invariants, decisions and issues of others have families of their own.
+        ({"AB-1": ["x"], "P1": ["x"], "KAFKA-1": ["x"], "D14": ["y"]}, ("AB-2", "CD-1"), ("EF-1",)),
+    ],
+)
+def test_all_is_well(tests: dict[str, list[str]], waiting: tuple[str, ...], fidelity: tuple[str, ...]) -> None:
+    assert problems(KNOWN, tests, waiting, fidelity) == []
+
+
+def test_what_nobody_accounts_for_is_named_and_so_is_what_does_not_exist() -> None:
+    found = problems(KNOWN, {"AB-1": ["x"], "AB-2": [], "AB-9": ["x"]}, ["CD-8"], ["AB-3"])
+    bare = "no test names it, it does not wait for records, and docs/fidelity.md does not explain it"
+    assert found == [
+        f"AB-2: {bare}",
+        f"CD-1: {bare}",
+        "AB-9: named, but not in docs/behaviours.md",
+        "CD-8: named, but not in docs/behaviours.md",
+    ]
+
+
+def test_the_table_says_where_to_look() -> None:
+    tests = {"AB-1": ["a.py::x", "b.py::y"], "AB-2": ["a.py::x"]}
+    lines = [line.split() for line in table(KNOWN, tests, ["AB-2"], ["AB-2"])]
+    assert lines == [
+        ["AB-1", "U", "one", "2", "tests,", "a.py::x"],
+        ["AB-2", "W", "two", "a.py::x;", "waits", "for", "records;", "docs/fidelity.md"],
+        ["CD-1", "S", "three", "-"],
+    ]
