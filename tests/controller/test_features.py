@@ -160,7 +160,7 @@ def change(office: Office) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple
     return [(record.new, record.dead, record.bounced) for record in office.controller.records(BrokersChanged)]
 
 
-@pytest.mark.spec("FO-5a", "BR-8")
+@pytest.mark.spec("FO-5", "BR-8")
 def test_a_takeover_leaves_out_who_cannot_work_with_what_is_finalized() -> None:
     with Office() as office:
         finalize(office, f=2)
