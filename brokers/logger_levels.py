@@ -38,6 +38,7 @@ LOGGERS = (
     "kafka.server.ReplicaManager",
     "kafka.server.ZkAlterPartitionManager",
     "kafka.server.ZkConfigManager",
+    "kafka.server.metadata.ZkMetadataCache",
     "kafka.zk.KafkaZkClient",
     "kafka.zookeeper.ZooKeeperClient",
     "kazoo",
