@@ -30,7 +30,7 @@ async def resume(term: Term) -> None:
     """FO-11: what was under way when this controller took over; what the znode asks for comes first."""
     taken = await process_zk_partition_reassignment(term)
     context = term.context
-    moving = _on_the_move(context)
+    moving = sorted(context.partitions_being_reassigned)
     unfinished = [partition for partition in context.leadership if _has_strangers_in_sync(context, partition)]
     pending = [partition for partition in dict.fromkeys((*moving, *unfinished)) if partition not in taken]
     await on_partition_reassignment(term, _as_they_are(context, pending))
@@ -105,24 +105,17 @@ async def process_partition_reassignment_isr_change(term: Term, partition: Topic
 async def resume_for_brokers(term: Term, new: Collection[BrokerId]) -> None:
     """A broker has started: partitions on the move to it begin once more."""
     context = term.context
-    waiting = [p for p in _on_the_move(context) if not set(new).isdisjoint(context.partition_assignment(p).target_replicas)]
+    moving = sorted(context.partitions_being_reassigned)
+    waiting = [p for p in moving if not set(new).isdisjoint(context.partition_assignment(p).target_replicas)]
     await on_partition_reassignment(term, _as_they_are(context, waiting))
 
 
 async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> None:
     """The ISRs of these partitions have grown or shrunk; those on the move may have arrived."""
     context = term.context
-    looked_at = [p for p in partitions if _is_on_the_move(context, p) or _has_strangers_in_sync(context, p)]
+    moving = context.partitions_being_reassigned
+    looked_at = [partition for partition in partitions if partition in moving or _has_strangers_in_sync(context, partition)]
     await complete_reassignments(term, _as_they_are(context, looked_at))
-
-
-def _on_the_move(context: ControllerContext) -> list[TopicPartition]:
-    return sorted(partition for partition in context.partitions_being_reassigned if _is_on_the_move(context, partition))
-
-
-def _is_on_the_move(context: ControllerContext, partition: TopicPartition) -> bool:
-    """Those of topics that are being deleted are beyond moving: the deletion stops all their replicas."""
-    return partition in context.partitions_being_reassigned and partition.topic not in context.topics_with_deletion_started
 
 
 def _has_strangers_in_sync(context: ControllerContext, partition: TopicPartition) -> bool:

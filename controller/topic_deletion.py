@@ -215,6 +215,9 @@ async def _on_topic_deletion(term: Term, topics: Sequence[str]) -> None:
     await partition_state_machine.handle_state_changes(term, ending, PartitionState.OFFLINE)
     await partition_state_machine.handle_state_changes(term, ending, PartitionState.NON_EXISTENT)
     context.topics_with_deletion_started.update(unseen)
+    # A move ends with its topic, all of whose replicas are stopped. Kafka takes it for one that is going on, and the marker of
+    # any other topic makes this one wait for it.
+    context.partitions_being_reassigned.difference_update(ending)
 
     partitions = [partition for topic in topics for partition in context.partitions_for_topic(topic)]
     batch = term.new_batch()

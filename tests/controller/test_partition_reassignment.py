@@ -220,11 +220,23 @@ def test_going_on_with_a_move_makes_its_topic_ineligible() -> None:
         assert office.term.context.topics_ineligible_for_deletion == {"orders"}
 
 
+@pytest.mark.spec("TD-1", "TD-12")
 def test_a_move_ends_where_the_deletion_of_its_topic_begins() -> None:
-    with Orders() as office:
+    with Orders({"orders": {0: [0, 1, 2]}, "payments": {0: [0, 1]}}) as office:
         office.reassign({"orders-0": [3, 1, 2]})
-        office.term.context.topics_with_deletion_started.add("orders")
+        office.lose(2)
+        office.write_znode("/admin/delete_topics/orders", b"")
+        office.run(topic_deletion.process_topic_deletion(office.term))
+        context = office.term.context
+        assert context.topics_with_deletion_started == {"orders"}
         office.start_chapter()
-        office.sync("orders-0", 0, 1, 2, 3)
+        office.sync("orders-0", 2, 3, 1)
         office.run(partition_reassignment.resume_for_brokers(office.term, ids(3)))
-        assert office.steps() == ["state 0 0@1 [0, 1, 2, 3]"]
+        assert [step for step in office.steps() if step.startswith("assignment")] == []
+        assert office.list_moves() == {}
+        # In Kafka the marker of another topic would find the move still going on, and "orders" would wait for it.
+        context.topics_ineligible_for_deletion.clear()
+        office.write_znode("/admin/delete_topics/payments", b"")
+        office.run(topic_deletion.process_topic_deletion(office.term))
+        assert "payments" in context.topics_with_deletion_started
+        assert context.partitions_being_reassigned == set()
