@@ -238,7 +238,9 @@ async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
     alive, dead = _where(_replicas(context, topics), can_be_deleted), _offline(context, topics)
     await _mark_replicas_ineligible(term, dead)
     await replica_state_machine.handle_state_changes(term, alive, ReplicaState.OFFLINE)
-    await replica_state_machine.handle_state_changes(term, alive, ReplicaState.DELETION_STARTED)
+    # A controller that does not know that it has been replaced cannot stop them; Kafka asks for their deletion all the same.
+    stopped = _where(alive, lambda broker, partition: context.replica_state(broker, partition) is ReplicaState.OFFLINE)
+    await replica_state_machine.handle_state_changes(term, stopped, ReplicaState.DELETION_STARTED)
     mark_topics_ineligible(term, _topics_of(dead), "offline replicas")
 
 

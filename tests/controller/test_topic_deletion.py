@@ -416,6 +416,16 @@ def test_a_queued_topic_waits_for_its_reassignment_and_goes_on_after_it() -> Non
         assert office.replica_states("orders-0") == [STARTED] * 3
 
 
+@pytest.mark.spec("EL-15", "TD-5")
+def test_who_has_been_replaced_and_does_not_know_it_deletes_no_replica() -> None:
+    with Orders() as office:
+        office.term.context.put_leadership({tp("orders-0"): led(0, (0, 1, 2), by=99)})
+        office.mark("orders")
+        assert office.replica_states("orders-0") == [ONLINE] * 3
+        assert office.replica_states("orders-1") == [STARTED] * 3
+        assert office.controller.records(InvalidTransition) == []
+
+
 @pytest.mark.spec("TD-1")
 def test_a_reassignment_does_not_keep_waiting_what_is_queued_just_now() -> None:
     """As in Kafka: it marks topics before it queues them, and marks only what is queued. But there the move goes on for ever,
