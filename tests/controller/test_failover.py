@@ -34,37 +34,39 @@ def test_whoever_takes_over_hears_of_brokers_topics_deletions_and_notifications(
         }
 
 
-def take_over_while_a_topic_comes_and_one_goes(before_request: int) -> int:
-    """Both happen just before the successor's nth request to ZooKeeper. Returns how many requests the takeover made."""
+COMES = Create("/brokers/topics/late", b'{"version":1,"partitions":{"0":[2]}}')
+GOES = Create("/admin/delete_topics/doomed")
+
+
+def take_over_while(change: Create, before_request: int) -> bool:
+    """It happens just before the successor's nth request to ZooKeeper. Returns whether there were so many."""
     with Stage(standing=(0, 1), brokers=(2,)) as stage:
         stage.start()
         stage.create_topic("doomed", {0: [2]})
         link = stage.zookeeper.link("broker-1")
         first = link.requests
-        pending = [
-            Create("/brokers/topics/late", b'{"version":1,"partitions":{"0":[2]}}'),
-            Create("/admin/delete_topics/doomed"),
-        ]
+        pending = [change]
 
         def meanwhile(_: int) -> None:
             if pending and link.requests - first >= before_request:
-                assert stage.zookeeper.operate(pending)
-                pending.clear()
+                assert stage.zookeeper.operate([pending.pop()])
 
-        if before_request:
-            link.before_request = meanwhile
+        link.before_request = meanwhile
         stage.member(0).crash()
         stage.settle(2_000)
-        took = link.requests - first
-        if before_request:
+        if pending:
+            return False
+        if change is COMES:
             assert stage.state("late", 0) == led(2, (2,), by=2), f"the topic came before request {before_request}"
+        else:
             assert "/brokers/topics/doomed" not in stage.znodes(), f"it was to go before request {before_request}"
-        return took
+        return True
 
 
 @pytest.mark.spec("FO-2", "FO-5")
-def test_what_changes_during_a_takeover_is_seen_at_whatever_moment() -> None:
-    requests = take_over_while_a_topic_comes_and_one_goes(0)
-    assert requests > 10
-    for number in range(1, requests + 1):
-        take_over_while_a_topic_comes_and_one_goes(number)
+@pytest.mark.parametrize("change", [COMES, GOES], ids=["a topic comes", "a topic is to go"])
+def test_what_changes_during_a_takeover_is_seen_at_whatever_moment(change: Create) -> None:
+    number = 1
+    while take_over_while(change, number):
+        number += 1
+    assert number > 10

@@ -229,15 +229,17 @@ def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_cont
     node = f"broker-{cluster.controller()}"
     records = {record.seq: record for record in map(decode_record, cluster.chronicle) if record.node == node}
 
-    def on_behalf_of(path: str) -> str:
-        """What began the chain of causes that led to its first write."""
+    def causes(path: str) -> list[str]:
+        """The chain of causes that led to its first write, the last one first."""
         record = next(r for r in records.values() if isinstance(r.data, ZkWrite) and path in r.data.paths)
+        chain = []
         while record.cause is not None:
             record = records[record.cause]
-        return record.type
+            chain.append(record.type)
+        return chain
 
-    assert on_behalf_of("/config/topics/aside") == on_behalf_of("/brokers/topics/aside") == "RequestReceived"
-    assert on_behalf_of("/brokers/topics/aside/partitions/0/state") == "WatchFired"
+    assert causes("/config/topics/aside") == causes("/brokers/topics/aside") == ["RequestReceived"]
+    assert causes("/brokers/topics/aside/partitions/0/state") == ["EventStarted", "EventQueued", "WatchFired"]
 
 
 @pytest.mark.spec("ZC-4", "KAFKA-9498")
