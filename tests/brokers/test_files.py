@@ -16,7 +16,7 @@ from brokers.meta_properties import (
 from brokers.storage import FileStorage
 
 
-@pytest.mark.spec("BR-1")
+@pytest.mark.spec("BR-1", "IO-14")
 def test_meta_properties_is_kafkas_version_0() -> None:
     assert format_meta_properties(3, "vPeOCWypqUOSepEvx0cbog") == b"version=0\nbroker.id=3\ncluster.id=vPeOCWypqUOSepEvx0cbog\n"
     written_by_kafka = b"#\n#Wed Oct 23 11:00:00 UTC 2024\ncluster.id=c\nversion=0\nbroker.id=3\n"
@@ -39,7 +39,7 @@ def test_a_file_that_is_none_of_ours(data: bytes, part: str) -> None:
         read_meta_properties(data)
 
 
-@pytest.mark.spec("BR-1")
+@pytest.mark.spec("BR-1", "IO-14")
 @pytest.mark.parametrize(
     ("stored", "part"),
     [
