@@ -14,7 +14,7 @@ from controller.context import ControllerContext
 from controller.events import ApiPartitionReassignment, ListPartitionReassignments
 from controller.reassignment_phases import Reassignments, complete_reassignments, on_partition_reassignment
 from controller.reassignment_znode import remove_from_znode
-from controller.reassignments import requested_by_client, requested_by_znode
+from controller.reassignments import only_unwanted_in_sync, requested_by_client, requested_by_znode
 from controller.term import Term
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
@@ -82,13 +82,23 @@ async def process_list_partition_reassignments(term: Term, event: ListPartitionR
 
 
 async def _maybe_trigger(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
-    """RA-5: begin what can be begun; returns what cannot, and why."""
+    """RA-5: begin what can be begun; returns what cannot, and why.
+
+    Where nobody is in sync but replicas that are not wanted any more, Kafka deletes these; its KRaft controller refuses, as we
+    do.
+    """
     context = term.context
     possible: dict[TopicPartition, ReplicaAssignment] = {}
     failed: dict[TopicPartition, ApiError] = {}
     for partition, reassignment in reassignments.items():
         if context.is_topic_queued_for_deletion(partition.topic) or not context.partition_assignment(partition).replicas:
             failed[partition] = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+        elif only_unwanted_in_sync(context.partition_assignment(partition), reassignment, _isr(context, partition)):
+            failed[partition] = ApiError(
+                Errors.INVALID_REPLICA_ASSIGNMENT,
+                f"Of {partition} only replicas that would be deleted are in sync. Replica list: {list(reassignment.replicas)}, "
+                f"ISR: {list(_isr(context, partition))}; wait until another replica is in sync.",
+            )
         else:
             possible[partition] = reassignment
     return failed | await on_partition_reassignment(term, possible)
@@ -125,6 +135,11 @@ def _has_strangers_in_sync(context: ControllerContext, partition: TopicPartition
         return False
     replicas, isr = context.partition_assignment(partition).replicas, known.leader_and_isr.isr
     return isr != replicas and not frozenset(replicas).issuperset(isr)
+
+
+def _isr(context: ControllerContext, partition: TopicPartition) -> tuple[BrokerId, ...]:
+    known = context.leadership.get(partition)
+    return () if known is None else known.leader_and_isr.isr
 
 
 def _as_they_are(context: ControllerContext, partitions: Collection[TopicPartition]) -> Reassignments:

@@ -62,6 +62,12 @@ def _invalid(why: str) -> ApiError:
     return ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, why)
 
 
+def only_unwanted_in_sync(current: ReplicaAssignment, wanted: ReplicaAssignment, isr: Collection[BrokerId]) -> bool:
+    """Whether all that is in sync would be stopped, and deleted, at once: replicas that an earlier move was adding."""
+    unneeded = frozenset(current.replicas).difference(wanted.replicas)
+    return bool(isr) and unneeded.issuperset(isr)
+
+
 # ------------------------------------------------------------------ when it is over
 
 

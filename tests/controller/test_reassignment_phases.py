@@ -208,6 +208,30 @@ def test_a_leader_that_is_not_wanted_any_more_is_replaced_though_the_move_goes_o
         assert office.partition_states("orders-0") == [PartitionState.ONLINE]
 
 
+@pytest.mark.spec("RA-15", "RA-8")
+def test_the_only_replica_in_sync_is_not_deleted_by_turning_back() -> None:
+    """Kafka stops it and deletes its data, and nobody else may lead."""
+    with Orders() as office:
+        office.reassign({"orders-0": [3, 4]})
+        office.sync("orders-0", 0, 1, 2, 3)
+        office.run(handle_state_changes(office.term, [tp("orders-0")], PartitionState.ONLINE, Strategy.PREFERRED))
+        office.write_isr("orders-0", 3)
+        office.start_chapter()
+        moving = office.assignment("orders-0")
+        assert office.reassign({"orders-0": None, "orders-1": [2, 1, 0]}) == {
+            "orders-0": "INVALID_REPLICA_ASSIGNMENT",
+            "orders-1": "NONE",
+        }
+        assert office.reassign({"orders-0": [4, 1]}) == {"orders-0": "INVALID_REPLICA_ASSIGNMENT"}
+        office.ask_by_znode({"orders-0": [1, 2]})
+        assert office.process_znode() == frozenset()
+        assert office.member(3).told() != []
+        assert [line for line in office.member(3).told() if line.startswith("SR")] == []
+        assert office.assignment("orders-0") == moving
+        office.write_isr("orders-0", 3, 0)
+        assert office.reassign({"orders-0": None}) == {"orders-0": "NONE"}
+
+
 @pytest.mark.spec("RA-15")
 @pytest.mark.parametrize("joins_late", [False, True])
 def test_a_replica_in_sync_that_a_dead_controller_had_cancelled_is_stopped(joins_late: bool) -> None:

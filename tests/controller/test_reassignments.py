@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from controller.reassignments import in_groups, is_complete, leaving_replicas, requested_by_client, requested_by_znode
+from controller.reassignments import (
+    in_groups,
+    is_complete,
+    leaving_replicas,
+    only_unwanted_in_sync,
+    requested_by_client,
+    requested_by_znode,
+)
 from foundation.cluster.assignment import NO_ASSIGNMENT, ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
@@ -63,6 +70,24 @@ def test_a_refusal_names_what_is_wrong() -> None:
 )
 def test_what_the_znode_may_ask_for(target: tuple[int, ...], found: ReplicaAssignment | Errors) -> None:
     assert outcome(requested_by_znode(replicas(1, 2), ids(*target))) == found
+
+
+@pytest.mark.spec("RA-15")
+@pytest.mark.parametrize(
+    ("wanted", "isr", "lost"),
+    [
+        (replicas(1, 2), (3,), True),
+        (replicas(4, 1, 2, adding=(4,), removing=(2,)), (3,), True),
+        (replicas(1, 2), (3, 1), False),
+        (replicas(1, 2), (), False),
+        (replicas(1, 2), (9,), False),
+        (replicas(3, 1, 2, adding=(3,), removing=(2,)), (3,), False),
+    ],
+)
+def test_whether_turning_back_would_stop_all_that_is_in_sync(
+    wanted: ReplicaAssignment, isr: tuple[int, ...], lost: bool
+) -> None:
+    assert only_unwanted_in_sync(replicas(3, 1, 2, adding=(3,), removing=(1, 2)), wanted, ids(*isr)) == lost
 
 
 @pytest.mark.spec("RA-9")
