@@ -38,7 +38,9 @@ def test_the_role_changes_hands_ten_times(cluster: LocalCluster, tools: Tools) -
     """In turn by SIGKILL and by deleting `/controller`; each time one of the other kind takes over."""
     complaints = Complaints(cluster)
     # A controller of Kafka's that is deposed in the middle of something hears so from its own broker, and stops its senders.
-    complaints.expect(r"from an old controller|ControllerMovedException|fails to send (a )?request")
+    complaints.expect(
+        r"from an old controller|its controller epoch \d+ is old|ControllerMovedException|fails to send (a )?request"
+    )
     create(tools, cluster, "contested", "--replica-assignment 1:2:3,2:3:4,3:4:1,4:1:2,1:3:4,3:1:2")
     epochs = [controller_epoch(cluster)]
     for turn in range(HANDOVERS):

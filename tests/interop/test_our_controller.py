@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 from foundation.cluster.identifiers import TopicPartition
-from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, hand_over, mixed_cluster, new_controller, settle
+from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, hand_over, mixed_cluster, new_controller, operator, settle
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("our controller")
+
+ATTEMPTS = 20
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +140,38 @@ def test_no_record_is_lost_while_our_controllers_change(cluster: LocalCluster, t
     assert producing.exit_code == 0, producing.log_tail()
     assert len(values) == 12_000 > halfway > 0
     assert sorted(value for partition in range(4) for value in consumed(tools, cluster, "records", partition)) == sorted(values)
+
+
+@pytest.mark.spec("IO-7", "CO-6")
+def test_idempotent_producers_get_their_ids_from_our_controller(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "exactly-once", "--replica-assignment 3:4,4:3")
+    producer = idempotent_producer(",".join(cluster.broker(broker).address for broker in KAFKAS))
+    for number in range(1, 1_000):
+        producer.produce("exactly-once", str(number).encode())
+    assert producer.flush(60) == 0
+    with operator(cluster) as zookeeper:
+        block = json.loads(zookeeper.get("/latest_producer_id_block")[0])
+    assert block["broker"] in KAFKAS
+    assert int(block["block_end"]) - int(block["block_start"]) == 999
+    read = [value for partition in range(2) for value in consumed(tools, cluster, "exactly-once", partition)]
+    assert sorted(read) == list(range(1_000))
+
+
+def idempotent_producer(bootstrap: str) -> confluent_kafka.Producer:
+    """One that has its producer id.
+
+    librdkafka gives up for good where none of the brokers it has reached so far serves InitProducerId; ours do not.
+    """
+    errors: list[confluent_kafka.KafkaError] = []
+    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0, "error_cb": errors.append}
+    for _ in range(ATTEMPTS):
+        producer = confluent_kafka.Producer(settings)
+        with suppress(confluent_kafka.KafkaException):
+            producer.produce("exactly-once", b"0")
+            if producer.flush(30) == 0 and not any(error.fatal() for error in errors):
+                return producer
+        errors.clear()
+    raise AssertionError(f"no producer id in {ATTEMPTS} attempts")
 
 
 def replicas(cluster: LocalCluster, topic: str) -> list[list[int]]:
