@@ -27,21 +27,26 @@ async def process_topic_change(term: Term) -> None:
     new, deleted = sorted(listed - context.all_topics), sorted(context.all_topics - listed)
     if not new and not deleted:
         return
-    found = await term.zk.topic_assignments(new, watch=True)
+    # Before memory knows of them: where it fails they are as new the next time.
+    found = await _with_topic_ids(term, await term.zk.topic_assignments(new, watch=True))
     for topic in deleted:
         context.remove_topic(topic)
     # A topic that vanished between list and read is not there; one that cannot be read may be tried again.
     context.all_topics |= found.keys()
     term.events.append(TopicsChanged(new=tuple(found), deleted=tuple(deleted)))
     log.info("topics changed", new=some(found), deleted=some(deleted), new_count=len(found), deleted_count=len(deleted))
-    await load_topics(term, found)
+    _remember(term, found)
     await on_new_partition_creation(term, [partition for topic in found.values() for partition in topic.partitions])
 
 
 async def process_partition_modifications(term: Term, topic: str) -> None:
     """TC-12: added partitions are created. Other edits of the znode are ignored, and written over later."""
     found = (await term.zk.topic_assignments([topic], watch=True)).get(topic)
-    if found is None or topic not in term.context.all_topics:
+    if found is None:
+        return
+    if topic not in term.context.all_topics:
+        # It could not be read when it appeared, and somebody has repaired it; or it is a successor of the same name.
+        await process_topic_change(term)
         return
     added = {p: assignment for p, assignment in found.partitions.items() if p not in term.context.assignments}
     if not added:
@@ -68,22 +73,30 @@ async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) ->
 
 
 async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
-    """Ids and assignments into memory; a topic made by hand gets an id first, where the protocol has any (FO-5c).
+    """Ids and assignments into memory, at a takeover."""
+    _remember(term, await _with_topic_ids(term, found))
+
+
+async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
+    """FO-5c: a topic made by hand gets an id, where the protocol has any.
 
     An id that is there is kept whatever the protocol: after a downgrade it must not be lost (KAFKA-12835).
     """
-    context = term.context
     given: dict[str, TopicId] = {}
     if term.settings.inter_broker_protocol_version.is_topic_ids_supported:
         given = {topic: term.new_topic_id() for topic, node in found.items() if node.topic_id is None}
     if given:
         await term.points.reach("topic_ids.before_write")
-        await term.zk.set_topic_ids(given, context.epoch_zk_version)
+        await term.zk.set_topic_ids(given, term.context.epoch_zk_version)
         await term.points.reach("topic_ids.after_write")
-    for topic, node in found.items():
-        topic_id = node.topic_id or given.get(topic)
-        if topic_id is not None:
-            context.add_topic_id(topic, topic_id)
+    return {topic: node._replace(topic_id=given.get(topic, node.topic_id)) for topic, node in found.items()}
+
+
+def _remember(term: Term, topics: Mapping[str, TopicAssignment]) -> None:
+    context = term.context
+    for topic, node in topics.items():
+        if node.topic_id is not None:
+            context.add_topic_id(topic, node.topic_id)
         for partition, assignment in node.partitions.items():
             context.update_partition_assignment(partition, assignment)
             if assignment.is_being_reassigned:
