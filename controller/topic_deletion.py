@@ -29,6 +29,9 @@ from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, PartitionState
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import TopicsChanged
+from foundation.operator_lines import some
+from foundation.zk.client import Failure
+from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.TopicDeletionManager")
 
@@ -53,7 +56,8 @@ async def initialise(term: Term) -> None:
     _end_moves_of_the_leaderless(context)
     offline = _topics_of(_offline(context, queued))
     context.topics_ineligible_for_deletion = offline | _topics_being_reassigned(context).intersection(queued)
-    log.info("initializing deletions", queued=queued, ineligible=sorted(context.topics_ineligible_for_deletion))
+    ineligible = sorted(context.topics_ineligible_for_deletion)
+    log.info("initializing deletions", queued=some(queued), count=len(queued), ineligible=some(ineligible))
 
 
 def _end_moves_of_the_leaderless(context: ControllerContext) -> None:
@@ -82,7 +86,7 @@ async def process_topic_deletion(term: Term) -> None:
     if not term.settings.delete_topic_enable:
         await _drop_markers(term, existing, "delete topic is disabled")
     elif existing:
-        log.info("starting topic deletion", topics=existing)
+        log.info("starting topic deletion", topics=some(existing), count=len(existing))
         moving = _topics_being_reassigned(context).intersection(existing)
         mark_topics_ineligible(term, moving, "topic reassignment in progress")
         context.topics_to_be_deleted.update(existing)
@@ -91,7 +95,7 @@ async def process_topic_deletion(term: Term) -> None:
 
 async def _drop_markers(term: Term, topics: Sequence[str], why: str) -> None:
     if topics:
-        log.warning("ignoring requests to delete topics", topics=topics, why=why)
+        log.warning("ignoring requests to delete topics", topics=some(topics), count=len(topics), why=why)
         await _delete_markers(term, topics)
 
 
@@ -140,7 +144,7 @@ def mark_topics_ineligible(term: Term, topics: Collection[str], why: str) -> Non
     halted = sorted(term.context.topics_to_be_deleted.intersection(topics))
     if halted:
         term.context.topics_ineligible_for_deletion.update(halted)
-        log.info("halted deletion of topics", topics=halted, why=why)
+        log.info("halted deletion of topics", topics=some(halted), count=len(halted), why=why)
 
 
 async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> None:
@@ -203,7 +207,7 @@ async def resume_deletions(term: Term) -> None:
         ineligible = _in_state(term.context, steps.retry, ReplicaState.DELETION_INELIGIBLE)
         await replica_state_machine.handle_state_changes(term, ineligible, ReplicaState.OFFLINE)
     if steps.start:
-        log.info("deletion of topics (re)started", topics=steps.start)
+        log.info("deletion of topics (re)started", topics=some(steps.start), count=len(steps.start))
         await _on_topic_deletion(term, steps.start)
 
 
@@ -255,15 +259,45 @@ async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
 
 
 async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
-    """TD-10: out of ZooKeeper, the marker last, so that whoever takes over in between goes on; then out of memory.
+    """TD-10: out of ZooKeeper, then out of memory.
 
     Kafka unregisters its handler of the topic's znode first, lest it speaks of a successor with the same name; here the watch
     itself is gone with the znode. Kafka finishes one topic after the other; here those that end together share transactions.
     """
-    context, zk, epoch_zk_version = term.context, term.zk, term.context.epoch_zk_version
-    partitions_by_topic = {topic: context.partitions_for_topic(topic) for topic in topics}
-    deleted = _in_state(context, topics, ReplicaState.DELETION_SUCCESSFUL)
+    deleted = _in_state(term.context, topics, ReplicaState.DELETION_SUCCESSFUL)
     await replica_state_machine.handle_state_changes(term, deleted, ReplicaState.NON_EXISTENT)
+    removed = await _remove_from_zookeeper(term, topics)
+    if not removed:
+        return
+    for topic in removed:
+        term.context.remove_topic(topic)
+    term.events.append(TopicsChanged(new=(), deleted=tuple(removed)))
+    log.info("deletion of topics successfully completed", topics=some(removed), count=len(removed))
+
+
+async def _remove_from_zookeeper(term: Term, topics: Sequence[str]) -> list[str]:
+    """Returns the topics that are gone. One that ZooKeeper does not let go holds up nobody, and is tried again with the next
+    step of any deletion; in Kafka no topic goes after it, and nobody can become controller.
+
+    Raises:
+        ZooKeeperFailure: UNKNOWN; memory cannot be trusted.
+    """
+    try:
+        await _delete_znodes(term, topics)
+    except ZooKeeperFailure as failure:
+        if failure.failure is Failure.UNKNOWN:
+            raise
+        if len(topics) > 1:
+            return [removed for topic in topics for removed in await _remove_from_zookeeper(term, [topic])]
+        log.error("a topic could not be deleted from zookeeper", topic=topics[0], why=str(failure))
+        return []
+    return list(topics)
+
+
+async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
+    """The marker last, so that whoever takes over in between goes on."""
+    zk, epoch_zk_version = term.zk, term.context.epoch_zk_version
+    partitions_by_topic = {topic: term.context.partitions_for_topic(topic) for topic in topics}
     await term.points.reach("deletion.before_write")
     await zk.delete_topics(partitions_by_topic, epoch_zk_version)
     await term.points.reach("deletion.after_write")
@@ -271,10 +305,6 @@ async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
     await zk.delete_topic_configs(topics, epoch_zk_version)
     await term.points.reach("deletion.configs.after_write")
     await _delete_markers(term, topics)
-    for topic in topics:
-        context.remove_topic(topic)
-    term.events.append(TopicsChanged(new=(), deleted=tuple(topics)))
-    log.info("deletion of topics successfully completed", topics=topics)
 
 
 async def _delete_markers(term: Term, topics: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -14,12 +14,12 @@ from controller.topic_deletion import NextSteps, next_steps
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import InvalidTransition, TopicsChanged
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
-from foundation.zk.client import Delete
-from foundation.zk.kafka_zk_client import ControllerMoved
+from foundation.zk.client import Delete, Failure
+from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from foundation.zk.transactions import MAX_OPS
 from tests.controller.office import Office
 from tests.controller.stage import Stage, answer_none, answer_stop_replica
@@ -177,6 +177,43 @@ def test_every_write_of_a_deletion_is_behind_the_fence() -> None:
         with pytest.raises(ControllerMoved):
             office.process_topic_deletion()
         assert office.state("orders", 0) == led(0, (0, 1, 2), by=1)
+
+
+@pytest.mark.spec("TD-10", "TD-3")
+def test_a_topic_that_zookeeper_does_not_let_go_holds_up_no_other() -> None:
+    """In Kafka the other would stay, too, and no broker could become controller."""
+    with Orders() as office:
+        delete_topics = office.term.zk.delete_topics
+
+        async def locked(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
+            if "orders" in partitions_by_topic:
+                raise ZooKeeperFailure(Failure.NO_AUTH, "/brokers/topics/orders")
+            await delete_topics(partitions_by_topic, epoch_zk_version)
+
+        office.term.zk.delete_topics = locked  # type: ignore[method-assign]
+        office.mark("orders", "payments")
+        office.hear_answers()
+        assert office.left_of("payments") == []
+        assert "/admin/delete_topics/orders" in office.left_of("orders")
+        assert office.is_queued("orders")
+        assert office.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("payments",))]
+        office.term.zk.delete_topics = delete_topics  # type: ignore[method-assign]
+        office.run(topic_deletion.resume_deletions(office.term))
+        assert office.left_of("orders") == []
+        assert not office.is_queued("orders")
+
+
+@pytest.mark.spec("TD-10")
+def test_where_nobody_knows_whether_a_topic_is_gone_memory_is_not_trusted() -> None:
+    with Orders() as office:
+
+        async def lost(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
+            raise ZooKeeperFailure(Failure.UNKNOWN, "/brokers/topics/orders")
+
+        office.term.zk.delete_topics = lost  # type: ignore[method-assign]
+        office.mark("orders")
+        with pytest.raises(ZooKeeperFailure, match="Unknown"):
+            office.hear_answers()
 
 
 @pytest.mark.spec("TD-10", "TC-11")
