@@ -62,10 +62,25 @@ class Errors(IntEnum):
     UNSUPPORTED_ENDPOINT_TYPE = 115
 
 
+MAX_MESSAGE_BYTES = 2**15 - 1
+"""In UTF-8: the longest string an answer can carry."""
+
+
 class ApiError(Exception):
-    """What a client shall hear about one item of its request: a code and a sentence."""
+    """What a client shall hear about one item of its request: a code and a sentence.
+
+    A sentence may repeat what was asked, which may be as long as an answer can carry by itself. What is too long is cut, so
+    that the answers to the neighbours arrive.
+    """
 
     def __init__(self, error: Errors, message: str) -> None:
-        super().__init__(f"{error.name}: {message}")
         self.error = error
-        self.message = message
+        self.message = _sendable(message)
+        super().__init__(f"{error.name}: {self.message}")
+
+
+def _sendable(message: str) -> str:
+    encoded = message.encode()
+    if len(encoded) <= MAX_MESSAGE_BYTES:
+        return message
+    return encoded[: MAX_MESSAGE_BYTES - len("…".encode())].decode(errors="ignore") + "…"
