@@ -155,10 +155,11 @@ class StopReplicaStep(NamedTuple):
 
 
 def stop_replica_step(hosted: HostedPartitions, request: StopReplicaRequest, *, admits: Admits) -> StopReplicaStep:
-    """BK-14: an epoch that is not older, or none, or the one of a deletion."""
+    """BK-14: an epoch that is not older, or none, or the one of a deletion. Of a partition named twice, the last counts."""
     errors: dict[TopicPartition, Errors] = {}
     accepted: list[tuple[TopicPartition, int, bool]] = []
-    for topic_partition, leader_epoch, delete in stopped_replicas(request):
+    asked = {partition: (leader_epoch, delete) for partition, leader_epoch, delete in stopped_replicas(request)}
+    for topic_partition, (leader_epoch, delete) in asked.items():
         known = hosted.get(topic_partition)
         bypasses = leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
         if known is None or bypasses or leader_epoch >= known.leader_epoch:

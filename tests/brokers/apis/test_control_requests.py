@@ -137,6 +137,28 @@ def test_a_refused_stop_replica_names_no_partition() -> None:
     assert response.partition_errors == ()
 
 
+@pytest.mark.spec("BK-14")
+@pytest.mark.parametrize(
+    ("epochs", "answered", "hosted"), [((6, 3), Errors.FENCED_LEADER_EPOCH, True), ((3, 6), Errors.NONE, False)]
+)
+def test_of_a_replica_that_is_stopped_twice_in_one_request_the_last_word_counts(
+    epochs: tuple[int, int], answered: Errors, hosted: bool
+) -> None:
+    async def stop_twice(stage: Stage) -> Any:
+        stage.lead("orders", 0, leader_epoch=5)
+        states = tuple(StopReplicaPartitionState(leader_epoch=epoch, delete_partition=True) for epoch in epochs)
+        request = StopReplicaRequest(
+            broker_epoch=BROKER_EPOCH,
+            controller_epoch=1,
+            topic_states=(StopReplicaTopicState(topic_name="orders", partition_states=states),),
+        )
+        return await stop_replica.handle(stage.services, request, stage.context(4))
+
+    response, stage = played(stop_twice)
+    assert [error.error_code for error in response.partition_errors] == [answered]
+    assert (ORDERS_0 in stage.replicas.partitions) == hosted
+
+
 def test_a_fence_that_is_switched_off_lets_pass_and_says_so() -> None:
     async def act(stage: Stage) -> Any:
         stage.services = _with_fences(stage, Fence.BROKER_CONTROLLER_EPOCH)
