@@ -167,6 +167,8 @@ class ControllerContext:
         for partition in self._partitions_by_topic.pop(topic, ()):
             for replica in self.assignments.pop(partition).replicas:
                 self.replica_states.get(replica, {}).pop(partition, None)
+            for offline in self.replicas_on_offline_dirs.values():
+                offline.discard(partition)
             self.leadership.pop(partition, None)
             self.partition_states.pop(partition, None)
             self.partitions_being_reassigned.discard(partition)
@@ -212,8 +214,11 @@ class ControllerContext:
 
     # -- states
 
-    def partitions_in(self, *states: PartitionState) -> list[TopicPartition]:
-        return [partition for partition, state in self.partition_states.items() if state in states]
+    def partitions_in(self, *states: PartitionState, topic: str | None = None) -> list[TopicPartition]:
+        """Of all topics, or of one, whose partitions alone are looked at."""
+        if topic is None:
+            return [partition for partition, state in self.partition_states.items() if state in states]
+        return [p for p in self.partitions_for_topic(topic) if self.partition_states.get(p) in states]
 
     def replica_state(self, broker: BrokerId, partition: TopicPartition) -> ReplicaState:
         """NonExistentReplica of what is not known."""

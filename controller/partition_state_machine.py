@@ -95,9 +95,7 @@ async def startup(term: Term) -> None:
 
 async def trigger_online_state_change(term: Term, topic: str | None = None) -> ElectionResults:
     """PSM-8: try to bring every new or offline partition (of `topic`) online, but those whose topic shall be deleted."""
-    leaderless = term.context.partitions_in(PartitionState.NEW, PartitionState.OFFLINE)
-    if topic is not None:
-        leaderless = [partition for partition in leaderless if partition.topic == topic]
+    leaderless = term.context.partitions_in(PartitionState.NEW, PartitionState.OFFLINE, topic=topic)
     return await handle_state_changes(
         term, term.context.without_queued_topics(leaderless), PartitionState.ONLINE, Strategy.OFFLINE
     )

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import random
+from typing import NoReturn
 
 import pytest
 
 from controller.context import ConflictingTopicId
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.assignment import NO_ASSIGNMENT
-from foundation.cluster.identifiers import BrokerId, random_topic_id
+from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
 from foundation.eventlog.records import leadership_digest
 from tests.controller.values import context, ids, led, registered, replicas, tp
 
@@ -143,12 +144,29 @@ def test_partitions_by_replica() -> None:
     assert cluster.partitions_by_replica([tp("a-0")]) == {1: [tp("a-0")], 2: [tp("a-0")]}
 
 
+class OnlyLookedUp(dict[TopicPartition, PartitionState]):
+    def items(self) -> NoReturn:
+        raise AssertionError("a hundred thousand partitions are walked for the few of one topic")
+
+
+@pytest.mark.spec("PSM-8")
+def test_partitions_in_a_state_of_one_topic_are_found_without_walking_all() -> None:
+    cluster = context(assignments={"a-0": replicas(1), "a-1": replicas(1), "a-2": replicas(1), "b-0": replicas(1)})
+    states = {tp("a-0"): PartitionState.OFFLINE, tp("a-1"): PartitionState.ONLINE, tp("b-0"): PartitionState.OFFLINE}
+    cluster.partition_states = states
+    assert cluster.partitions_in(PartitionState.OFFLINE) == [tp("a-0"), tp("b-0")]
+    cluster.partition_states = OnlyLookedUp(states)
+    assert cluster.partitions_in(PartitionState.OFFLINE, PartitionState.NEW, topic="a") == [tp("a-0")]
+    assert cluster.partitions_in(PartitionState.OFFLINE, topic="nobody") == []
+
+
 @pytest.mark.spec("CX-7", "BUG-11")
 def test_a_removed_topic_leaves_nothing_behind() -> None:
     cluster = context(assignments={"a-0": replicas(1, 2), "b-0": replicas(1)}, leadership={"a-0": led(1, (1, 2))})
     topic_id = cluster.topic_ids["a"]
     cluster.partition_states = {tp("a-0"): PartitionState.ONLINE, tp("b-0"): PartitionState.NEW}
     cluster.replica_states = {BrokerId(1): {tp("a-0"): ReplicaState.ONLINE, tp("b-0"): ReplicaState.NEW}}
+    cluster.replicas_on_offline_dirs = {BrokerId(1): {tp("b-0")}, BrokerId(2): {tp("a-0")}}
     cluster.partitions_being_reassigned.add(tp("a-0"))
     cluster.topics_to_be_deleted.add("a")
     cluster.topics_ineligible_for_deletion.add("a")
@@ -161,6 +179,7 @@ def test_a_removed_topic_leaves_nothing_behind() -> None:
     assert cluster.leadership == {}
     assert cluster.partition_states == {tp("b-0"): PartitionState.NEW}
     assert cluster.replica_states == {1: {tp("b-0"): ReplicaState.NEW}}
+    assert cluster.replicas_on_offline_dirs == {1: {tp("b-0")}, 2: set()}, "a successor of the same name has other replicas"
     assert not cluster.partitions_being_reassigned | cluster.topics_to_be_deleted | cluster.topics_ineligible_for_deletion
 
 
