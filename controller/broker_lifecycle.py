@@ -159,6 +159,8 @@ async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrRespons
         return
     before = context.replicas_on_offline_dirs.get(broker, set())
     failed, healthy = _storage_errors(term, event.response, cleared=bool(before))
+    # A replica may be gone by now, with its topic or because its move was cancelled; in Kafka its mark stays.
+    failed = {partition for partition in failed if broker in context.partition_assignment(partition).replicas}
     if not failed and not before:
         return
     context.replicas_on_offline_dirs[broker] = (before - healthy) | failed

@@ -7,7 +7,7 @@ from controller.broker_lifecycle import on_broker_failure, process_broker_modifi
 from controller.events import LeaderAndIsrResponseReceived
 from controller.transitions import ReplicaState
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.records import BrokersChanged, ChannelClosed, ChannelOpened, RequestSent
+from foundation.eventlog.records import BrokersChanged, ChannelClosed, ChannelOpened, InvalidTransition, RequestSent
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from foundation.wire.schema import Message
@@ -114,6 +114,20 @@ def test_the_mark_of_a_failed_directory_goes_only_with_an_answer_that_all_is_wel
         assert answered(0, error_code=11) == marked, "another error says nothing of directories"
         assert answered(1, error_code=0) == marked, "another partition neither"
         assert answered(0, error_code=0) == set()
+
+
+@pytest.mark.spec("SN-6", "RSM-10")
+def test_what_is_said_of_a_replica_that_is_gone_by_now_marks_nothing() -> None:
+    """A move to a broken directory was cancelled before the answer came; in Kafka the mark stays until the broker starts."""
+    with Office({"orders": {0: [2, 0]}}) as office:
+        online(office)
+        broken = LeaderAndIsrPartitionError(topic_name="orders", partition_index=0, error_code=56)
+        epoch = office.term.context.broker_epoch(ONE)
+        assert epoch is not None
+        event = LeaderAndIsrResponseReceived(ONE, 1, epoch, LeaderAndIsrResponse(partition_errors=(broken,)))
+        office.run(process_leader_and_isr_response(office.term, event))
+        assert not office.term.context.replicas_on_offline_dirs.get(ONE)
+        assert office.controller.records(InvalidTransition) == []
 
 
 @pytest.mark.spec("SN-7")
