@@ -301,8 +301,8 @@ def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], ta
 def take_for_started(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
     """A replica that is at work, though nobody here has started it: its state catches up, and no request goes out."""
     states = term.context.replica_states.setdefault(broker, {})
-    if partition not in states:
-        states[partition] = ReplicaState.NON_EXISTENT
+    # Also one that is noted as not existing, because it was asked for what only a replica at work can do.
+    if states.setdefault(partition, ReplicaState.NON_EXISTENT) is ReplicaState.NON_EXISTENT:
         for target in (ReplicaState.NEW, ReplicaState.ONLINE):
             _move(term, broker, (partition,), target)
 

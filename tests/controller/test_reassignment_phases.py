@@ -233,11 +233,14 @@ def test_the_only_replica_in_sync_is_not_deleted_by_turning_back() -> None:
 
 
 @pytest.mark.spec("RA-15")
+@pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("joins_late", [False, True])
-def test_a_replica_in_sync_that_a_dead_controller_had_cancelled_is_stopped(joins_late: bool) -> None:
+def test_a_replica_in_sync_that_a_dead_controller_had_cancelled_is_stopped(joins_late: bool, noted: bool) -> None:
     """It died between the topic's znode and the replicas: nothing in ZooKeeper says any more that broker 3 was coming. Nor has
-    the leader heard of it, which may let it join even after the takeover."""
+    the leader heard of it, which may let it join even after the takeover. Its state may be noted as that of no replica."""
     with Orders() as office:
+        if noted:
+            office.term.context.replica_states[BrokerId(3)] = {tp("orders-0"): ReplicaState.NON_EXISTENT}
         office.write_isr("orders-0", 0, 1, 2, 3)
         office.start_chapter()
         if joins_late:
