@@ -45,6 +45,8 @@ def test_tools_print_what_they_print_with_kafka(stages: tuple[Stage, Stage], sce
     lines = parse((SCENES / f"{scene}.scene").read_text())
     with ThreadPoolExecutor(2) as pool:
         kafkas, ours = pool.map(lambda stage: stage.play(lines), stages)
+    for stage, printed in zip(stages, (kafkas, ours), strict=True):
+        (stage.tools.directory / f"{scene}.txt").write_text("\n\n".join(f"{line}\n{text}" for line, text in printed))
     found = list(differences(kafkas, ours))
     assert not found, "\n\n".join(found)
 
