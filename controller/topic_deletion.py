@@ -24,6 +24,7 @@ import structlog
 from controller import partition_state_machine, replica_state_machine
 from controller.context import ControllerContext
 from controller.events import TopicDeletionStopReplicaResponseReceived
+from controller.reassignment_znode import remove_from_znode
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, PartitionState, ReplicaState
 from foundation.cluster.errors import Errors
@@ -53,23 +54,20 @@ async def initialise(term: Term) -> None:
         return
     context = term.context
     context.topics_to_be_deleted = set(queued)
-    _end_moves_of_the_leaderless(context)
-    offline = _topics_of(_offline(context, queued))
-    context.topics_ineligible_for_deletion = offline | _topics_being_reassigned(context).intersection(queued)
+    _end_moves(context)
+    context.topics_ineligible_for_deletion = _topics_of(_offline(context, queued))
     ineligible = sorted(context.topics_ineligible_for_deletion)
     log.info("initializing deletions", queued=some(queued), count=len(queued), ineligible=some(ineligible))
 
 
-def _end_moves_of_the_leaderless(context: ControllerContext) -> None:
-    """Where a predecessor had begun to delete a topic on the move, nobody leads it, and nobody ever will: its move cannot end.
+def _end_moves(context: ControllerContext) -> None:
+    """A move of a topic that is to be deleted cannot end: nobody elects a leader for it, and as soon as the brokers are told
+    that it goes (leader −2), its followers cannot fetch it by its id any more.
 
     Kafka waits for it all the same, until a broker happens to start.
     """
-    online = context.online_brokers()
     for partition in sorted(context.partitions_being_reassigned):
-        known = context.leadership.get(partition)
-        has_leader = known is not None and known.leader_and_isr.leader in online.of(partition)
-        if context.is_topic_queued_for_deletion(partition.topic) and not has_leader:
+        if context.is_topic_queued_for_deletion(partition.topic):
             context.partitions_being_reassigned.discard(partition)
 
 
@@ -298,6 +296,7 @@ async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
     """The marker last, so that whoever takes over in between goes on."""
     zk, epoch_zk_version = term.zk, term.context.epoch_zk_version
     partitions_by_topic = {topic: term.context.partitions_for_topic(topic) for topic in topics}
+    await _forget_moves(term, topics)
     await term.points.reach("deletion.before_write")
     await zk.delete_topics(partitions_by_topic, epoch_zk_version)
     await term.points.reach("deletion.after_write")
@@ -305,6 +304,14 @@ async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
     await zk.delete_topic_configs(topics, epoch_zk_version)
     await term.points.reach("deletion.configs.after_write")
     await _delete_markers(term, topics)
+
+
+async def _forget_moves(term: Term, topics: Sequence[str]) -> None:
+    """What `/admin/reassign_partitions` still asks of these topics. Kafka leaves it, and the next controller to take over moves
+    the partitions of whoever has been given the name meanwhile."""
+    asked = await term.zk.partition_reassignment() or ()
+    if any(partition.topic in topics for partition in asked):
+        await remove_from_znode(term, lambda partition, _: partition.topic in topics)
 
 
 async def _delete_markers(term: Term, topics: Sequence[str]) -> None:

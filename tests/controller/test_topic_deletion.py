@@ -18,6 +18,7 @@ from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import InvalidTransition, TopicsChanged
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
+from foundation.zk.admin_znodes import ReassignPartitionsZNode
 from foundation.zk.client import Delete, Failure
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from foundation.zk.transactions import MAX_OPS
@@ -493,27 +494,33 @@ def test_a_new_controller_takes_up_what_is_marked_and_lets_wait_what_must() -> N
         assert context.topics_to_be_deleted == {"half-gone", "orders", "payments"}
         assert context.topics_ineligible_for_deletion == {"orders"}, "broker 0 has a replica of it"
 
-        context.partitions_being_reassigned = {tp("payments-0")}
-        office.run(topic_deletion.initialise(office.term))
-        assert context.topics_ineligible_for_deletion == {"orders", "payments"}
-
         office.run(topic_deletion.resume_deletions(office.term))
         assert office.left_of("half-gone") == [], "the rest of a topic that a predecessor did not come to an end with"
-        assert office.replica_states("payments-0") == [None, ONLINE, ONLINE]
+        assert office.replica_states("payments-0") == [None, STARTED, STARTED]
+        assert office.replica_states("orders-0") == [ONLINE] * 3
 
 
-@pytest.mark.spec("FO-6", "TD-12")
-def test_a_new_controller_waits_only_for_moves_that_can_end() -> None:
-    """Of a topic that is to be deleted nobody elects a leader, so that what has none moves no more."""
+@pytest.mark.spec("FO-6", "FO-7", "TD-12")
+def test_a_new_controller_waits_for_no_move_of_a_topic_that_is_to_go() -> None:
+    """It could not end: nobody is elected, and its brokers are told that the topic goes. In Kafka it is waited for."""
     with Orders() as office:
         office.write_znode("/admin/delete_topics/orders", b"")
-        office.write_znode("/admin/delete_topics/payments", b"")
         context = office.term.context
-        context.put_leadership({tp("orders-0"): led(-1, (2,), epoch=3, version=3, by=1)})
         context.partitions_being_reassigned = {tp("orders-0"), tp("payments-0")}
         office.run(topic_deletion.initialise(office.term))
-        assert context.topics_ineligible_for_deletion == {"payments"}
+        assert context.topics_ineligible_for_deletion == set()
         assert context.partitions_being_reassigned == {tp("payments-0")}
+
+
+@pytest.mark.spec("TD-10", "RA-14")
+def test_a_move_that_was_asked_of_a_topic_does_not_strike_its_namesake() -> None:
+    with Orders() as office:
+        moves = {tp("orders-0"): ids(0, 1), tp("orders-1"): ids(2), tp("payments-0"): ids(1)}
+        office.write_znode(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
+        office.mark("orders")
+        office.hear_answers()
+        assert office.left_of("orders") == []
+        assert office.run(office.term.zk.partition_reassignment()) == {tp("payments-0"): ids(1)}
 
 
 @pytest.mark.spec("TD-10", "FO-12", "D15")
