@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from brokers.config_types import LIST, ConfigKey, shown
 from foundation.cluster.errors import ApiError, Errors
+from foundation.wire.primitives import MAX_STRING_BYTES
 
 
 class Operation(IntEnum):
@@ -56,8 +57,8 @@ def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping
         table: what keys there are, for the type and the default of a list.
 
     Raises:
-        ApiError: INVALID_CONFIG where something that is no list is appended to or subtracted from. Of a key it does not know,
-            Kafka's broker says UNKNOWN_SERVER_ERROR there.
+        ApiError: INVALID_CONFIG where something that is no list is appended to or subtracted from, or a list becomes too long.
+            Of a key it does not know, Kafka's broker says UNKNOWN_SERVER_ERROR there.
     """
     config = dict(stored)
     for change in changes:
@@ -68,7 +69,9 @@ def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping
                 config.pop(change.name, None)
             case Operation.APPEND:
                 present = [item for item in _items(_list_value(config, change, table)) if item]
-                config[change.name] = ",".join(present + [item for item in _items(change.value or "") if item not in present])
+                known = frozenset(present)
+                config[change.name] = ",".join(present + [item for item in _items(change.value or "") if item not in known])
+                _require_sendable(change.name, config[change.name])
             case Operation.SUBTRACT:
                 present = _items(_list_value(config, change, table))
                 gone = Counter(_items(change.value or ""))
@@ -84,6 +87,15 @@ def _list_value(config: Mapping[str, str], change: Change, table: Mapping[str, C
         verb = Operation(change.operation).name.lower()
         raise ApiError(Errors.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {change.name}")
     return config.get(change.name, shown(key.default) or "")
+
+
+def _require_sendable(name: str, value: str) -> None:
+    """A list may grow from request to request until no answer can carry it; then its neighbours could not be shown either."""
+    size = len(value.encode())
+    if size > MAX_STRING_BYTES:
+        raise ApiError(
+            Errors.INVALID_CONFIG, f"The value of {name} would have {size} bytes; an answer can carry {MAX_STRING_BYTES}"
+        )
 
 
 def _items(text: str) -> list[str]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from brokers.config_operations import Change, Operation, altered, check_changes
@@ -46,6 +48,25 @@ def test_only_lists_are_appended_to(change: Change, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         altered({}, [change], TOPIC_TABLE)
     assert (refused.value.error, refused.value.message) == (Errors.INVALID_CONFIG, message)
+
+
+def test_a_list_may_grow_until_no_answer_can_carry_it() -> None:
+    name = "leader.replication.throttled.replicas"
+    largest = ",".join([f"{index:05}:1" for index in range(4095)])
+    assert altered({name: largest}, [Change(name, APPEND, "1:1")], TOPIC_TABLE) == {name: f"{largest},1:1"}
+    with pytest.raises(ApiError) as refused:
+        altered({name: largest}, [Change(name, APPEND, "1:1,22:2")], TOPIC_TABLE)
+    assert refused.value.error is Errors.INVALID_CONFIG
+    assert refused.value.message == f"The value of {name} would have 32768 bytes; an answer can carry 32767"
+
+
+def test_appending_many_to_many_takes_no_time() -> None:
+    name = "leader.replication.throttled.replicas"
+    stored = {name: ",".join(map(str, range(50_000)))}
+    began = time.process_time()
+    with pytest.raises(ApiError):
+        altered(stored, [Change(name, APPEND, ",".join(["49999"] * 5_000))], TOPIC_TABLE)
+    assert time.process_time() - began < 1, "to look for each in a list took seconds, in which nobody else was served"
 
 
 @pytest.mark.spec("CF-8")
