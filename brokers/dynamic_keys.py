@@ -80,6 +80,8 @@ DYNAMIC = PER_BROKER | CLUSTER_WIDE
 
 DYNAMIC_KEYS: Mapping[str, ConfigKey] = {name: BROKER_KEYS[name] for name in sorted(DYNAMIC)} | dict(REPLICATION_QUOTAS)
 
+_PASSWORDS = tuple(name for name, key in DYNAMIC_KEYS.items() if key.is_sensitive)
+
 _CLUSTER_LEVEL_LISTENER_KEYS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 _LISTENER_MECHANISM_KEYS = (
     "sasl.jaas.config",
@@ -156,7 +158,7 @@ def is_per_broker(name: str) -> bool:
 
 def is_password(name: str) -> bool:
     """Whether the value of `name` is kept encoded and shown to nobody; for one listener or for all."""
-    return any(name.endswith(key.name) for key in DYNAMIC_KEYS.values() if key.is_sensitive)
+    return name.endswith(_PASSWORDS)
 
 
 def synonyms(name: str, *, for_listeners: bool = True) -> tuple[str, ...]:
