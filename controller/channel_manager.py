@@ -129,6 +129,10 @@ class ControllerChannelManager:
         for broker_id in sorted(self._channels):
             self.close(broker_id)
 
+    def resign(self, why: str) -> None:
+        """This term cannot tell its brokers anything any more."""
+        self.put(ForcedResignation(why, self.controller_epoch))
+
     def send(self, requests: Iterable[ControlRequest], *, event: str) -> None:
         """Queue each request on its broker's channel.
 
@@ -202,7 +206,7 @@ class BrokerChannel:
         log.warning("coalesced the requests of a broker that does not answer", to=self.broker_id, into=len(requests))
         self._queue = deque(_Waiting(request, newest.event, newest.cause, newest.since_ms) for request in requests)
         if len(self._queue) > self._manager.settings.channel_queue_bound:
-            self._manager.put(ForcedResignation(f"broker {self.broker_id} is {len(self._queue)} requests behind"))
+            self._manager.resign(f"broker {self.broker_id} is {len(self._queue)} requests behind")
 
     # -- the task
 
@@ -293,7 +297,7 @@ class BrokerChannel:
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:
             log.error("a channel broke", to=self.broker_id, exc_info=failure)
-            self._manager.put(ForcedResignation(f"the channel to broker {self.broker_id} broke: {failure!r}"))
+            self._manager.resign(f"the channel to broker {self.broker_id} broke: {failure!r}")
 
     # -- the records
 

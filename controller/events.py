@@ -124,9 +124,13 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class ForcedResignation:
-    """The controller must not go on: a bound was passed or something broke that must not break."""
+    """The controller must not go on: a bound was passed or something broke that must not break.
+
+    `controller_epoch` is that of the term that cannot go on; None is whichever there is.
+    """
 
     why: str
+    controller_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,7 +338,8 @@ class KafkaController:
             case Expire():
                 self._election.give_up("the ZooKeeper session expired")
             case ForcedResignation():
-                await self._move(zk, event.why)
+                if event.controller_epoch in (None, self.epoch):
+                    await self._move(zk, event.why)
             case ShutdownEventThread():
                 raise AssertionError("the event manager ends before it hands this event out")
             case _:

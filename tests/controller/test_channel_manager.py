@@ -336,6 +336,7 @@ def test_a_channel_that_breaks_costs_the_role() -> None:
         (event,) = office.put
         assert isinstance(event, ForcedResignation)
         assert "the channel to broker 1 broke" in event.why
+        assert event.controller_epoch == office.manager.controller_epoch
 
 
 def test_a_new_registration_gets_a_new_channel() -> None:

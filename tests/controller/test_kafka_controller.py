@@ -170,6 +170,18 @@ def test_a_role_that_could_not_be_given_back_does_not_leave_the_cluster_without_
         assert json.loads(stage.znodes()["/controller"] or b"")["brokerid"] == active.id
 
 
+def test_what_broke_in_an_earlier_term_does_not_cost_a_later_one() -> None:
+    with Stage() as stage:
+        stage.start()
+        controller = stage.member(0)
+        controller.run(force(controller, ForcedResignation("of this term", 1)))
+        stage.settle(2_000)
+        assert (controller.controller.is_active, controller.controller.epoch) == (True, 2)
+        controller.run(force(controller, ForcedResignation("of the last term", 1)))
+        stage.settle(2_000)
+        assert (controller.controller.is_active, controller.controller.epoch) == (True, 2)
+
+
 @pytest.mark.spec("BUG-3", "EL-2")
 def test_the_controller_znode_of_an_earlier_life_is_waited_for() -> None:
     with Stage(standing=(0, 1), brokers=(2,)) as stage:
