@@ -19,6 +19,7 @@ from controller.term import Term
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.operator_lines import some
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
@@ -51,7 +52,8 @@ async def process_zk_partition_reassignment(term: Term) -> frozenset[TopicPartit
             requested[partition] = outcome
     failed = refused | await _maybe_trigger(term, requested)
     if failed:
-        log.warning("failed reassignments through zk", failed={str(p): str(error) for p, error in failed.items()})
+        told = {str(partition): str(failed[partition]) for partition in some(failed)}
+        log.warning("failed reassignments through zk", failed=told, count=len(failed))
         await remove_from_znode(term, lambda partition, _: partition in failed)
     return frozenset(requested.keys() - failed.keys())
 

@@ -33,7 +33,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.operator_lines import with_a_line
+from foundation.operator_lines import some, with_a_line
 from foundation.zk.client import MAX_REQUEST_BYTES, Failure
 from foundation.zk.kafka_zk_client import TopicAssignment
 
@@ -329,7 +329,8 @@ async def _move_leaders(
     told = await _update_leader_epochs_and_send_requests(term, staying, failures)
     put_off = {p for p in electing if leaving[p] and not isinstance(elected.get(p), LeaderAndIsr)}
     if put_off:
-        log.warning("no replica of the target can lead; the others are not stopped", partitions=sorted(map(str, put_off)))
+        first = some(sorted(map(str, put_off)))
+        log.warning("no replica of the target can lead; the others are not stopped", partitions=first, count=len(put_off))
     return [p for p in targets if p in told or p in leaderless or (p in elected and p not in put_off)]
 
 

@@ -54,7 +54,8 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
     if term.context.is_topic_queued_for_deletion(topic):
         await _restore_assignment(term, topic, found)
         return
-    log.info("new partitions to be added", topic=topic, partitions=[partition.partition for partition in added])
+    first = [partition.partition for partition in some(added)]
+    log.info("new partitions to be added", topic=topic, partitions=first, count=len(added))
     for partition, assignment in added.items():
         term.context.update_partition_assignment(partition, assignment)
     await on_new_partition_creation(term, list(added))
