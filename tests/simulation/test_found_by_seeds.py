@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import ElectionLost
+from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, ReassignPartitionsZNode
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 from understudy.simulator.zookeeper import LostAnswer
@@ -48,4 +50,50 @@ def test_a_controller_whose_session_ends_while_it_shuts_down_leaves_in_peace() -
         cluster.run_for(16_000)
         assert not paused[0].alive
         cluster.settle()
+    assert judge(cluster).problems == ()
+
+
+def test_a_deletion_does_not_wait_for_a_move_that_its_own_marker_stops() -> None:
+    """Seed 20182: a topic was marked while a partition of it began to move, and the controller died. Its successor waited with
+    the deletion for the move; but all had been told that the topic goes, and no follower could fetch it any more."""
+    with SimulatedCluster(1, brokers=5) as cluster:
+        cluster.start()
+        controller, orders_0 = cluster.broker(cluster.controller()), TopicPartition("orders", 0)
+        one, two, three, four = (broker for broker in cluster.brokers if broker != controller.id)
+        cluster.create_topic("orders", assignment={0: [one, two]})
+        cluster.settle()
+        controller.arm("reassignment.after_write", "crash")
+        cluster.begin(cluster.admin.alter_partition_reassignments({orders_0: [three, four]}))
+        cluster.run_for(1_000)
+        assert not controller.alive
+        assert cluster.znodes.topics()["orders"].partitions[orders_0].is_being_reassigned
+        assert cluster.write(DeleteTopicsTopicZNode.path("orders"))
+        cluster.run_for(8_000)
+        controller.restart()
+        cluster.settle(within_ms=10_000)
+        assert "orders" not in cluster.znodes.topics()
+    assert judge(cluster).problems == ()
+
+
+def test_a_topic_is_not_moved_because_its_predecessor_of_that_name_was_to_be() -> None:
+    """Seed 20007: a move that could not end was left in `/admin/reassign_partitions` when its topic was deleted; the name was
+    given again, and the next controller moved the new topic."""
+    with SimulatedCluster(1, brokers=4) as cluster:
+        cluster.start()
+        orders_0, dead = TopicPartition("orders", 0), 4 if cluster.controller() != 4 else 3
+        alive = [broker for broker in cluster.brokers if broker != dead]
+        cluster.create_topic("orders", assignment={0: alive[:2]})
+        cluster.broker(dead).crash()
+        cluster.run_for(8_000)
+        assert cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode({orders_0: [BrokerId(dead)]}))
+        cluster.run_for(1_000)
+        cluster.begin(cluster.admin.delete_topics("orders"))
+        cluster.run_for(1_000)
+        cluster.broker(dead).restart()
+        cluster.settle()
+        assert "orders" not in cluster.znodes.topics()
+        cluster.create_topic("orders", assignment={0: alive[:2]})
+        cluster.depose()
+        cluster.settle()
+        assert cluster.znodes.topics()["orders"].partitions[orders_0].replicas == tuple(alive[:2])
     assert judge(cluster).problems == ()

@@ -21,7 +21,7 @@ from foundation.eventlog.fences import Fence
 from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster, Unsettled
 from understudy.simulator.judgement import judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
-from understudy.simulator.procedures import LeftBehind, Procedure
+from understudy.simulator.procedures import Procedure
 from understudy.simulator.rest import Rest, differences, rest_of
 
 SEED = 11
@@ -53,6 +53,13 @@ class How(Enum):
     """SIGSTOP until its session is over and another rules; then SIGCONT."""
     DEPOSE = "depose"
     """SIGSTOP, deposed by an operator meanwhile; it wakes in the same session and goes on with its next line."""
+
+
+class LeftBehind(NamedTuple):
+    """Something that lies about afterwards, in Kafka as here."""
+
+    what: str
+    reason: str
 
 
 class Passing(NamedTuple):
@@ -209,10 +216,7 @@ class _Run:
 
     def left_behind(self) -> list[tuple[str, str | None]]:
         """What lies about in the end, and why in Kafka it would, too; None where it would not."""
-        left = []
-        for path in self.rest.leftovers:
-            known = (left.reason for left in self._procedure.leaves if path.startswith(left.what))
-            left.append((f"{path} was left behind", next(known, None)))
+        left: list[tuple[str, str | None]] = [(f"{path} was left behind", None) for path in self.rest.leftovers]
         for stray in self.rest.strays:
             reason = UNSENT if stray in self._unsent else ASLEEP if stray[0] == self._asleep else None
             left.append((f"a replica of {stray[1]} was left behind on broker {stray[0]}", reason))

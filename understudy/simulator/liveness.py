@@ -129,14 +129,13 @@ def _deletions(
 def _requests(
     znodes: ZnodeView, assigned: Mapping[TopicPartition, ReplicaAssignment], doomed: Collection[str]
 ) -> Iterator[str]:
-    """What asks the controller for something is gone. (A move that ended with its topic stays in the znode, as in Kafka, and so
-    does one that is still under way.)"""
+    """What asks the controller for something is gone, but for moves that are under way."""
     yield from (f"{path} has not been heard" for path in _asked_for(znodes))
     if (data := znodes.data(ReassignPartitionsZNode.path)) is not None:
         for partition in ReassignPartitionsZNode.decode(data):
             placed = assigned.get(partition)
-            if placed is not None and partition.topic not in doomed and not placed.is_being_reassigned:
-                yield f"{ReassignPartitionsZNode.path} still names {partition}, which is on {placed.replicas}"
+            if partition.topic not in doomed and (placed is None or not placed.is_being_reassigned):
+                yield f"{ReassignPartitionsZNode.path} still names {partition}, which is not on the move"
 
 
 def _asked_for(znodes: ZnodeView) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
@@ -21,14 +20,6 @@ ORDERS_0 = TopicPartition("orders", 0)
 Verb = Callable[[SimulatedCluster], None]
 
 
-class LeftBehind(NamedTuple):
-    """Something that lies about afterwards, in Kafka as here."""
-
-    what: str
-    """How the complaint about it begins."""
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
     """
@@ -37,7 +28,6 @@ class Procedure:
         prepare: from an empty cluster to the state before; afterwards it comes to rest.
         trigger: sets it going; whatever the controller does from here on is attacked.
         lasts_ms: by when a run in which nobody is killed has come to its end.
-        leaves: what is no failure.
     """
 
     name: str
@@ -47,7 +37,6 @@ class Procedure:
     brokers: int = 4
     lasts_ms: float = 3_000
     settings: Mapping[str, str] = field(default_factory=dict)
-    leaves: tuple[LeftBehind, ...] = ()
 
 
 # ------------------------------------------------------------------ clusters to begin with
@@ -296,12 +285,6 @@ PROCEDURES: tuple[Procedure, ...] = (
         prepare=_orders_on_the_move,
         trigger=_delete_a_topic_on_the_move,
         lasts_ms=8_000,
-        leaves=(
-            LeftBehind(
-                "/admin/reassign_partitions",
-                "a move that ends with its topic stays in the znode until the next request or takeover takes it out",
-            ),
-        ),
     ),
     Procedure(
         name="takeover",
