@@ -127,7 +127,9 @@ class KafkaServer:
                 if frames.has_unfinished_frame:
                     log.info("connection ended inside a request", peer=connection.peer)
                 return
-            for frame in ready:
+            for position, frame in enumerate(ready):
+                if position:
+                    await asyncio.sleep(0)  # who sends thousands of requests at once keeps nobody else waiting for all of them
                 answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
                 async with self._idle_limit("an answer was not read"):
                     await connection.send(answer)

@@ -157,6 +157,27 @@ def test_a_client_that_does_not_read_is_not_read_either() -> None:
     assert answered == 50
 
 
+def test_requests_that_come_together_let_others_in_between() -> None:
+    async def scene() -> list[int]:
+        played = await play()
+        greedy, greedy_task = played.connect()
+        greedy.feed(frame(ApiVersionsRequest(), version=0) * 1_000)
+        waiting = []
+        for _ in range(5):
+            modest, modest_task = played.connect()
+            modest.feed(frame(ApiVersionsRequest(), version=0))
+            modest.feed(b"")
+            await modest_task
+            waiting.append(len(greedy.sent))
+        greedy.feed(b"")
+        await greedy_task
+        return [*waiting, len(greedy.sent)]
+
+    *waiting, answered = asyncio.run(scene())
+    assert waiting[-1] < 50, "answers to somebody else, while five clients waited for one answer each"
+    assert answered == 1_000
+
+
 def test_bytes_may_come_one_by_one() -> None:
     async def scene() -> list[int]:
         played = await play()
