@@ -309,9 +309,10 @@ async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
 async def _forget_moves(term: Term, topics: Sequence[str]) -> None:
     """What `/admin/reassign_partitions` still asks of these topics. Kafka leaves it, and the next controller to take over moves
     the partitions of whoever has been given the name meanwhile."""
+    gone = frozenset(topics)
     asked = await term.zk.partition_reassignment() or ()
-    if any(partition.topic in topics for partition in asked):
-        await remove_from_znode(term, lambda partition, _: partition.topic in topics)
+    if any(partition.topic in gone for partition in asked):
+        await remove_from_znode(term, lambda partition, _: partition.topic in gone)
 
 
 async def _delete_markers(term: Term, topics: Sequence[str]) -> None:
