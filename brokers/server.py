@@ -117,7 +117,8 @@ class KafkaServer:
         connection.close()
 
     async def _answer(self, listener: str, connection: Connection) -> None:
-        """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive."""
+        """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive. Another
+        spans its handling: a client may ask to wait for weeks and be gone, which shows only when it is answered."""
         assert self._apis is not None, "connections are served after start()"
         frames = FrameReader(self._config().socket_request_max_bytes)
         while True:
@@ -130,7 +131,8 @@ class KafkaServer:
             for position, frame in enumerate(ready):
                 if position:
                     await asyncio.sleep(0)  # who sends thousands of requests at once keeps nobody else waiting for all of them
-                answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
+                async with self._idle_limit("no answer was found"):
+                    answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
                 async with self._idle_limit("an answer was not read"):
                     await connection.send(answer)
 

@@ -288,6 +288,22 @@ def test_an_answer_that_is_not_read_is_given_up_and_the_reason_says_so() -> None
     assert asyncio.run(scene()) == ["an answer was not read for 30 ms (connections.max.idle.ms)"]
 
 
+def test_who_asks_to_wait_for_weeks_is_given_up_and_may_be_gone() -> None:
+    async def scene() -> list[str]:
+        played = await play(connections_max_idle_ms="30")
+        played.stage.lead("orders", 0)
+        connection, task = played.connect()
+        partitions = (FetchPartition(partition=0, fetch_offset=0),)
+        patient = FetchRequest(max_wait_ms=2**31 - 1, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=partitions),))
+        connection.feed(frame(patient, version=11))
+        connection.feed(b"")
+        async with asyncio.timeout(5):
+            await task
+        return played.refusals()
+
+    assert asyncio.run(scene()) == ["no answer was found for 30 ms (connections.max.idle.ms)"]
+
+
 def test_a_negative_idle_limit_is_none() -> None:
     async def scene() -> tuple[list[int], list[str]]:
         played = await play(connections_max_idle_ms="-1")
