@@ -21,6 +21,8 @@ OURS = (1, 2)
 KAFKAS = (3, 4)
 EVERYBODY = (*OURS, *KAFKAS)
 PATIENCE_S = 60.0
+SESSION_TIMEOUT_MS = 6_000
+"""Long enough for a JVM on a busy machine to be heard of."""
 DELETIONS = 30
 """So often at most is `/controller` deleted until the right kind of broker wins the race."""
 
@@ -44,7 +46,10 @@ def mixed_cluster(kafka: ApacheKafka, directory: Path, properties: Mapping[str, 
         "auto.create.topics.enable": "false",
         **(properties or {}),
     }
-    return LocalCluster(4, kafka_brokers=dict.fromkeys(KAFKAS, kafka), directory=directory, properties=settings)
+    kafkas = dict.fromkeys(KAFKAS, kafka)
+    return LocalCluster(
+        4, kafka_brokers=kafkas, directory=directory, session_timeout_ms=SESSION_TIMEOUT_MS, properties=settings
+    )
 
 
 @contextmanager

@@ -119,6 +119,8 @@ MASKS = {
     r'"topic_id":"[\w-]{22}"': '"topic_id":"<id>"',
     r'"timestamp":"\d+"': '"timestamp":"<ms>"',
     r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
+    # The shell's own connection, whenever it gets to say so.
+    r"^(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
     # Where in the tool an error was noticed is the tool's business.
     r"^\tat .*\n": "",
     r"^\t\.\.\. \d+ more\n": "",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.mixed import SESSION_TIMEOUT_MS
 from tests.interop.scene import Stage, differences, parse
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
@@ -31,8 +32,9 @@ PROPERTIES = {
 def stages(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, Stage]]:
     """Three brokers of Kafka's, and three of ours."""
     folder = tmp_path_factory.mktemp("tools")
-    kafkas = LocalCluster(3, kafka_brokers=dict.fromkeys((1, 2, 3), kafka), directory=folder / "kafkas", properties=PROPERTIES)
-    ours = LocalCluster(3, directory=folder / "ours", properties=PROPERTIES)
+    settings = {"session_timeout_ms": SESSION_TIMEOUT_MS, "properties": PROPERTIES}
+    kafkas = LocalCluster(3, kafka_brokers=dict.fromkeys((1, 2, 3), kafka), directory=folder / "kafkas", **settings)
+    ours = LocalCluster(3, directory=folder / "ours", **settings)
     with kafkas, ours:
         for name in ("of-kafkas", "of-ours"):
             (folder / name).mkdir()
@@ -65,7 +67,7 @@ def served(printed: str) -> dict[str, list[str]]:
     brokers: dict[str, list[str]] = {}
     for line in printed.splitlines():
         if line.startswith("<broker"):
-            brokers[line.split()[0]] = []
+            brokers[line.partition(" (")[0]] = []
         elif ": " in line and "UNSUPPORTED" not in line:
             brokers[list(brokers)[-1]].append(line.strip(" \t,"))
     return brokers
