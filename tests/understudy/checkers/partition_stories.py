@@ -79,6 +79,19 @@ def the_controllers_words_match_its_writes() -> History:
     return history
 
 
+@accepts("P3")
+def a_namesake_was_at_the_same_version_with_the_same_state() -> History:
+    history = cluster()
+    history.state(1, 0, [1, 2])
+    history.state(2, 1, [2, 3])
+    history.log(1, LeadershipWritten(why="offline", partitions=(leadership(2, 1, (2, 3), 2),)))
+    history.commit(0x11, history.fence(), history.delete(STATE))
+    history.state(2, 0, [2])
+    history.state(2, 1, [2])
+    history.state(2, 1, [2, 3])
+    return history
+
+
 @rejects("P3", "leader epoch 1 after 2")
 def a_leader_epoch_goes_back() -> History:
     history = cluster()
