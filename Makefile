@@ -51,8 +51,8 @@ types: setup
 layers: setup
 	.venv/bin/lint-imports
 
-check: setup  ## what a change must pass: format, lint, types, import contracts, tests
-	@for part in lint types layers test; do \
+check: setup  ## what a change must pass: format, lint, types, import contracts, behaviours, tests
+	@for part in lint types layers spec test; do \
 	  started=$$(date +%s); \
 	  $(MAKE) --no-print-directory $$part || exit 1; \
 	  echo "== $$part took $$(($$(date +%s) - started)) s"; \
