@@ -35,10 +35,12 @@ class ReplicaAssignment(NamedTuple):
         """
         origin = self.origin_replicas
         replicas = tuple(dict.fromkeys((*target, *origin)))
+        # A client names the target, and may name a hundred thousand: looked for in a tuple, they take minutes.
+        before, after = frozenset(origin), frozenset(target)
         return ReplicaAssignment(
             replicas,
-            tuple(replica for replica in replicas if replica not in origin),
-            tuple(replica for replica in replicas if replica not in target),
+            tuple(replica for replica in replicas if replica not in before),
+            tuple(replica for replica in replicas if replica not in after),
         )
 
 

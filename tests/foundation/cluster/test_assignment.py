@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +34,13 @@ def ids(brokers: tuple[int, ...] | list[int]) -> tuple[BrokerId, ...]:
 )
 def test_reassign_to(before: ReplicaAssignment, target: tuple[int, ...], after: ReplicaAssignment) -> None:
     assert before.reassign_to(ids(target)) == after
+
+
+def test_a_target_of_more_brokers_than_there_are_is_looked_at_in_no_time() -> None:
+    target = tuple(map(BrokerId, range(20_000)))
+    began = time.process_time()
+    assert assignment(7).reassign_to(target).adding_replicas == target[:7] + target[8:]
+    assert time.process_time() - began < 1, "the controller, and with it the cluster, stood still meanwhile"
 
 
 @pytest.mark.spec("CX-5", "BUG-19", "RA-15")
