@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import structlog
 
-from controller import partition_state_machine, replica_state_machine, topic_deletion
+from controller import partition_state_machine, replica_state_machine
 from controller.leader_election import under_new_leader
 from controller.partition_state_machine import Strategy
 from controller.reassignment_znode import remove_from_znode
@@ -51,7 +51,6 @@ async def on_partition_reassignment(term: Term, reassignments: Reassignments) ->
     for partition, assignment in with_a_line(log, reassignments.items()):
         log.info("reassigning partition", partition=str(partition), **assignment._asdict())
     for turn in in_groups(reassignments, TURNS):
-        topic_deletion.mark_topics_ineligible(term, _topics(turn), "topic reassignment in progress")
         updated = await _update_assignments(term, turn, failures)
         complete = await _complete_ones(term, updated)
         await _begin(term, {p: assignment for p, assignment in updated.items() if p not in complete}, failures)
@@ -355,11 +354,8 @@ async def _stop_replicas(term: Term, replicas: Mapping[BrokerId, Sequence[TopicP
 
 
 async def _forget(term: Term, finished: Reassignments) -> None:
-    """B7 to B9: the znode that asked for it, memory, metadata, and whoever waits to delete the topic.
-
-    A topic with other partitions on the move goes on waiting: Kafka begins to delete it with the first that has arrived, and
-    so begins to move replicas it is deleting.
-    """
+    """B7 and B8: the znode that asked for it, memory, metadata. Nobody waits to delete the topic: that would have ended the
+    move (B9)."""
     if not finished:
         return
     context = term.context
@@ -369,10 +365,6 @@ async def _forget(term: Term, finished: Reassignments) -> None:
     )
     context.partitions_being_reassigned.difference_update(finished)
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids, finished)
-    queued = [topic for topic in _topics(finished) if context.is_topic_queued_for_deletion(topic)]
-    if queued:
-        moving = {partition.topic for partition in context.partitions_being_reassigned}
-        await topic_deletion.resume_deletions_for_topics(term, [topic for topic in queued if topic not in moving])
 
 
 # ------------------------------------------------------------------ by topic, by replica

@@ -7,9 +7,12 @@ takes over in between finds the marker and begins again; every step bears being 
 
     queued                topics_to_be_deleted; no elections, no growth, no reassignment
     started               topics_with_deletion_started; its partitions are NonExistent
-    ineligible            topics_ineligible_for_deletion; waits for a broker to start, for a reassignment to end, or for the
-                          next takeover. Nothing else makes it go on: a deletion that failed on a healthy broker is not
-                          tried again by itself (BUG-16)
+    ineligible            topics_ineligible_for_deletion; waits for a broker to start, or for the next takeover. Nothing
+                          else makes it go on: a deletion that failed on a healthy broker is not tried again by itself
+                          (BUG-16)
+
+A move ends where the deletion of its topic begins, so no deletion waits for one. Kafka means to wait (TD-12), but asks before
+the topic is queued, when the answer has no effect.
 
 Replicas: Offline → DeletionStarted → DeletionSuccessful → NonExistent, or → DeletionIneligible → Offline, to begin again.
 """
@@ -72,11 +75,7 @@ def _end_moves(context: ControllerContext) -> None:
 
 
 async def process_topic_deletion(term: Term) -> None:
-    """TD-1: markers have appeared in `/admin/delete_topics`.
-
-    As in Kafka only a topic that is queued already can be kept waiting by its reassignment; that of a topic which is queued
-    just now ends with the topic.
-    """
+    """TD-1: markers have appeared in `/admin/delete_topics`."""
     context = term.context
     marked = await term.zk.topic_deletions(watch=True)
     await _drop_markers(term, [topic for topic in marked if topic not in context.all_topics], "the topic does not exist")
@@ -85,8 +84,6 @@ async def process_topic_deletion(term: Term) -> None:
         await _drop_markers(term, existing, "delete topic is disabled")
     elif existing:
         log.info("starting topic deletion", topics=some(existing), count=len(existing))
-        moving = _topics_being_reassigned(context).intersection(existing)
-        mark_topics_ineligible(term, moving, "topic reassignment in progress")
         context.topics_to_be_deleted.update(existing)
         await resume_deletions(term)
 
@@ -133,11 +130,11 @@ async def fail_replica_deletion(term: Term, replicas: Replicas) -> None:
     failed = _queued(term.context, replicas)
     if failed:
         await _mark_replicas_ineligible(term, failed)
-        mark_topics_ineligible(term, _topics_of(failed), "replica deletion failure")
+        _mark_ineligible(term, _topics_of(failed), "replica deletion failure")
         await resume_deletions(term)
 
 
-def mark_topics_ineligible(term: Term, topics: Collection[str], why: str) -> None:
+def _mark_ineligible(term: Term, topics: Collection[str], why: str) -> None:
     """Queued topics that must wait."""
     halted = sorted(term.context.topics_to_be_deleted.intersection(topics))
     if halted:
@@ -243,7 +240,7 @@ async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
     # A controller that does not know that it has been replaced cannot stop them; Kafka asks for their deletion all the same.
     stopped = _where(alive, lambda broker, partition: context.replica_state(broker, partition) is ReplicaState.OFFLINE)
     await replica_state_machine.handle_state_changes(term, stopped, ReplicaState.DELETION_STARTED)
-    mark_topics_ineligible(term, _topics_of(dead), "offline replicas")
+    _mark_ineligible(term, _topics_of(dead), "offline replicas")
 
 
 async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
@@ -347,10 +344,6 @@ def _in_state(context: ControllerContext, topics: Iterable[str], state: ReplicaS
 
 def _queued(context: ControllerContext, replicas: Replicas) -> Replicas:
     return _where(replicas, lambda _, partition: context.is_topic_queued_for_deletion(partition.topic))
-
-
-def _topics_being_reassigned(context: ControllerContext) -> set[str]:
-    return {partition.topic for partition in context.partitions_being_reassigned}
 
 
 def _topics_of(replicas: Replicas) -> set[str]:

@@ -197,29 +197,6 @@ def test_whoever_takes_over_asks_the_znode_first_and_goes_on_with_the_rest() -> 
 # ------------------------------------------------------------------ together with others
 
 
-@pytest.mark.spec("TD-12")
-def test_a_topic_that_shall_be_deleted_waits_for_its_moves() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 1, 2], "orders-1": [3, 2, 0]})
-        context = office.term.context
-        context.topics_to_be_deleted.add("orders")
-        topic_deletion.mark_topics_ineligible(office.term, ["orders"], "it moves")
-        office.sync("orders-0", 0, 1, 2, 3)
-        assert context.topics_ineligible_for_deletion == {"orders"}
-        office.sync("orders-1", 1, 2, 0, 3)
-        assert context.topics_ineligible_for_deletion == set()
-        assert context.topics_with_deletion_started == {"orders"}
-
-
-@pytest.mark.spec("TD-12")
-def test_going_on_with_a_move_makes_its_topic_ineligible() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 1, 2]})
-        office.term.context.topics_to_be_deleted.add("orders")
-        office.run(partition_reassignment.resume(office.term))
-        assert office.term.context.topics_ineligible_for_deletion == {"orders"}
-
-
 @pytest.mark.spec("TD-1", "TD-12")
 def test_a_move_ends_where_the_deletion_of_its_topic_begins() -> None:
     with Orders({"orders": {0: [0, 1, 2]}, "payments": {0: [0, 1]}}) as office:

@@ -442,18 +442,6 @@ def test_replicas_that_a_reassignment_deletes_are_none_of_a_deletions_business()
 # ------------------------------------------------------------------ reassignments
 
 
-@pytest.mark.spec("TD-1", "TD-12")
-def test_a_queued_topic_waits_for_its_reassignment_and_goes_on_after_it() -> None:
-    with Orders() as office:
-        office.term.context.topics_to_be_deleted.add("orders")
-        topic_deletion.mark_topics_ineligible(office.term, ["orders", "payments"], "topic reassignment in progress")
-        assert office.term.context.topics_ineligible_for_deletion == {"orders"}, "only what is queued can wait"
-        office.run(topic_deletion.resume_deletions(office.term))
-        assert office.replica_states("orders-0") == [ONLINE] * 3
-        office.run(topic_deletion.resume_deletions_for_topics(office.term, ["orders"]))
-        assert office.replica_states("orders-0") == [STARTED] * 3
-
-
 @pytest.mark.spec("EL-15", "TD-5")
 def test_who_has_been_replaced_and_does_not_know_it_deletes_no_replica() -> None:
     with Orders() as office:
