@@ -68,7 +68,7 @@ def describe_topic(stored: Mapping[str, str], dynamic: DynamicBrokerConfig) -> I
     defaults = topic_defaults(dynamic.current)
     for name in sorted({*TOPIC_TABLE, *stored}):
         key = TOPIC_TABLE.get(name)
-        sensitive = key is None or key.is_sensitive
+        sensitive = _is_sensitive(key)
         broker_key = TOPIC_SYNONYMS.get(name)
         places = () if broker_key is None else _places(broker_key, dynamic, sensitive)
         if name in stored:
@@ -87,19 +87,21 @@ def describe_broker(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
     known = {name for name, key in BROKER_KEYS.items() if not key.internal}
     for name in sorted(known | config.originals.keys()):
         text = shown(value(config, name)) if name in known else config.originals[name]
-        yield _described(name, text, _places(name, dynamic, _is_sensitive(name)))
+        key = key_of(name)
+        yield _described(name, key, text, _places(name, dynamic, _is_sensitive(key)))
 
 
 def describe_broker_defaults(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
     """What is configured dynamically for all brokers."""
     for name in sorted(dynamic.default_layer):
-        places = _places(name, dynamic, _is_sensitive(name))
+        key = key_of(name)
+        places = _places(name, dynamic, _is_sensitive(key))
         ours = tuple(place for place in places if place.source is Source.DYNAMIC_DEFAULT_BROKER)
-        yield _described(name, dynamic.default_layer[name], ours)
+        yield _described(name, key, dynamic.default_layer[name], ours)
 
 
-def _described(name: str, text: str | None, places: tuple[Synonym, ...]) -> Described:
-    key, sensitive = key_of(name), _is_sensitive(name)
+def _described(name: str, key: ConfigKey | None, text: str | None, places: tuple[Synonym, ...]) -> Described:
+    sensitive = _is_sensitive(key)
     return Described(
         name=name,
         value=None if sensitive else text,
@@ -143,8 +145,7 @@ def _parsed(key: ConfigKey | None, text: str) -> ConfigValue:
     return text if key is None else key.type.parse(key.name, text)
 
 
-def _is_sensitive(name: str) -> bool:
-    key = key_of(name)
+def _is_sensitive(key: ConfigKey | None) -> bool:
     return key is None or key.is_sensitive
 
 

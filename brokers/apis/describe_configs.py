@@ -32,11 +32,14 @@ UNKNOWN_TYPE = 0
 
 async def handle(services: BrokerServices, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
     results = []
+    known: dict[tuple[int, str], tuple[Described, ...]] = {}
     for resource in dict.fromkeys(request.resources):
         await asyncio.sleep(0)  # a broker's configuration waits for nothing by itself, and may be asked for in many ways
+        whose = (resource.resource_type, resource.resource_name)
         try:
-            found = await _described(services, resource)
-            configs = tuple(described(found, resource, request, version=context.api_version))
+            if whose not in known:
+                known[whose] = tuple(await _described(services, resource))
+            configs = tuple(described(known[whose], resource, request, version=context.api_version))
             error: ApiError | None = None
         except ApiError as refusal:
             configs, error = (), refusal

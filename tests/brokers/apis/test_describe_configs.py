@@ -4,6 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from brokers import config_description
+from brokers.apis import describe_configs
+from brokers.config_description import Described
+from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.dynamic_keys import BROKER_KEYS
 from brokers.topic_config import TOPIC_TABLE
 from foundation.cluster.errors import Errors
@@ -50,6 +54,26 @@ def test_a_resource_asked_for_many_times_is_answered_once(cluster: SimulatedClus
     response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=(one, other) * 500), version=4))
     assert isinstance(response, DescribeConfigsResponse)
     assert [result.configs[0].name for result in response.results] == ["broker.id", "listeners"]
+
+
+def test_a_resource_asked_for_in_many_ways_is_looked_up_once(
+    cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[DynamicBrokerConfig] = []
+
+    def describe_broker(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
+        looked_up.append(dynamic)
+        return config_description.describe_broker(dynamic)
+
+    monkeypatch.setattr(describe_configs, "describe_broker", describe_broker)
+    resources = tuple(
+        DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("broker.id", f"x{number}"))
+        for number in range(50)
+    )
+    response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=resources), version=4))
+    assert isinstance(response, DescribeConfigsResponse)
+    assert [config.name for result in response.results for config in result.configs] == ["broker.id"] * 50
+    assert len(looked_up) == 1, "each costs milliseconds, and a request has room for a hundred thousand"
 
 
 @pytest.mark.spec("IO-17")
