@@ -14,6 +14,9 @@ from typing import NamedTuple
 from brokers.config_types import LIST, ConfigKey, shown
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.primitives import MAX_STRING_BYTES
+from foundation.zk.client import MAX_REQUEST_BYTES
+
+_ENTRY_BYTES = len('"":"",')
 
 
 class Operation(IntEnum):
@@ -37,9 +40,18 @@ def check_changes(changes: Iterable[Change]) -> None:
     """What is wrong with the changes of one resource whatever the resource.
 
     Raises:
-        ApiError: INVALID_REQUEST.
+        ApiError: INVALID_REQUEST; INVALID_CONFIG where no znode could hold what is set.
     """
     changes = tuple(changes)
+    set_bytes = sum(
+        _ENTRY_BYTES + len(name) + len(value or "") for name, operation, value in changes if operation == Operation.SET
+    )
+    if set_bytes > MAX_REQUEST_BYTES:
+        # Before anything is made of them: a hundred thousand keys take seconds, in which nobody else is served.
+        raise ApiError(
+            Errors.INVALID_CONFIG,
+            f"{len(changes)} configs do not fit into a znode; a request to ZooKeeper may have {MAX_REQUEST_BYTES} bytes",
+        )
     if any(count > 1 for count in Counter(change.name for change in changes).values()):
         raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]

@@ -50,6 +50,14 @@ def test_only_lists_are_appended_to(change: Change, message: str) -> None:
     assert (refused.value.error, refused.value.message) == (Errors.INVALID_CONFIG, message)
 
 
+def test_more_than_a_znode_holds_is_refused_before_it_is_looked_at() -> None:
+    with pytest.raises(ApiError) as refused:
+        check_changes([Change(str(number), SET, "x" * 30_000) for number in range(34)])
+    assert refused.value.error is Errors.INVALID_CONFIG
+    assert refused.value.message == "34 configs do not fit into a znode; a request to ZooKeeper may have 1000000 bytes"
+    check_changes([Change(str(number), SET, "x" * 30_000) for number in range(33)])
+
+
 def test_a_list_may_grow_until_no_answer_can_carry_it() -> None:
     name = "leader.replication.throttled.replicas"
     largest = ",".join([f"{index:05}:1" for index in range(4095)])
