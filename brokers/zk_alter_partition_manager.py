@@ -77,7 +77,7 @@ class ZkAlterPartitionManager:
                 except (SessionLost, ZooKeeperFailure) as failure:
                     log.warning("an ISR could not be written", partition=str(change.topic_partition), why=str(failure))
                     await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
-                    break
+                    continue  # its turn comes again; one that ZooKeeper always refuses must not hold up the others
                 del self._unwritten[change.topic_partition]
                 self._settle(change, partition_epoch)
 

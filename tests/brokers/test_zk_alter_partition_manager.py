@@ -114,6 +114,12 @@ def test_one_change_of_a_partition_is_under_way(leader: Leader) -> None:
     assert leader.answers == [("t-0", Errors.NONE, 1), ("t-1", Errors.NONE, 1), ("t-0", Errors.NONE, 2)]
 
 
+def test_a_change_that_zookeeper_refuses_holds_up_no_other(leader: Leader) -> None:
+    leader.submit(change("t-0", isr=tuple(range(300_000))), change("t-1"))
+    leader.stage.settle(1_000)
+    assert leader.answers == [("t-1", Errors.NONE, 1)]
+
+
 def test_a_change_outlives_the_session(leader: Leader) -> None:
     leader.stage.zookeeper.expire(leader.member.client.session_id)
     leader.submit(change())
