@@ -18,7 +18,7 @@ from brokers.config import KafkaConfig
 from brokers.kafka_apis import SERVED_VERSIONS, KafkaApis
 from brokers.server import KafkaServer
 from foundation.cluster.errors import Errors
-from foundation.wire.headers import decode_response, encode_request
+from foundation.wire.headers import decode_response, encode_request, encode_response
 from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -202,6 +202,7 @@ def test_bytes_may_come_one_by_one() -> None:
         pytest.param(struct.pack(">ihhi", 8, 999, 0, 1), "no such API", id="unknown API"),
         pytest.param(frame(MetadataRequest())[:-3] + b"\xff\xff\xff", "MetadataRequest", id="a body that is none"),
         pytest.param(struct.pack(">ihhih", 10, 3, 99, 1, -1), "", id="unknown version"),
+        pytest.param(encode_response(api_of(MetadataRequest()), 12, 7, MetadataResponse()), "no such API", id="an answer"),
     ],
 )
 def test_what_cannot_be_understood_closes_its_own_connection_with_a_reason(data: bytes, reason: str) -> None:
