@@ -15,6 +15,7 @@ from brokers.apis.serving import Serves
 from brokers.services import BrokerServices, RequestContext
 from brokers.state_change_log import ControlRequestLog
 from foundation.eventlog.records import Leadership, MetadataUpdated
+from foundation.operator_lines import some
 from foundation.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest, UpdateMetadataResponse
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.metadata.ZkMetadataCache")
@@ -38,7 +39,12 @@ async def handle(services: BrokerServices, request: UpdateMetadataRequest, conte
     told.metadata_updated(request, services.metadata.update(request))
     differing = services.metadata.snapshot.differing_listeners(services.broker_id)
     if differing:
-        log.error("listeners are not identical across brokers", broker=services.broker_id, listeners=differing)
+        log.error(
+            "listeners are not identical across brokers",
+            broker=services.broker_id,
+            brokers=len(differing),
+            listeners=dict(some(differing.items())),
+        )
     return UpdateMetadataResponse()
 
 

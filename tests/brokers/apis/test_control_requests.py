@@ -13,6 +13,7 @@ import pytest
 from brokers.apis import leader_and_isr, stop_replica, update_metadata
 from foundation.cluster.errors import Errors
 from foundation.eventlog.fences import Fence, Fences
+from foundation.operator_lines import LINES
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
@@ -110,9 +111,13 @@ def test_listeners_that_not_all_brokers_have_are_an_error_in_the_log_and_nowhere
             response, stage = played(heard_of(*listeners))
             assert response.error_code == Errors.NONE
             assert sorted(stage.metadata.snapshot.live_brokers) == [1, 2]
-    fields = {"broker": 1, "listeners": {1: ("A",), 2: ("B",)}}
+    fields = {"broker": 1, "brokers": 2, "listeners": {1: ("A",), 2: ("B",)}}
     name = "kafka.server.metadata.ZkMetadataCache"
     assert lines == [Line(name, "error", "listeners are not identical across brokers", fields)]
+    with operators_log(logging.ERROR) as lines:
+        played(heard_of("A", *"B" * 1_000))
+    shown = {number: ("A",) if number == 1 else ("B",) for number in range(1, LINES + 1)}
+    assert [line.fields for line in lines] == [{"broker": 1, "brokers": 1_001, "listeners": shown}]
 
 
 @pytest.mark.spec("BK-1", "BK-2", "BK-12")
