@@ -32,7 +32,7 @@ interop: setup  ## a real Apache Kafka 3.9.1 as the judge; Maven fetches it (REQ
 	$(PYTEST) tests/interop -m interop -n 2 --dist loadgroup $(ARGS)
 
 fast: setup  ## the tests that start no process
-	$(PYTEST) -m 'not slow and not docker' $(ARGS)
+	$(PYTEST) -m 'not slow and not docker' -n 2 --dist loadgroup $(ARGS)
 
 spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours

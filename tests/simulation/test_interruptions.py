@@ -72,7 +72,15 @@ def _play(scenario: Scenario, call: int | None, side: str) -> tuple[int, list[st
     return calls, list(judge(cluster).problems)
 
 
-@pytest.mark.parametrize("scenario", [_a_broker_dies, _a_topic_appears, _the_controller_leaves, _its_session_expires])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        _a_broker_dies,
+        pytest.param(_a_topic_appears, marks=pytest.mark.slow),
+        pytest.param(_the_controller_leaves, marks=pytest.mark.slow),
+        _its_session_expires,
+    ],
+)
 def test_a_controller_may_die_around_any_of_its_calls(scenario: Scenario) -> None:
     calls, problems = _play(scenario, None, "before")
     assert problems == []

@@ -15,9 +15,16 @@ SEEDS = 200
 BATCH = 25
 SELDOM = 10
 """A check that is asked less often than this in a batch is not exercised by it."""
+UNDER_WAY = {"moves", "deletions"}
+"""Asked only of what is still going on when a cluster is asked whether it rests, which is chance."""
+
+BATCHES = [
+    pytest.param(first, marks=() if first == 1 else pytest.mark.slow, id=f"{first}-{first + BATCH - 1}")
+    for first in range(1, SEEDS + 1, BATCH)
+]
 
 
-@pytest.mark.parametrize("first", range(1, SEEDS + 1, BATCH))
+@pytest.mark.parametrize("first", BATCHES)
 def test_seeds_break_nothing_and_come_to_rest(first: int) -> None:
     reports = [run_seed(seed) for seed in range(first, first + BATCH)]
     failed = [str(report) for report in reports if report.problems]
@@ -27,7 +34,8 @@ def test_seeds_break_nothing_and_come_to_rest(first: int) -> None:
     seldom = {check.id: judged[check.id] for check in ALL_CHECKS if judged[check.id] < SELDOM}
     assert not seldom, "checks that were hardly ever put to the test prove nothing"
     asked = sum((report.asked for report in reports), Counter[str]())
-    assert {question: asked[question] for question in QUESTIONS if asked[question] < SELDOM} == {}, "nor do these"
+    seldom = {question: asked[question] for question in QUESTIONS if asked[question] < SELDOM and question not in UNDER_WAY}
+    assert not seldom, "nor do these"
 
 
 @pytest.mark.slow
