@@ -26,17 +26,30 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 ORDERS = "Invalid config value for resource ConfigResource(type=TOPIC, name='orders'): "
 DYNAMIC = "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
 
+EMPTY = {"version": 1, "config": {}}
+
 Change = tuple[str, int, str | None]
 Answer = tuple[str, str | None]
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[SimulatedCluster]:
+def running() -> Iterator[SimulatedCluster]:
     with SimulatedCluster(seed=5, brokers=3) as cluster:
         cluster.start()
         cluster.create_topic("orders", replication_factor=2)
         cluster.create_topic("other")
         yield cluster
+
+
+@pytest.fixture
+def cluster(running: SimulatedCluster) -> SimulatedCluster:
+    """The one cluster, without what earlier tests have configured."""
+    topics = [(TOPIC, name, f"topics/{name}", 1) for name in ("orders", "other")]
+    brokers = [(BROKER, str(number), f"brokers/{number}", number) for number in running.brokers]
+    for kind, name, path, broker in (*topics, *brokers, (BROKER, "", "brokers/<default>", 1)):
+        if stored(running, path) not in (None, EMPTY):
+            assert replace(running, kind, name, {}, broker=broker) == ("NONE", None)
+    return running
 
 
 def resource(kind: int, name: str, *changes: Change) -> incremental_alter_configs.AlterConfigsResource:
@@ -67,7 +80,13 @@ def alter(
 
 
 def replace(
-    cluster: SimulatedCluster, kind: int, name: str, configs: dict[str, str | None], *, validate_only: bool = False
+    cluster: SimulatedCluster,
+    kind: int,
+    name: str,
+    configs: dict[str, str | None],
+    *,
+    broker: int = 1,
+    validate_only: bool = False,
 ) -> Answer:
     altered = alter_configs.AlterConfigsResource(
         resource_type=kind,
@@ -75,7 +94,7 @@ def replace(
         configs=tuple(alter_configs.AlterableConfig(name=key, value=value) for key, value in configs.items()),
     )
     request = AlterConfigsRequest(resources=(altered,), validate_only=validate_only)
-    response = cluster.ask(cluster.admin.ask("broker-1", 9092, request))
+    response = cluster.ask(cluster.admin.ask(f"broker-{broker}", 9092, request))
     assert isinstance(response, AlterConfigsResponse)
     [answer] = response.responses
     return Errors(answer.error_code).name, answer.error_message
@@ -285,9 +304,8 @@ def test_to_validate_changes_nothing(cluster: SimulatedCluster) -> None:
 def test_an_emptied_config_stays_as_an_empty_one(cluster: SimulatedCluster) -> None:
     for kind, name, path in ((TOPIC, "other", "topics/other"), (BROKER, "2", "brokers/2"), (BROKER, "", "brokers/<default>")):
         alter(cluster, resource(kind, name, ("min.insync.replicas", SET, "2")), broker=2)
-        gone = [(key, DELETE, None) for key in ("min.insync.replicas", "retention.ms", "flush.ms", "background.threads")]
-        assert alter(cluster, resource(kind, name, *gone), broker=2) == [("NONE", None)]
-        assert stored(cluster, path) == {"version": 1, "config": {}}
+        assert alter(cluster, resource(kind, name, ("min.insync.replicas", DELETE, None)), broker=2) == [("NONE", None)]
+        assert stored(cluster, path) == EMPTY
 
 
 @pytest.mark.spec("CF-8")
