@@ -17,6 +17,10 @@ from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
 HERE = Path(__file__).parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-kafka", action="store_true", help="write what the tools print with Kafka into the scenes")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and "kafka" in getattr(item, "fixturenames", ()):

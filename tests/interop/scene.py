@@ -1,11 +1,12 @@
-"""Scenes: lines for Kafka's tools and what happens to the cluster in between, acted on any cluster, written down alike.
+"""Scenes: lines for Kafka's tools and what happens to the cluster in between, with what the tools printed when it was Kafka's.
 
 kafka-topics --list       a tool; the bootstrap servers are added, zookeeper-shell gets its server
+    exit code 0           indented: what it printed with Kafka, without what depends on when and where
 file NAME TEXT            a file in the tools' folder
 kill 3, start 3           a broker
 settle                    until every broker knows what ZooKeeper says and all that can be in sync are
 until no deletion         until nothing of that kind is going on: deletion, reassignment, election
-differs WHY               the next tool prints something else here than with Kafka, on purpose
+differs WHY               the next tool prints something else with ours, on purpose
 # …                       a remark
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,17 +25,25 @@ from tests.interop.tools import MAIN_CLASSES, Tools
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.picture import ClusterPicture
 
+INDENT = "    "
+
 
 class Line(NamedTuple):
     """One line of a scene."""
 
     verb: str
     rest: str
-    differs: str
+    differs: str = ""
     """Why ours may print something else; empty where it may not."""
+    printed: str = ""
+    """What came of it with Kafka: exit code and output."""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.rest}".strip()
+
+    @property
+    def is_tool(self) -> bool:
+        return self.verb in MAIN_CLASSES
 
 
 class Printed(NamedTuple):
@@ -46,16 +55,32 @@ class Printed(NamedTuple):
 
 def parse(text: str) -> tuple[Line, ...]:
     """The lines of a scene; its form stands above."""
-    lines = []
+    lines: list[Line] = []
     differs = ""
-    for written in filter(None, map(str.strip, text.splitlines())):
+    for written in filter(str.strip, text.splitlines()):
         verb, _, rest = written.partition(" ")
-        if verb == "differs":
+        if written.startswith(INDENT):
+            said = (lines[-1].printed, written.removeprefix(INDENT))
+            lines[-1] = lines[-1]._replace(printed="\n".join(filter(None, said)))
+        elif verb == "differs":
             differs = rest
         elif verb != "#":
             lines.append(Line(verb, rest, differs))
             differs = ""
     return tuple(lines)
+
+
+def recorded(text: str, printed: Sequence[Printed]) -> str:
+    """The scene with what the tools print now."""
+    fresh = iter(printed)
+    written = []
+    for line in text.splitlines():
+        if line.startswith(INDENT):
+            continue
+        written.append(line)
+        if line.partition(" ")[0] in MAIN_CLASSES:
+            written += [INDENT + said for said in next(fresh).text.splitlines()]
+    return "\n".join(written) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +90,9 @@ class Stage:
     cluster: LocalCluster
     tools: Tools
 
-    def play(self, lines: tuple[Line, ...]) -> list[Printed]:
+    def play(self, lines: Sequence[Line]) -> list[Printed]:
         """What the tools print, line by line."""
-        return [Printed(line, self._run(line)) for line in lines if line.verb in MAIN_CLASSES or self._act(line)]
+        return [Printed(line, self._run(line)) for line in lines if line.is_tool or self._act(line)]
 
     def _run(self, line: Line) -> str:
         if line.verb == "zookeeper-shell":
@@ -154,14 +179,12 @@ GOING_ON: Mapping[str, Callable[[KazooClient], bool]] = {
 }
 
 
-def differences(kafkas: list[Printed], ours: list[Printed]) -> Iterator[str]:
-    """Where the tools print something else with ours than with Kafka, as diffs; and differences that are none."""
-    for expected, actual in zip(kafkas, ours, strict=True):
-        if expected.text == actual.text:
-            if expected.line.differs:
-                yield f"{expected.line}\n  prints the same with both, although «{expected.line.differs}»"
-        elif not expected.line.differs:
-            diff = difflib.unified_diff(
-                expected.text.splitlines(), actual.text.splitlines(), "with Kafka", "with ours", "", "", 3, ""
-            )
-            yield "\n".join([str(expected.line), *diff])
+def differences(printed: Iterable[Printed]) -> Iterator[str]:
+    """Where the tools print something else than with Kafka, as diffs; and differences that are none."""
+    for line, text in printed:
+        if text == line.printed:
+            if line.differs:
+                yield f"{line}\n  prints the same as with Kafka, although «{line.differs}»"
+        elif not line.differs:
+            diff = difflib.unified_diff(line.printed.splitlines(), text.splitlines(), "with Kafka", "with ours", lineterm="")
+            yield "\n".join([str(line), *diff])

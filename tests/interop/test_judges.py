@@ -17,7 +17,7 @@ from foundation.wire.messages.metadata import (
 )
 from tests.interop.maven import NotFetched, kafka_libs
 from tests.interop.mixed import alarming, disagreements
-from tests.interop.scene import Line, Printed, differences, parse
+from tests.interop.scene import Line, Printed, differences, parse, recorded
 from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
 ORDERS = TopicPartition("orders", 0)
@@ -62,25 +62,42 @@ def test_what_kafka_complains_about_is_found_with_its_stack_trace() -> None:
     assert list(alarming(log)) == ["[t] ERROR bad (C)\njava.lang.Oh\n\tat home", "[t] WARN odd (D)"]
 
 
-def test_scenes_are_read_with_their_known_differences() -> None:
-    text = "# a remark\n\nkafka-topics --list\ndiffers ours is shorter\nkafka-topics --describe\nkill 3\n"
-    assert parse(text) == (
-        Line("kafka-topics", "--list", ""),
-        Line("kafka-topics", "--describe", "ours is shorter"),
-        Line("kill", "3", ""),
+SCENE = """\
+# a remark
+
+kafka-topics --list
+    exit code 0
+    \torders
+differs ours is shorter
+kafka-topics --describe
+    exit code 1
+kill 3
+"""
+
+
+def test_scenes_are_read_with_what_kafka_printed_and_known_differences() -> None:
+    assert parse(SCENE) == (
+        Line("kafka-topics", "--list", printed="exit code 0\n\torders"),
+        Line("kafka-topics", "--describe", differs="ours is shorter", printed="exit code 1"),
+        Line("kill", "3"),
     )
 
 
-def test_a_difference_is_shown_once_it_is_one() -> None:
-    [plain, excused] = parse("kafka-topics --list\ndiffers we are new\nkafka-topics --describe")
-    same = [Printed(plain, "a\nb")]
-    assert list(differences(same, same)) == []
-    [shown] = differences(same, [Printed(plain, "a\nc")])
-    assert "-b" in shown
-    assert "+c" in shown
-    assert list(differences([Printed(excused, "a")], [Printed(excused, "b")])) == []
-    [stale] = differences([Printed(excused, "a")], [Printed(excused, "a")])
-    assert "we are new" in stale
+def test_recording_replaces_what_was_printed_and_nothing_else() -> None:
+    tools = [line for line in parse(SCENE) if line.is_tool]
+    assert recorded(SCENE, [Printed(line, line.printed) for line in tools]) == SCENE
+    other = recorded(SCENE, [Printed(tools[0], "exit code 0\n\tpayments"), Printed(tools[1], tools[1].printed)])
+    assert other == SCENE.replace("orders", "payments")
+
+
+def test_a_difference_is_shown_and_an_excuse_for_none_too() -> None:
+    plain, excused, _ = parse(SCENE)
+    assert list(differences([Printed(plain, plain.printed), Printed(excused, "exit code 2")])) == []
+    [shown] = differences([Printed(plain, "exit code 0\n\tpayments")])
+    assert "-\torders" in shown
+    assert "+\tpayments" in shown
+    [stale] = differences([Printed(excused, excused.printed)])
+    assert "ours is shorter" in stale
 
 
 def test_a_machine_without_kafka_is_told_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

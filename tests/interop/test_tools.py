@@ -1,15 +1,18 @@
-"""Apache Kafka's own tools print the same with our cluster as with one of Kafka's in the same state."""
+"""Apache Kafka's own tools print the same with our cluster as with one of Kafka's in the same state.
+
+What they print with Kafka stands in the scenes: `make interop ARGS="-k tools --record-kafka"` plays them on three brokers of
+Apache Kafka and writes it there; review the diff.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.interop.mixed import SESSION_TIMEOUT_MS
-from tests.interop.scene import Stage, differences, parse
+from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
+from tests.interop.scene import GOING_ON, Stage, differences, parse, recorded
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
@@ -17,9 +20,12 @@ from understudy.testbed.local_cluster import LocalCluster
 pytestmark = [pytest.mark.xdist_group("tools"), pytest.mark.timeout(600)]
 
 SCENES = Path(__file__).parent / "scenes"
+VERSIONS = SCENES / "api-versions.scene"
+BROKERS = (1, 2, 3)
 PROPERTIES = {
     "auto.leader.rebalance.enable": "false",
     "default.replication.factor": "1",
+    # As brokers of Kafka are configured here, so that they describe themselves alike.
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
@@ -29,37 +35,61 @@ PROPERTIES = {
 
 
 @pytest.fixture(scope="module")
-def stages(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, Stage]]:
-    """Three brokers of Kafka's, and three of ours."""
-    folder = tmp_path_factory.mktemp("tools")
-    settings = {"session_timeout_ms": SESSION_TIMEOUT_MS, "properties": PROPERTIES}
-    kafkas = LocalCluster(3, kafka_brokers=dict.fromkeys((1, 2, 3), kafka), directory=folder / "kafkas", **settings)
-    ours = LocalCluster(3, directory=folder / "ours", **settings)
-    with kafkas, ours:
-        for name in ("of-kafkas", "of-ours"):
-            (folder / name).mkdir()
-        yield Stage(kafkas, Tools(kafka, folder / "of-kafkas")), Stage(ours, Tools(kafka, folder / "of-ours"))
+def recording(request: pytest.FixtureRequest) -> bool:
+    """Whether Kafka plays, to be written down."""
+    return bool(request.config.getoption("--record-kafka", default=False))
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka: ApacheKafka, recording: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three brokers: ours, or Kafka's to record."""
+    with LocalCluster(
+        len(BROKERS),
+        kafka_brokers=dict.fromkeys(BROKERS, kafka) if recording else None,
+        directory=tmp_path_factory.mktemp("tools"),
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        properties=PROPERTIES,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def stage(cluster: LocalCluster, tools: Tools) -> Iterator[Stage]:
+    """The cluster without any topic, and with all its brokers."""
+    yield Stage(cluster, tools)
+    for broker in cluster.brokers:
+        if not broker.is_running:
+            broker.start()
+    with operator(cluster) as zookeeper:
+        for topic in zookeeper.get_children("/brokers/topics"):
+            zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
+        cluster.wait_until(lambda: not GOING_ON["deletion"](zookeeper), "the scene's topics are gone")
 
 
 @pytest.mark.spec("IO-16", "IO-17")
-@pytest.mark.parametrize("scene", sorted(path.stem for path in SCENES.glob("*.scene")))
-def test_tools_print_what_they_print_with_kafka(stages: tuple[Stage, Stage], scene: str) -> None:
-    lines = parse((SCENES / f"{scene}.scene").read_text())
-    with ThreadPoolExecutor(2) as pool:
-        kafkas, ours = pool.map(lambda stage: stage.play(lines), stages)
-    for stage, printed in zip(stages, (kafkas, ours), strict=True):
-        (stage.tools.directory / f"{scene}.txt").write_text("\n\n".join(f"{line}\n{text}" for line, text in printed))
-    found = list(differences(kafkas, ours))
+@pytest.mark.parametrize("scene", sorted(path.stem for path in SCENES.glob("*.scene") if path != VERSIONS))
+def test_tools_print_what_they_print_with_kafka(stage: Stage, scene: str, recording: bool) -> None:
+    path = SCENES / f"{scene}.scene"
+    printed = stage.play(parse(path.read_text()))
+    if recording:
+        path.write_text(recorded(path.read_text(), printed))
+        return
+    found = list(differences(printed))
     assert not found, "\n\n".join(found)
 
 
 @pytest.mark.spec("IO-16", "AP-1")
-def test_every_version_we_serve_is_one_that_kafka_serves(stages: tuple[Stage, Stage]) -> None:
-    kafkas, ours = (served(stage.play(parse("kafka-broker-api-versions"))[0].text) for stage in stages)
-    assert set(ours) == {"<broker 1>", "<broker 2>", "<broker 3>"} == set(kafkas)
+def test_every_version_we_serve_is_one_that_kafka_serves(stage: Stage, recording: bool) -> None:
+    [line] = parse(VERSIONS.read_text())
+    [printed] = stage.play([line])
+    if recording:
+        VERSIONS.write_text(recorded(VERSIONS.read_text(), [printed]))
+        return
+    kafkas, ours = served(line.printed), served(printed.text)
+    assert set(ours) == {f"<broker {broker}>" for broker in BROKERS} == set(kafkas)
     for broker, versions in ours.items():
         assert versions, f"{broker} serves nothing"
-        assert [line for line in versions if line not in kafkas[broker]] == []
+        assert [each for each in versions if each not in kafkas[broker]] == []
 
 
 def served(printed: str) -> dict[str, list[str]]:
