@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.processes import ChildProcess
@@ -40,12 +41,12 @@ class KafkaCluster:
     def __init__(
         self, libs: Path, brokers: int, *, session_timeout_ms: int, properties: Mapping[str, str] | None = None
     ) -> None:
-        self._libs = libs
         self._properties = dict(properties or {})
         self._session_timeout_ms = session_timeout_ms
         self._folder = tempfile.TemporaryDirectory(prefix="understudy-kafka-")
         self._ids = range(1, brokers + 1)
         self.zookeeper = EmbeddedZooKeeper(Path(self._folder.name) / "zookeeper")
+        self._kafka = ApacheKafka.at(libs, java=self.zookeeper.java)
         self.processes: list[ChildProcess] = []
         self.ports: dict[int, int] = {}
 
@@ -75,17 +76,14 @@ class KafkaCluster:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.ports[broker_id] = probe.getsockname()[1]
-        folder = Path(self._folder.name) / f"kafka-{broker_id}"
-        folder.mkdir()
         properties = {
-            "broker.id": broker_id,
             "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[broker_id]}",
-            "log.dirs": folder / "data",
             "zookeeper.connect": self.zookeeper.connect_string,
-            "zookeeper.session.timeout.ms": self._session_timeout_ms,
+            "zookeeper.session.timeout.ms": str(self._session_timeout_ms),
             **self._properties,
         }
-        config = folder / "server.properties"
-        config.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        command = [str(self.zookeeper.java.executable), "-cp", f"{self._libs}/*", "kafka.Kafka", str(config)]
-        self.processes.append(ChildProcess(f"kafka-{broker_id}", command, log=folder / "kafka.log", directory=folder))
+        folder = Path(self._folder.name) / f"kafka-{broker_id}"
+        broker = KafkaProcess(self._kafka, broker_id, folder, rack=None, properties=properties)
+        broker.launch()
+        assert broker.process is not None
+        self.processes.append(broker.process)

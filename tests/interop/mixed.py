@@ -13,7 +13,7 @@ from kazoo.exceptions import NoNodeError
 from brokers.socket_network import SocketNetwork
 from foundation.wire.messages.metadata import MetadataResponse
 from understudy.admin_client import AdminClient, NoBrokerAnswers
-from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.picture import ClusterPicture
 
@@ -35,6 +35,9 @@ HARMLESS = {
 }
 """Patterns of log entries that brokers of Kafka print just so in a cluster of their own, and when they do."""
 
+_READY = re.compile(
+    r'Ready to serve as the new controller with epoch (\d+)|"epoch": (\d+),.*"ready to serve as the new controller"'
+)
 _ENTRY = re.compile(r"^\[[^]]+\] (ERROR|WARN|FATAL) ")
 
 
@@ -44,6 +47,7 @@ def mixed_cluster(kafka: ApacheKafka, directory: Path, properties: Mapping[str, 
         "inter.broker.protocol.version": "3.9",
         "auto.leader.rebalance.enable": "false",
         "auto.create.topics.enable": "false",
+        **SMALL_BROKER,
         **(properties or {}),
     }
     kafkas = dict.fromkeys(KAFKAS, kafka)
@@ -92,19 +96,31 @@ def delete_controller(cluster: LocalCluster) -> int:
 
 
 def hand_over(cluster: LocalCluster, to: Iterable[int]) -> int:
-    """Delete `/controller` until one of `to` has it; who that is.
+    """Delete `/controller` until one of `to` has it and has taken over; who that is.
 
-    Each controller may finish its takeover first: Kafka's, deposed in the middle of one, keeps half a batch of requests and
-    fails at each of its later elections ("batch is not empty while creating a new one").
+    Each controller may finish its takeover: Kafka's, deposed in the middle of one, keeps half a batch of requests and fails at
+    each of its later elections ("batch is not empty while creating a new one").
     """
     wanted = tuple(to)
-    controller = cluster.controller_id()
     for _ in range(DELETIONS):
+        controller = cluster.wait_until(lambda: in_office(cluster), "a controller has taken over")
         if controller in wanted:
             return controller
-        settle(cluster, [broker.id for broker in cluster.brokers if broker.is_running])
-        controller = delete_controller(cluster)
+        delete_controller(cluster)
     raise AssertionError(f"none of brokers {wanted} won {DELETIONS} elections")
+
+
+def in_office(cluster: LocalCluster) -> int | None:
+    """The controller, once it has written into its log that its takeover is over."""
+    picture = cluster.view.picture()
+    if picture.controller is None:
+        return None
+    log = cluster.broker(picture.controller).process.log.read_text(errors="replace")
+    ready = re.findall(
+        r'Ready to serve as the new controller with epoch (\d+)|"epoch": (\d+),.*"ready to serve as the new', log
+    )
+    epochs = {epoch for found in ready for epoch in found}
+    return picture.controller if str(picture.controller_epoch) in epochs else None
 
 
 # -- what everybody knows

@@ -25,15 +25,7 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def complaints(shared: LocalCluster) -> Iterator[Complaints]:
-    """In the end no broker of Kafka's has complained."""
-    found = Complaints(shared)
-    yield found
-    found.check()
-
-
-@pytest.fixture
-def cluster(shared: LocalCluster, complaints: Complaints) -> LocalCluster:
+def cluster(shared: LocalCluster) -> LocalCluster:
     """Everybody runs, one of Kafka's is controller, and all know it."""
     for broker in shared.brokers:
         if not broker.is_running:
@@ -41,6 +33,14 @@ def cluster(shared: LocalCluster, complaints: Complaints) -> LocalCluster:
     hand_over(shared, to=KAFKAS)
     settle(shared, EVERYBODY)
     return shared
+
+
+@pytest.fixture(autouse=True)
+def complaints(cluster: LocalCluster) -> Iterator[Complaints]:
+    """In the end no broker of Kafka's has complained."""
+    found = Complaints(cluster)
+    yield found
+    found.check()
 
 
 def requests_to(cluster: LocalCluster, broker: int) -> list[str]:
@@ -55,7 +55,7 @@ def test_our_brokers_do_as_they_are_told(cluster: LocalCluster, tools: Tools) ->
     assert leaders(cluster, "obeyed") == [1, 2, 1, 3, 4, 2]
     settle(cluster, EVERYBODY)
     tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --delete --topic obeyed")
-    cluster.wait_until(lambda: not cluster.view.picture().partitions, "the topic is gone")
+    cluster.wait_until(lambda: not leaders(cluster, "obeyed"), "the topic is gone")
     settle(cluster, EVERYBODY)
     for broker in OURS:
         assert {"LeaderAndIsr v7", "UpdateMetadata v8", "StopReplica v4"} <= set(requests_to(cluster, broker))

@@ -29,15 +29,7 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def complaints(shared: LocalCluster) -> Iterator[Complaints]:
-    """In the end no broker of Kafka's has complained."""
-    found = Complaints(shared)
-    yield found
-    found.check()
-
-
-@pytest.fixture
-def cluster(shared: LocalCluster, complaints: Complaints) -> LocalCluster:
+def cluster(shared: LocalCluster) -> LocalCluster:
     """Everybody runs, one of ours is controller, and all know it."""
     for broker in shared.brokers:
         if not broker.is_running:
@@ -45,6 +37,14 @@ def cluster(shared: LocalCluster, complaints: Complaints) -> LocalCluster:
     hand_over(shared, to=OURS)
     settle(shared, EVERYBODY)
     return shared
+
+
+@pytest.fixture(autouse=True)
+def complaints(cluster: LocalCluster) -> Iterator[Complaints]:
+    """In the end no broker of Kafka's has complained."""
+    found = Complaints(cluster)
+    yield found
+    found.check()
 
 
 @pytest.mark.spec("IO-1", "IO-3", "IO-4", "IO-6")

@@ -14,7 +14,7 @@ import pytest
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
 from tests.interop.scene import GOING_ON, Stage, differences, parse, recorded
 from tests.interop.tools import Tools
-from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.xdist_group("tools"), pytest.mark.timeout(600)]
@@ -22,16 +22,8 @@ pytestmark = [pytest.mark.xdist_group("tools"), pytest.mark.timeout(600)]
 SCENES = Path(__file__).parent / "scenes"
 VERSIONS = SCENES / "api-versions.scene"
 BROKERS = (1, 2, 3)
-PROPERTIES = {
-    "auto.leader.rebalance.enable": "false",
-    "default.replication.factor": "1",
-    # As brokers of Kafka are configured here, so that they describe themselves alike.
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "group.initial.rebalance.delay.ms": "0",
-    "log.cleaner.dedupe.buffer.size": "4194304",
-}
+# Alike for brokers of both kinds, so that they describe themselves alike.
+PROPERTIES = {"auto.leader.rebalance.enable": "false", "default.replication.factor": "1", **SMALL_BROKER}
 
 
 @pytest.fixture(scope="module")

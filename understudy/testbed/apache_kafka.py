@@ -17,6 +17,15 @@ from understudy.testbed.broker_process import BrokerProcess
 SMALL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """For tests on small machines: starts sooner and holds less than Kafka's own settings."""
 
+SMALL_BROKER = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
+}
+"""Keys of `server.properties` to go with it: internal topics with one replica, groups at once, buffers that fit the heap."""
+
 _BROKER_JAR = "kafka_2.13-3.9.*.jar"
 _MAIN = "kafka.Kafka"
 _LOGGING = {
@@ -24,14 +33,6 @@ _LOGGING = {
     "log4j.appender.stdout": "org.apache.log4j.ConsoleAppender",
     "log4j.appender.stdout.layout": "org.apache.log4j.PatternLayout",
     "log4j.appender.stdout.layout.ConversionPattern": "[%d] %p %m (%c)%n",
-}
-# A broker of one or two partitions in a small heap. Internal topics need as many replicas as there are brokers of Kafka.
-_SMALL_BROKER = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "group.initial.rebalance.delay.ms": "0",
-    "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
 }
 _OURS_ALONE = "understudy."
 
@@ -86,7 +87,7 @@ class KafkaProcess(BrokerProcess):
         self, kafka: ApacheKafka, broker_id: int, directory: Path, *, rack: str | None, properties: Mapping[str, str]
     ) -> None:
         shared = {key: value for key, value in properties.items() if not key.startswith(_OURS_ALONE)}
-        super().__init__(broker_id, directory, rack=rack, properties=_SMALL_BROKER | shared)
+        super().__init__(broker_id, directory, rack=rack, properties=shared)
         self._kafka = kafka
 
     def _command(self) -> list[str]:
