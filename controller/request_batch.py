@@ -100,7 +100,9 @@ class RequestBatch:
         self._update_metadata.update(dict.fromkeys(partitions))
 
     def add_stop_replica(self, broker: BrokerId, partition: TopicPartition, *, delete: bool) -> None:
-        """RB-4. Once to be deleted, a replica stays to be deleted."""
+        """RB-4. Once to be deleted, a replica stays to be deleted. A broker that is not registered hears nothing (RB-6)."""
+        if self.context.broker_epoch(broker) is None:
+            return
         states = self._stop_replica.setdefault(broker, {})
         known = states.get(partition)
         states[partition] = StopReplicaPartitionState(

@@ -10,8 +10,9 @@ All `decode`s raise `MalformedZNode`.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -312,5 +313,7 @@ class TopicPartitionStateZNode:
         return LeaderIsrAndControllerEpoch(state, found.controller_epoch)
 
 
-def _numbers(numbers: Iterable[int]) -> str:
+@functools.lru_cache(maxsize=4_096)
+def _numbers(numbers: tuple[int, ...]) -> str:
+    """A cluster has few different ISRs, and writes each of them thousands of times."""
     return "[" + ",".join([str(number) for number in numbers]) + "]"
