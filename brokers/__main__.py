@@ -55,7 +55,7 @@ GARBAGE_COLLECTION = (100_000, 10, 10)
 cycle among them; at Python's own thresholds it would spend a third of a takeover looking at them again and again."""
 
 SWITCH_INTERVAL_S = 0.0005
-"""How long the thread of the event loop or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms the
+"""How long the event loop's thread or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms the
 pipelined writes of a large failure take a third longer."""
 
 
