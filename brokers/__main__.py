@@ -55,8 +55,8 @@ GARBAGE_COLLECTION = (100_000, 10, 10)
 cycle among them; at Python's own thresholds it would spend a third of a takeover looking at them again and again."""
 
 SWITCH_INTERVAL_S = 0.0005
-"""How long the event loop's thread or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms the
-pipelined writes of a large failure take a third longer."""
+"""How long the event loop's thread or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms each
+answer to a pipelined write may wait that long for its turn."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
