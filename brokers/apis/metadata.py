@@ -47,9 +47,10 @@ async def handle(services: BrokerServices, request: MetadataRequest, context: Re
         by_id = any(topic.topic_id != NO_TOPIC_ID for topic in asked)
         answered = tuple(topic for topic in asked if not by_id or topic.topic_id != NO_TOPIC_ID)
         may_create = request.allow_auto_topic_creation and services.config.auto_create_topics_enable and not by_id
-        missing = [topic.name for topic in answered if topic.name is not None and topic.name not in snapshot.topics]
-        created = await auto_creation.create(services, missing) if may_create else ()
-        rest = (topic for topic in answered if not created or topic.name in snapshot.topics)
+        named = (topic.name for topic in answered if topic.name is not None and topic.name not in snapshot.topics)
+        missing = dict.fromkeys(named) if may_create else {}
+        created = await auto_creation.create(services, missing)
+        rest = (topic for topic in answered if topic.name not in missing)
         topics = (*(_asked_topic(snapshot, topic, context) for topic in rest), *created)
     if request.include_topic_authorized_operations:
         topics = tuple(replace(topic, topic_authorized_operations=EVERY_TOPIC_OPERATION) for topic in topics)

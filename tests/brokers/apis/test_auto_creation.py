@@ -50,6 +50,16 @@ def test_a_topic_that_exists_is_answered_beside_one_that_is_made(cluster: Simula
     }
 
 
+def test_an_entry_that_names_nothing_is_refused_beside_a_topic_that_is_made(cluster: SimulatedCluster) -> None:
+    asked = MetadataRequest(topics=(MetadataRequestTopic(name=None), MetadataRequestTopic(name="beside-nothing")))
+    response = cluster.ask(cluster.admin.ask("broker-1", 9092, asked, version=12))
+    assert isinstance(response, MetadataResponse)
+    assert [(topic.name, Errors(topic.error_code).name) for topic in response.topics] == [
+        (None, "INVALID_REQUEST"),
+        ("beside-nothing", "LEADER_NOT_AVAILABLE"),
+    ]
+
+
 @pytest.mark.spec("TC-9")
 def test_who_does_not_want_a_topic_made_gets_none(cluster: SimulatedCluster) -> None:
     assert ask(cluster, "unwanted", may=False) == {"unwanted": "UNKNOWN_TOPIC_OR_PARTITION"}
