@@ -124,7 +124,7 @@ async def _alter_broker(services: BrokerServices, alteration: Alteration, *, val
     """CF-6: the config of this broker, or with an empty name the defaults of all brokers."""
     per_broker = bool(alteration.resource_name)
     if per_broker:
-        _require_own_id(services, alteration.resource_name, "Unexpected broker id, expected {}, but received {}")
+        require_own_id(services, alteration.resource_name, "Node", "Unexpected broker id, expected {}, but received {}")
     if not validate_only:
         _refuse_passwords(alteration.changes)
 
@@ -144,7 +144,7 @@ async def _alter_broker(services: BrokerServices, alteration: Alteration, *, val
 
 def _alter_loggers(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
     """KIP-412."""
-    _require_own_id(services, alteration.resource_name, "Unexpected node id. Expected {}, but received {}")
+    require_own_id(services, alteration.resource_name, "Node", "Unexpected node id. Expected {}, but received {}")
     services.loggers.check(alteration.changes)
     if not validate_only:
         services.loggers.apply(alteration.changes)
@@ -180,10 +180,19 @@ async def _change(
     )
 
 
-def _require_own_id(services: BrokerServices, name: str, unexpected: str) -> None:
+def require_own_id(services: BrokerServices, name: str, kind: str, unexpected: str) -> None:
+    """A broker answers for itself alone.
+
+    Args:
+        kind: `Broker` or `Node`, as Kafka says in that place.
+        unexpected: the refusal of another id, with places for the one expected and the one received.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
     number = java_int(name)
     if number is None:
-        raise ApiError(Errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise ApiError(Errors.INVALID_REQUEST, f"{kind} id must be an integer, but it is: {name}")
     if number != services.broker_id:
         raise ApiError(Errors.INVALID_REQUEST, unexpected.format(services.broker_id, name))
 

@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import Iterable
 
 from brokers.apis.serving import Serves
-from brokers.config_admin_manager import ResourceType
+from brokers.config_admin_manager import ResourceType, require_own_id
 from brokers.config_description import Described, Source, describe_broker, describe_broker_defaults, describe_topic
-from brokers.config_types import java_int
 from brokers.services import BrokerServices, RequestContext
 from brokers.topic_names import why_invalid
 from foundation.cluster.errors import ApiError, Errors
@@ -68,12 +67,12 @@ async def _described(services: BrokerServices, resource: DescribeConfigsResource
         case ResourceType.BROKER if name == "":
             return describe_broker_defaults(services.dynamic)
         case ResourceType.BROKER:
-            _require_own_id(services, name, "Unexpected broker id, expected {} or empty string, but received {}")
+            require_own_id(services, name, "Broker", "Unexpected broker id, expected {} or empty string, but received {}")
             return describe_broker(services.dynamic)
         case ResourceType.BROKER_LOGGER if name == "":
             raise ApiError(Errors.INVALID_REQUEST, "Broker id must not be empty")
         case ResourceType.BROKER_LOGGER:
-            _require_own_id(services, name, "Unexpected broker id, expected {} but received {}")
+            require_own_id(services, name, "Broker", "Unexpected broker id, expected {} but received {}")
             levels = services.loggers.describe().items()
             return [Described(logger, level, Source.DYNAMIC_BROKER_LOGGER, (), None) for logger, level in levels]
         case ResourceType.CLIENT_METRICS if name == "":
@@ -95,14 +94,6 @@ async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Described]
     except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
     return describe_topic(stored, services.dynamic)
-
-
-def _require_own_id(services: BrokerServices, name: str, unexpected: str) -> None:
-    number = java_int(name)
-    if number is None:
-        raise ApiError(Errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if number != services.broker_id:
-        raise ApiError(Errors.INVALID_REQUEST, unexpected.format(services.broker_id, name))
 
 
 def described(
