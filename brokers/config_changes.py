@@ -2,8 +2,7 @@
 `ZkNodeChangeNotificationListener`.
 
 A notification only says whose config to read. Those not seen before are worked off in order, at the start all; what cannot be
-understood is logged and skipped. One flag stands for any number of watches that fire while this works, and the list is read
-with the watch that tells of the next change, so that nothing is lost and nothing piles up.
+understood is logged and skipped.
 
 Three differences to Kafka. What has been seen is known by name and not by the highest number, because numbers begin again
 where somebody has deleted the folder. A new session also reads the brokers' configs themselves, because a notification may have
@@ -13,23 +12,21 @@ ZooKeeper, which wrote both: a broker whose own clock is wrong does not take it 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 
 from brokers.config_handlers import ConfigHandler
+from brokers.rereading import Rereading
 from foundation.cluster.identifiers import BrokerId
 from foundation.zk.admin_znodes import DEFAULT_ENTITY, ConfigEntityChangeNotificationZNode
 from foundation.zk.client import Failure, WatchFired
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
 EXPIRATION_MS = 15 * 60 * 1000
 AT_A_TIME = 500
 """Notifications read with one request."""
-
-_RETRY_MS = 1_000
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ZkConfigManager")
 
@@ -61,33 +58,24 @@ class ConfigChangeListener:
         self._zk = zk
         self._created_ms: dict[str, int] = {}
         """By notification that is still there, and has been seen, when it was made."""
-        self._due = asyncio.Event()
-        self._due.set()
+        self._reading = Rereading("config changes", self._process, log, complain=log.error)
+        self._reading.due()
         self._new_session = False
 
     def notified(self, notification: WatchFired) -> None:
         if notification.path == ConfigEntityChangeNotificationZNode.path:
-            self._due.set()
+            self._reading.due()
 
     def session_opened(self) -> None:
         self._new_session = True
-        self._due.set()
+        self._reading.due()
 
     async def run(self) -> None:
         """Follow the changes, for as long as the broker lives."""
-        while True:
-            await self._due.wait()
-            self._due.clear()
-            try:
-                await self._process(self._zk())
-            except SessionLost as lost:
-                log.warning("config changes not read; the next session will", why=str(lost))
-            except ZooKeeperFailure as failure:
-                log.error("config changes not read; trying again", why=str(failure))
-                await asyncio.sleep(_RETRY_MS / 1000)
-                self._due.set()
+        await self._reading.run()
 
-    async def _process(self, zk: KafkaZkClient) -> None:
+    async def _process(self) -> None:
+        zk = self._zk()
         listed = await zk.configs.changes()
         if self._new_session:
             await self._hand_over(zk, [f"brokers/{name}" for name in self._brokers])

@@ -8,21 +8,19 @@ An epoch that goes back is no error here: a znode that was deleted and made anew
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import structlog
 
+from brokers.rereading import Rereading
 from controller.feature_cache import FinalizedFeatureCache
 from foundation.cluster.features import FinalizedFeatures, SupportedFeature, incompatibilities
 from foundation.zk.admin_znodes import FeatureZNode
 from foundation.zk.client import WatchFired
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from foundation.zk.kafka_zk_client import KafkaZkClient
 from foundation.zk.znodes import MalformedZNode
 
 SUPPORTED_FEATURES: tuple[SupportedFeature, ...] = ()
-
-_RETRY_MS = 1_000
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.FinalizedFeatureChangeListener")
 
@@ -40,15 +38,15 @@ class FinalizedFeatureChangeListener:
     def __init__(self, cache: FinalizedFeatureCache, zk: Callable[[], KafkaZkClient]) -> None:
         self._cache = cache
         self._zk = zk
-        self._changed = asyncio.Event()
+        self._reading = Rereading("finalized features", lambda: self.refresh(self._zk()), log, complain=log.warning)
 
     def notified(self, notification: WatchFired) -> None:
         if notification.path == FeatureZNode.path:
-            self._changed.set()
+            self._reading.due()
 
     def session_opened(self) -> None:
         """The watch has ended with the session before."""
-        self._changed.set()
+        self._reading.due()
 
     async def run(self) -> None:
         """Follow the znode, for as long as the broker lives.
@@ -56,17 +54,7 @@ class FinalizedFeatureChangeListener:
         Raises:
             IncompatibleFeatures: the broker must not go on.
         """
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self.refresh(self._zk())
-            except SessionLost as lost:
-                log.warning("finalized features not read; the next session will", why=str(lost))
-            except ZooKeeperFailure as failure:
-                log.warning("finalized features not read; trying again", why=str(failure))
-                await asyncio.sleep(_RETRY_MS / 1000)
-                self._changed.set()
+        await self._reading.run()
 
     async def refresh(self, zk: KafkaZkClient) -> None:
         """Read the znode, with its watch, into the cache. One that is absent, disabled or unreadable finalizes nothing.
