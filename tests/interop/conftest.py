@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.interop.maven import NotFetched, kafka_libs
+from tests.interop.mixed import Complaints
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
 
 HERE = Path(__file__).parent
 
@@ -37,6 +40,14 @@ def kafka() -> ApacheKafka:
         if os.environ.get("REQUIRE_MAVEN") == "1":
             pytest.fail(f"REQUIRE_MAVEN=1, but {why}")
         pytest.skip(f"interop tests: {why}")
+
+
+@pytest.fixture
+def complaints(cluster: LocalCluster) -> Iterator[Complaints]:
+    """In the end no broker of Kafka's has complained. The `cluster` is that of the test's module."""
+    found = Complaints(cluster)
+    yield found
+    found.check()
 
 
 @pytest.fixture

@@ -116,14 +116,21 @@ def in_office(cluster: LocalCluster) -> int | None:
     if picture.controller is None:
         return None
     log = cluster.broker(picture.controller).process.log.read_text(errors="replace")
-    ready = re.findall(
-        r'Ready to serve as the new controller with epoch (\d+)|"epoch": (\d+),.*"ready to serve as the new', log
-    )
-    epochs = {epoch for found in ready for epoch in found}
+    epochs = {epoch for found in _READY.findall(log) for epoch in found}
     return picture.controller if str(picture.controller_epoch) in epochs else None
 
 
 # -- what everybody knows
+
+
+def all_at_work(cluster: LocalCluster, under: Iterable[int]) -> LocalCluster:
+    """`cluster`, once everybody runs, one of the brokers `under` is controller, and all know it."""
+    for broker in cluster.brokers:
+        if not broker.is_running:
+            broker.start()
+    hand_over(cluster, to=under)
+    settle(cluster, EVERYBODY)
+    return cluster
 
 
 def settle(cluster: LocalCluster, brokers: Iterable[int]) -> ClusterPicture:

@@ -34,9 +34,8 @@ def cluster(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.spec("IO-1", "IO-2", "IO-15", "EL-4")
-def test_the_role_changes_hands_ten_times(cluster: LocalCluster, tools: Tools) -> None:
+def test_the_role_changes_hands_ten_times(cluster: LocalCluster, tools: Tools, complaints: Complaints) -> None:
     """In turn by SIGKILL and by deleting `/controller`; each time one of the other kind takes over."""
-    complaints = Complaints(cluster)
     # A controller of Kafka's that is deposed in the middle of something hears so from its own broker, and stops its senders.
     complaints.expect(
         r"from an old controller|its controller epoch \d+ is old|ControllerMovedException|fails to send (a )?request"
@@ -56,4 +55,3 @@ def test_the_role_changes_hands_ten_times(cluster: LocalCluster, tools: Tools) -
             cluster.wait_until(lambda: whole(cluster.view.picture(), "contested"), "everybody is in sync again")
         epochs.append(settle(cluster, EVERYBODY).controller_epoch)
     assert epochs == sorted(set(epochs)), "every election raises the epoch"
-    complaints.check()

@@ -9,13 +9,13 @@ import pytest
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import RequestReceived
-from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, hand_over, mixed_cluster, settle
+from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, all_at_work, mixed_cluster, settle
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.xdist_group("kafka's controller")
+pytestmark = [pytest.mark.xdist_group("kafka's controller"), pytest.mark.usefixtures("complaints")]
 
 
 @pytest.fixture(scope="module")
@@ -26,21 +26,7 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def cluster(shared: LocalCluster) -> LocalCluster:
-    """Everybody runs, one of Kafka's is controller, and all know it."""
-    for broker in shared.brokers:
-        if not broker.is_running:
-            broker.start()
-    hand_over(shared, to=KAFKAS)
-    settle(shared, EVERYBODY)
-    return shared
-
-
-@pytest.fixture(autouse=True)
-def complaints(cluster: LocalCluster) -> Iterator[Complaints]:
-    """In the end no broker of Kafka's has complained."""
-    found = Complaints(cluster)
-    yield found
-    found.check()
+    return all_at_work(shared, under=KAFKAS)
 
 
 def requests_to(cluster: LocalCluster, broker: int) -> list[str]:

@@ -11,13 +11,23 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, hand_over, mixed_cluster, new_controller, operator, settle
+from tests.interop.mixed import (
+    EVERYBODY,
+    KAFKAS,
+    OURS,
+    all_at_work,
+    hand_over,
+    mixed_cluster,
+    new_controller,
+    operator,
+    settle,
+)
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.xdist_group("our controller")
+pytestmark = [pytest.mark.xdist_group("our controller"), pytest.mark.usefixtures("complaints")]
 
 ATTEMPTS = 20
 
@@ -30,21 +40,7 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def cluster(shared: LocalCluster) -> LocalCluster:
-    """Everybody runs, one of ours is controller, and all know it."""
-    for broker in shared.brokers:
-        if not broker.is_running:
-            broker.start()
-    hand_over(shared, to=OURS)
-    settle(shared, EVERYBODY)
-    return shared
-
-
-@pytest.fixture(autouse=True)
-def complaints(cluster: LocalCluster) -> Iterator[Complaints]:
-    """In the end no broker of Kafka's has complained."""
-    found = Complaints(cluster)
-    yield found
-    found.check()
+    return all_at_work(shared, under=OURS)
 
 
 @pytest.mark.spec("IO-1", "IO-3", "IO-4", "IO-6")
