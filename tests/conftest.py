@@ -1,14 +1,31 @@
-"""What all tests share: one real ZooKeeper per test process, started by the first that asks for it; who may use Docker."""
+"""What all tests share: one real ZooKeeper per test process, started by the first that asks for it; who may use Docker.
+
+No test leaves its operators' log to the next.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
 import pytest
+import structlog
 
 from tests.docker_engine import why_no_engine
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+
+
+@pytest.fixture(autouse=True)
+def operators_log_as_it_was() -> Iterator[None]:
+    """Whether anybody configured it counts too: the simulator leaves alone what is configured."""
+    configured, before, handlers = structlog.is_configured(), structlog.get_config(), logging.getLogger().handlers
+    yield
+    logging.getLogger().handlers = handlers
+    if configured:
+        structlog.configure(**before)
+    else:
+        structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -295,18 +295,13 @@ def test_isr_changes_have_so_many_lines_in_a_second_and_a_count_of_the_rest() ->
 
 
 def test_lines_are_built_for_those_who_read_them_while_levels_change() -> None:
-    before, handlers = structlog.get_config(), logging.getLogger().handlers
     levels, stream = LoggerLevels(), io.StringIO()
-    try:
-        configure_operator_log(stream, node="broker-1", levels=levels)
-        log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
-        read = []
-        for level in ("INFO", "DEBUG", "ERROR"):
-            levels.apply([Change("state.change.logger", Operation.SET, level)])
-            read.append((is_detailed(log), len(list(with_a_line(log, range(2 * LINES))))))
-            log.debug("in detail", level=level)
-    finally:
-        structlog.configure(**before)
-        logging.getLogger().handlers = handlers
+    configure_operator_log(stream, node="broker-1", levels=levels)
+    log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+    read = []
+    for level in ("INFO", "DEBUG", "ERROR"):
+        levels.apply([Change("state.change.logger", Operation.SET, level)])
+        read.append((is_detailed(log), len(list(with_a_line(log, range(2 * LINES))))))
+        log.debug("in detail", level=level)
     assert read == [(False, LINES), (True, 2 * LINES), (False, 0)]
     assert [json.loads(line)["level"] for line in stream.getvalue().splitlines()] == ["debug"]

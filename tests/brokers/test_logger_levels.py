@@ -2,12 +2,9 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import structlog
 
 from brokers.config_operations import Change, Operation
@@ -15,15 +12,6 @@ from brokers.logger_levels import LEVELS, LOGGERS, ROOT, LoggerLevels
 from brokers.operator_log import configure_operator_log
 
 PRODUCT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def levels() -> Iterator[LoggerLevels]:
-    """The levels of an operators' log that nobody reads afterwards."""
-    before, handlers = structlog.get_config(), logging.getLogger().handlers
-    yield LoggerLevels()
-    structlog.configure(**before)
-    logging.getLogger().handlers = handlers
 
 
 def test_every_logger_there_is_has_a_level() -> None:
@@ -45,7 +33,8 @@ def test_a_logger_takes_over_the_level_above_it() -> None:
     assert levels.describe()["kafka.server.KafkaApis"] == "WARN"
 
 
-def test_the_operators_log_follows_the_levels(levels: LoggerLevels) -> None:
+def test_the_operators_log_follows_the_levels() -> None:
+    levels = LoggerLevels()
     stream = io.StringIO()
     configure_operator_log(stream, node="broker-1", levels=levels)
     log = structlog.get_logger("kafka.server.KafkaApis")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
 
 
 @pytest.fixture(autouse=True)
-def quiet_operators_logs() -> Iterator[None]:
-    before = structlog.get_config()
+def quiet_operators_logs(operators_log_as_it_was: None) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    yield
-    structlog.configure(**before)
