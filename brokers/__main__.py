@@ -20,13 +20,13 @@ from pathlib import Path
 import structlog
 
 from brokers.broker import Broker
-from brokers.config import KafkaConfig, unknown_keys
-from brokers.config_types import ConfigError
+from brokers.config.config_def import ConfigError
+from brokers.config.kafka_config import KafkaConfig, unknown_keys
+from brokers.config.logger_levels import LoggerLevels
+from brokers.config.properties import MalformedProperties, parse_properties
 from brokers.finalized_features import IncompatibleFeatures
-from brokers.logger_levels import LoggerLevels
 from brokers.meta_properties import InconsistentMetaProperties
 from brokers.operator_log import configure_operator_log
-from brokers.properties import MalformedProperties, parse_properties
 from brokers.real_world import real_world
 from brokers.registration import RegistrationRefused
 from brokers.supervisor import BrokerFailed

@@ -12,24 +12,24 @@ from dataclasses import replace
 
 import structlog
 
-from brokers.broker_metrics import BROKER_STATE, BrokerState, counted, replica_readings
-from brokers.config import KafkaConfig
-from brokers.config_changes import ConfigChangeListener, stored_broker_configs
-from brokers.config_handlers import BrokerConfigHandler, ConfigHandler, QuotaConfigHandler, TopicConfigHandler
+from brokers.config.changes import ConfigChangeListener, stored_broker_configs
+from brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from brokers.config.handlers import BrokerConfigHandler, ConfigHandler, QuotaConfigHandler, TopicConfigHandler
+from brokers.config.kafka_config import KafkaConfig
 from brokers.controlled_shutdown import controlled_shutdown
 from brokers.controller_channel import ControllerChannel
-from brokers.dynamic_broker_config import DynamicBrokerConfig
 from brokers.finalized_features import FinalizedFeatureChangeListener
-from brokers.isr_manager import IsrManager
 from brokers.kafka_apis import KafkaApis
 from brokers.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
 from brokers.metadata_cache import MetadataCache
-from brokers.metered_zookeeper import MeteredZooKeeper
-from brokers.metrics_server import ADDRESS_FILE, MetricsServer
-from brokers.partition import Partition
+from brokers.metrics.broker_metrics import BROKER_STATE, BrokerState, counted, replica_readings
+from brokers.metrics.metered_zookeeper import MeteredZooKeeper
+from brokers.metrics.metrics_server import ADDRESS_FILE, MetricsServer
 from brokers.registration import Registration
-from brokers.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
-from brokers.replica_manager import ReplicaManager
+from brokers.replication.isr_manager import IsrManager
+from brokers.replication.partition import Partition
+from brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
+from brokers.replication.replica_manager import ReplicaManager
 from brokers.server import KafkaServer
 from brokers.services import BrokerServices
 from brokers.session import BrokerSession

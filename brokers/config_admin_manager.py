@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import structlog
 
-from brokers.config_description import topic_defaults
-from brokers.config_operations import Change, Operation, altered, check_changes
-from brokers.config_types import ConfigError, InvalidConfiguration, java_int
-from brokers.dynamic_broker_config import usable
-from brokers.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS, is_password
+from brokers.config.config_def import ConfigError, InvalidConfiguration, java_int
+from brokers.config.description import topic_defaults
+from brokers.config.dynamic_broker_config import usable
+from brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS, is_password
+from brokers.config.operations import Change, Operation, altered, check_changes
+from brokers.config.topic_config import TOPIC_TABLE, validate_topic_config
 from brokers.services import BrokerServices
-from brokers.topic_config import TOPIC_TABLE, validate_topic_config
 from foundation.cluster.errors import ApiError, Errors
 from foundation.zk.admin_znodes import DEFAULT_ENTITY
 from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 import structlog
 
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from brokers.metadata_cache import MetadataCache
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId

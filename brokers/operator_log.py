@@ -8,7 +8,7 @@ from typing import TextIO
 
 import structlog
 
-from brokers.logger_levels import LoggerLevels
+from brokers.config.logger_levels import LoggerLevels
 
 
 class OperatorLogger(structlog.PrintLogger):

@@ -12,8 +12,8 @@ import signal
 import time
 from pathlib import Path
 
-from brokers.config import KafkaConfig
-from brokers.config_types import ConfigError
+from brokers.config.config_def import ConfigError
+from brokers.config.kafka_config import KafkaConfig
 from brokers.meta_properties import FILE, read_meta_properties
 from brokers.socket_network import SocketNetwork
 from brokers.storage import FileStorage

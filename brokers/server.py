@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 
 import structlog
 
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from brokers.kafka_apis import KafkaApis, RequestFailed
 from foundation.cluster.broker import EndPoint
 from foundation.eventlog.log import EventLog

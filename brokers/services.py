@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from brokers.config import KafkaConfig
-from brokers.dynamic_broker_config import DynamicBrokerConfig
-from brokers.isr_manager import IsrManager
-from brokers.logger_levels import LoggerLevels
+from brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from brokers.config.kafka_config import KafkaConfig
+from brokers.config.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
-from brokers.replica_manager import ReplicaManager
+from brokers.replication.isr_manager import IsrManager
+from brokers.replication.replica_manager import ReplicaManager
 from brokers.world import Storage
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import structlog
 
-from brokers.isr import HIGH_WATERMARK
-from brokers.partition import LOG_END_OFFSET, Partition
-from brokers.replica_manager import LeaderAndIsrStep, StopReplicaStep, leader_and_isr_topics
+from brokers.replication.isr import HIGH_WATERMARK
+from brokers.replication.partition import LOG_END_OFFSET, Partition
+from brokers.replication.replica_manager import LeaderAndIsrStep, StopReplicaStep, leader_and_isr_topics
 from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId, TopicPartition

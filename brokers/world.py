@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from brokers.logger_levels import LoggerLevels
+from brokers.config.logger_levels import LoggerLevels
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog

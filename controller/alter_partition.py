@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
-from controller import partition_reassignment
 from controller.context import ControllerContext
 from controller.events import AlterPartitionReceived
+from controller.reassignment import partition_reassignment
 from controller.term import Term
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 
-from controller import features, partition_reassignment, partition_state_machine, replica_state_machine, topic_deletion
+from controller import features, partition_state_machine, replica_state_machine, topic_deletion
 from controller.broker_changes import BrokerChanges, broker_changes
 from controller.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from controller.reassignment import partition_reassignment
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.broker import BrokerAndEpoch

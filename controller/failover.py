@@ -9,15 +9,9 @@ from __future__ import annotations
 
 import structlog
 
-from controller import (
-    auto_rebalance,
-    features,
-    partition_reassignment,
-    partition_state_machine,
-    replica_state_machine,
-    topic_deletion,
-)
+from controller import auto_rebalance, features, partition_state_machine, replica_state_machine, topic_deletion
 from controller.events import ElectionTrigger, ElectionType
+from controller.reassignment import partition_reassignment
 from controller.replica_leader_election import on_replica_election, pending_preferred_elections
 from controller.term import Term, leaderships
 from controller.topic_changes import load_topics

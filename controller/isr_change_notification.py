@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from controller import partition_reassignment
+from controller.reassignment import partition_reassignment
 from controller.term import Term
 from foundation.cluster.identifiers import TopicPartition
 from foundation.zk.client import Failure

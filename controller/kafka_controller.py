@@ -30,7 +30,6 @@ from controller import (
     failover,
     features,
     isr_change_notification,
-    partition_reassignment,
     producer_ids,
     replica_leader_election,
     topic_changes,
@@ -38,7 +37,7 @@ from controller import (
     unclean_election,
     watches,
 )
-from controller.channel_manager import ControllerChannelManager
+from controller.channels.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
 from controller.controller_election import NO_CONTROLLER, STANDS_ASIDE_MS, ControllerElection
 from controller.controller_metrics import Census, ControllerStats, channel_readings, event_queue_readings, role_readings
@@ -90,6 +89,7 @@ from controller.events import (
 )
 from controller.faults import Cost, Fault, classify
 from controller.feature_cache import FinalizedFeatureCache
+from controller.reassignment import partition_reassignment
 from controller.settings import ControllerSettings
 from controller.term import Term
 from foundation.cluster.assignment import ReplicaAssignment

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
+from controller.channels.request_batch import RequestBatch
 from controller.leader_election import (
     LeaderElection,
     elect_for_controlled_shutdown,
@@ -27,7 +28,6 @@ from controller.leader_election import (
     elect_for_reassigned_partition,
     elect_preferred_replica,
 )
-from controller.request_batch import RequestBatch
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
 from foundation.cluster.identifiers import TopicPartition

@@ -23,8 +23,8 @@ from typing import assert_never
 
 import structlog
 
+from controller.channels.request_batch import RequestBatch
 from controller.leader_election import under_new_leader
-from controller.request_batch import RequestBatch
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
+from controller.channels.request_batch import ControlRequest
 from controller.context import ControllerContext
-from controller.request_batch import ControlRequest
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr

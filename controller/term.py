@@ -11,12 +11,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controller.channel_manager import ControllerChannelManager
+from controller.channels.channel_manager import ControllerChannelManager
+from controller.channels.request_batch import RequestBatch
 from controller.context import ControllerContext
 from controller.controller_metrics import ControllerStats
 from controller.events import ControllerEvent
 from controller.feature_cache import FinalizedFeatureCache
-from controller.request_batch import RequestBatch
 from controller.settings import ControllerSettings
 from controller.state_change_log import StateChangeLog
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition

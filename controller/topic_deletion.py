@@ -27,7 +27,7 @@ import structlog
 from controller import partition_state_machine, replica_state_machine
 from controller.context import ControllerContext
 from controller.events import TopicDeletionStopReplicaResponseReceived
-from controller.reassignment_znode import remove_from_znode
+from controller.reassignment.znode import remove_from_znode
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, PartitionState, ReplicaState
 from foundation.cluster.errors import Errors

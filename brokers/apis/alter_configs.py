@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brokers.apis.serving import Serves
+from brokers.config.operations import Change, Operation
 from brokers.config_admin_manager import Alteration, alter_configs
-from brokers.config_operations import Change, Operation
 from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse

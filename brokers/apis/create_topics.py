@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from brokers.apis.serving import Serves
 from brokers.apis.topic_answers import has_leaders, require_storable, topic_configs_described, unstorable
-from brokers.config_types import ConfigError
+from brokers.config.config_def import ConfigError
+from brokers.config.topic_config import validate_topic_config
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.services import BrokerServices, RequestContext
-from brokers.topic_config import validate_topic_config
 from brokers.topic_names import CLUSTER_METADATA_TOPIC, collisions, has_collision_characters, why_invalid
 from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
 from foundation.cluster.assignment import ReplicaAssignment

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Iterable
 
 from brokers.apis.serving import Serves
+from brokers.config.description import Described, Source, describe_broker, describe_broker_defaults, describe_topic
 from brokers.config_admin_manager import ResourceType, require_own_id
-from brokers.config_description import Described, Source, describe_broker, describe_broker_defaults, describe_topic
 from brokers.services import BrokerServices, RequestContext
 from brokers.topic_names import why_invalid
 from foundation.cluster.errors import ApiError, Errors

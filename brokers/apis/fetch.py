@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from brokers.apis.serving import Serves
-from brokers.partition import LOG_END_OFFSET, Partition
+from brokers.replication.partition import LOG_END_OFFSET, Partition
 from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition

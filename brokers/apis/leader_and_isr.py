@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from brokers.apis.fencing import refusal
 from brokers.apis.serving import Serves
-from brokers.replica_manager import leader_and_isr_topics
+from brokers.replication.replica_manager import leader_and_isr_topics
 from brokers.services import BrokerServices, RequestContext
 from brokers.state_change_log import ControlRequestLog
 from foundation.cluster.errors import Errors

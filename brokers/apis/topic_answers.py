@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokers.config_description import describe_topic
-from brokers.dynamic_broker_config import DynamicBrokerConfig
+from brokers.config.description import describe_topic
+from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.metadata_cache import MetadataSnapshot
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.create_topics import CreatableTopicConfigs

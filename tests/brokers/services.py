@@ -6,12 +6,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from brokers.config import KafkaConfig
+from brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from brokers.config.kafka_config import KafkaConfig
+from brokers.config.logger_levels import LoggerLevels
 from brokers.controller_channel import ControllerChannel
-from brokers.dynamic_broker_config import DynamicBrokerConfig
-from brokers.isr_manager import IsrManager
-from brokers.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
+from brokers.replication.isr_manager import IsrManager
 from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
 from controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults

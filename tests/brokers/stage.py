@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from brokers.partition import Partition
-from brokers.replica_manager import ReplicaManager
+from brokers.replication.partition import Partition
+from brokers.replication.replica_manager import ReplicaManager
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.fences import Fence, Fences
 from foundation.eventlog.log import EventLog

@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from brokers.broker_metrics import BrokerState
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from brokers.controlled_shutdown import controlled_shutdown
 from brokers.metadata_cache import MetadataCache
+from brokers.metrics.broker_metrics import BrokerState
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import EventStarted

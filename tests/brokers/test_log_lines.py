@@ -13,8 +13,8 @@ import pytest
 import structlog
 
 from brokers.apis import leader_and_isr, stop_replica, update_metadata
-from brokers.config_operations import Change, Operation
-from brokers.logger_levels import LoggerLevels
+from brokers.config.logger_levels import LoggerLevels
+from brokers.config.operations import Change, Operation
 from brokers.operator_log import configure_operator_log
 from brokers.registration import Registration
 from brokers.services import RequestContext

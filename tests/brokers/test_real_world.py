@@ -17,8 +17,8 @@ import pytest
 import structlog
 
 from brokers.__main__ import main, read_properties
-from brokers.config import KafkaConfig
-from brokers.config_types import ConfigError
+from brokers.config.config_def import ConfigError
+from brokers.config.kafka_config import KafkaConfig
 from brokers.real_world import FilePoints, node_name, real_world
 from brokers.socket_network import SocketConnection, SocketNetwork
 from brokers.storage import FileStorage

@@ -14,7 +14,7 @@ import structlog
 
 from brokers import kafka_apis
 from brokers.apis import api_versions
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from brokers.kafka_apis import SERVED_VERSIONS, KafkaApis
 from brokers.server import KafkaServer
 from foundation.cluster.errors import Errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from controller.channel_manager import ControllerChannelManager
+from controller.channels.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
 from controller.controller_metrics import ControllerStats
 from controller.events import ControllerEvent

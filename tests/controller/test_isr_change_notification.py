@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import pytest
 
-from controller import partition_reassignment
 from controller.isr_change_notification import process_isr_change_notification
+from controller.reassignment import partition_reassignment
 from controller.term import Term
 from foundation.cluster.identifiers import TopicPartition
 from foundation.zk.client import Failure, SetData

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias
 import pytest
 from msgspec.structs import replace
 
+from controller.channels.request_batch import ControlRequest, RequestBatch
+from controller.channels.request_shapes import ControlMessage, in_shape
 from controller.context import ControllerContext
-from controller.request_batch import ControlRequest, RequestBatch
-from controller.request_shapes import ControlMessage, in_shape
 from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicId
 from foundation.cluster.metadata_version import MetadataVersion

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.request_batch import RequestBatch
+from controller.channels.request_batch import RequestBatch
 from controller.term import Term
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from brokers.properties import format_properties
+from brokers.config.properties import format_properties
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.processes import ChildProcess
 

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from brokers.__main__ import read_properties
-from brokers.config import TABLE, KafkaConfig, unknown_keys
+from brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import ControllerElected
 from tests.docker_engine import why_no_compose

@@ -53,7 +53,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from brokers.config_types import ConfigError
+    from brokers.config.config_def import ConfigError
     from foundation.zk.client import ZooKeeperUnreachable
     from understudy.java import JavaNotFound
     from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import structlog
 
 from brokers.broker import Broker
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from brokers.registration import RegistrationRefused
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition

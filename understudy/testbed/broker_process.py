@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from brokers.metrics_server import ADDRESS_FILE
-from brokers.properties import format_properties
+from brokers.config.properties import format_properties
+from brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.testbed.processes import ChildProcess
 from understudy.testbed.run_folder import BrokerEntry, write_whole
 

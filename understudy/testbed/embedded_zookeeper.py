@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from brokers.properties import format_properties
+from brokers.config.properties import format_properties
 from understudy.java import JavaRuntime, choose_java
 from understudy.testbed import linux
 from understudy.testbed.processes import ChildProcess, ProcessDied

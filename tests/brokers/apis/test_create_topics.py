@@ -10,7 +10,7 @@ import pytest
 
 from brokers.apis import create_topics
 from brokers.apis.create_topics import prohibited_names, replicas_for, validated
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.reader import decode_record

@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 import pytest
 
 from brokers.apis import delete_topics
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.cluster.leadership import LEADER_DURING_DELETE

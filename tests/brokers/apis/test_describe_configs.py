@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokers import config_description
 from brokers.apis import describe_configs
-from brokers.config_description import Described
-from brokers.dynamic_broker_config import DynamicBrokerConfig
-from brokers.dynamic_keys import BROKER_KEYS
-from brokers.topic_config import TOPIC_TABLE
+from brokers.config import description
+from brokers.config.description import Described
+from brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from brokers.config.dynamic_keys import BROKER_KEYS
+from brokers.config.topic_config import TOPIC_TABLE
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -63,7 +63,7 @@ def test_a_resource_asked_for_in_many_ways_is_looked_up_once(
 
     def describe_broker(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
         looked_up.append(dynamic)
-        return config_description.describe_broker(dynamic)
+        return description.describe_broker(dynamic)
 
     monkeypatch.setattr(describe_configs, "describe_broker", describe_broker)
     resources = tuple(

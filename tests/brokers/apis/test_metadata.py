@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from brokers.apis import describe_cluster, metadata
-from brokers.config import KafkaConfig
+from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId
 from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

@@ -7,7 +7,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from brokers.broker_metrics import MBEANS
+from brokers.metrics.broker_metrics import MBEANS
 from foundation.metrics.instruments import Histogram, Meter, Timer
 from foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
 from tests.brokers.stage import StillClock

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.properties import parse_properties
+from brokers.config.properties import parse_properties
 from understudy.java import JavaRuntime
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaNotFound, KafkaProcess
 from understudy.testbed.local_cluster import ClusterError, LocalCluster

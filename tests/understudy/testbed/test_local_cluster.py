@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brokers.properties import parse_properties
+from brokers.config.properties import parse_properties
 from brokers.socket_network import SocketNetwork
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read

@@ -1,0 +1,115 @@
+"""Hears of changed configs through ZooKeeper, and hands them on (CF-2, CF-3). Mirrors `ZkConfigManager` with its
+`ZkNodeChangeNotificationListener`.
+
+A notification only says whose config to read. Those not seen before are worked off in order, at the start all; what cannot be
+understood is logged and skipped.
+
+Three differences to Kafka. What has been seen is known by name and not by the highest number, because numbers begin again
+where somebody has deleted the folder. A new session also reads the brokers' configs themselves, because a notification may have
+come and gone while there was none. And a notification is too old when it is so much older than the newest, by the clock of
+ZooKeeper, which wrote both: a broker whose own clock is wrong does not take it away from under the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import structlog
+
+from brokers.config.handlers import ConfigHandler
+from brokers.rereading import Rereading
+from foundation.cluster.identifiers import BrokerId
+from foundation.zk.admin_znodes import DEFAULT_ENTITY, ConfigEntityChangeNotificationZNode
+from foundation.zk.client import Failure, WatchFired
+from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
+
+EXPIRATION_MS = 15 * 60 * 1000
+AT_A_TIME = 500
+"""Notifications read with one request."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ZkConfigManager")
+
+
+async def stored_broker_configs(zk: KafkaZkClient, broker_id: BrokerId) -> tuple[dict[str, str], dict[str, str]]:
+    """CF-3: what is stored for all brokers, and for this one, when it starts. What cannot be decoded counts as nothing, where
+    Kafka's broker would not start."""
+    found = []
+    for name in (DEFAULT_ENTITY, str(broker_id)):
+        try:
+            found.append(await zk.entity_config("brokers", name))
+        except MalformedZNode as error:
+            log.error("dynamic configs ignored", why=str(error))
+            found.append({})
+    return found[0], found[1]
+
+
+class ConfigChangeListener:
+    """
+    Args:
+        broker_id: whose config is read, beside the brokers' default, at each new session.
+        handlers: by kind: `topics`, `brokers`, …
+        zk: the store over the session of now.
+    """
+
+    def __init__(self, broker_id: BrokerId, handlers: Mapping[str, ConfigHandler], zk: Callable[[], KafkaZkClient]) -> None:
+        self._brokers = (DEFAULT_ENTITY, str(broker_id))
+        self._handlers = handlers
+        self._zk = zk
+        self._created_ms: dict[str, int] = {}
+        """By notification that is still there, and has been seen, when it was made."""
+        self._reading = Rereading("config changes", self._process, log, complain=log.error)
+        self._reading.due()
+        self._new_session = False
+
+    def notified(self, notification: WatchFired) -> None:
+        if notification.path == ConfigEntityChangeNotificationZNode.path:
+            self._reading.due()
+
+    def session_opened(self) -> None:
+        self._new_session = True
+        self._reading.due()
+
+    async def run(self) -> None:
+        """Follow the changes, for as long as the broker lives."""
+        await self._reading.run()
+
+    async def _process(self) -> None:
+        zk = self._zk()
+        listed = await zk.configs.changes()
+        if self._new_session:
+            await self._hand_over(zk, [f"brokers/{name}" for name in self._brokers])
+            self._new_session = False
+        self._created_ms = {name: self._created_ms[name] for name in listed if name in self._created_ms}
+        fresh = [name for name in listed if name not in self._created_ms]
+        for start in range(0, len(fresh), AT_A_TIME):
+            await self._execute(zk, fresh[start : start + AT_A_TIME])
+        await self._purge(zk)
+
+    async def _execute(self, zk: KafkaZkClient, names: Sequence[str]) -> None:
+        """Work off notifications that have not been seen, in order. Configs that several speak of are read once."""
+        changes = await zk.configs.read_changes(names)
+        await self._hand_over(zk, dict.fromkeys(change.entity_path for change in changes if change.entity_path is not None))
+        self._created_ms.update((change.name, change.created_ms) for change in changes)
+
+    async def _hand_over(self, zk: KafkaZkClient, entity_paths: Iterable[str]) -> None:
+        for entity_path in entity_paths:
+            kind, _, entity = entity_path.partition("/")
+            handler = self._handlers.get(kind)
+            if handler is None or not entity:
+                log.error("config change of an unknown kind skipped", entity_path=entity_path, known=tuple(self._handlers))
+                continue
+            try:
+                config = await zk.entity_config(kind, entity)
+            except (MalformedZNode, ZooKeeperFailure) as error:
+                if isinstance(error, ZooKeeperFailure) and error.failure is not Failure.BAD_ARGUMENTS:
+                    raise
+                log.error("config change skipped", entity_path=entity_path, why=str(error))
+                continue
+            log.info("processing override", entity_path=entity_path, keys=tuple(sorted(config)))
+            await handler.process_config_changes(entity, config)
+
+    async def _purge(self, zk: KafkaZkClient) -> None:
+        newest_ms = max(self._created_ms.values(), default=0)
+        obsolete = [name for name, created_ms in sorted(self._created_ms.items()) if newest_ms - created_ms > EXPIRATION_MS]
+        await zk.configs.delete_changes(obsolete)

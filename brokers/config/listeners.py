@@ -1,0 +1,134 @@
+"""Listeners: where a broker binds, what it tells others, and which of them brokers use among themselves.
+
+Mirrors `CoreUtils.listenerListToEndPoints` and the checks of `KafkaConfig.validateValues`. One deliberate difference: a
+listener without a host binds the loopback address, not every interface of the machine.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from brokers.config.config_def import ConfigError
+from foundation.cluster.broker import EndPoint, SecurityProtocol
+
+LOOPBACK = "127.0.0.1"
+
+_ENDPOINT = re.compile(
+    r"(?P<listener>[A-Za-z0-9_]+)://(?:\[(?P<six>[0-9a-fA-F:.%]+)\]|(?P<host>[-0-9A-Za-z._]*)):(?P<port>[0-9]{1,5})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    bound: tuple[EndPoint, ...]
+    advertised: tuple[EndPoint, ...]
+
+    @classmethod
+    def read(
+        cls,
+        listeners: str,
+        advertised_listeners: str | None,
+        protocol_map: str,
+        inter_broker: str,
+        control_plane: str | None = None,
+    ) -> Listeners:
+        """Read and check `listeners`, `advertised.listeners` and the protocol map together.
+
+        Args:
+            inter_broker, control_plane: names of listeners, in capitals.
+
+        Raises:
+            ConfigError: an endpoint cannot be read, names contradict each other, or TLS or SASL is asked for.
+        """
+        protocols = _protocols(protocol_map)
+        bound = _endpoints("listeners", listeners, protocols)
+        advertised = (
+            bound if advertised_listeners is None else _endpoints("advertised.listeners", advertised_listeners, protocols)
+        )
+        _require_distinct_ports(bound, listeners)
+        _require_routable(advertised)
+        names = [endpoint.listener for endpoint in bound]
+        for endpoint in advertised:
+            if endpoint.listener not in names:
+                raise ConfigError(
+                    f"advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. "
+                    f"Found {endpoint.listener}. The valid options based on the current configuration are {','.join(names)}"
+                )
+        options = [endpoint.listener for endpoint in advertised]
+        if inter_broker not in options:
+            raise ConfigError(
+                f"inter.broker.listener.name must be a listener name defined in advertised.listeners; it is {inter_broker}. "
+                f"The valid options based on currently configured listeners are {','.join(options)}"
+            )
+        if control_plane is not None:
+            _check_control_plane(control_plane, inter_broker, options, protocols)
+        return cls(bound, advertised)
+
+
+def _check_control_plane(
+    control_plane: str, inter_broker: str, options: list[str], protocols: dict[str, SecurityProtocol]
+) -> None:
+    if control_plane not in protocols:
+        raise ConfigError(
+            f"Listener with {control_plane} defined in control.plane.listener.name not found in listener.security.protocol.map."
+        )
+    if control_plane not in options:
+        raise ConfigError(
+            f"control.plane.listener.name must be a listener name defined in advertised.listeners; it is {control_plane}. "
+            f"The valid options based on currently configured listeners are {','.join(options)}"
+        )
+    if control_plane == inter_broker:
+        raise ConfigError(
+            f"control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
+            f"Currently they both have the value {control_plane}"
+        )
+
+
+def _protocols(protocol_map: str) -> dict[str, SecurityProtocol]:
+    protocols: dict[str, SecurityProtocol] = {}
+    for entry in filter(None, (part.strip() for part in protocol_map.split(","))):
+        listener, colon, protocol = entry.rpartition(":")
+        if not colon or protocol.upper() not in SecurityProtocol.__members__:
+            raise ConfigError.invalid(
+                "listener.security.protocol.map", protocol_map, f"{entry} is not LISTENER:PROTOCOL with a protocol Kafka knows"
+            )
+        protocols[listener.strip().upper()] = SecurityProtocol[protocol.upper()]
+    return protocols
+
+
+def _endpoints(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> tuple[EndPoint, ...]:
+    endpoints = tuple(_endpoint(key, part.strip(), protocols) for part in text.split(",") if part.strip())
+    if not endpoints:
+        raise ConfigError.invalid(key, text, "at least one listener is needed, as LISTENER://host:port")
+    names = [endpoint.listener for endpoint in endpoints]
+    if len(set(names)) < len(names):
+        raise ConfigError.invalid(key, text, "Each listener must have a different name")
+    return endpoints
+
+
+def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> EndPoint:
+    match = _ENDPOINT.fullmatch(text)
+    if match is None or int(match["port"]) > 65535:
+        raise ConfigError.invalid(key, text, "expected LISTENER://host:port, with a port from 0 to 65535")
+    listener = match["listener"].upper()
+    protocol = protocols.get(listener)
+    if protocol is None:
+        raise ConfigError.invalid(key, text, f"No security protocol defined for listener {listener}")
+    if protocol is not SecurityProtocol.PLAINTEXT:
+        raise ConfigError.invalid(key, text, f"{protocol.name} is not supported yet; only PLAINTEXT listeners are")
+    return EndPoint(listener, protocol, match["six"] or match["host"] or LOOPBACK, int(match["port"]))
+
+
+def _require_distinct_ports(bound: tuple[EndPoint, ...], listeners: str) -> None:
+    places = [(endpoint.host, endpoint.port) for endpoint in bound if endpoint.port != 0]
+    if len(set(places)) < len(places):
+        raise ConfigError.invalid("listeners", listeners, "Each listener must have a different port")
+
+
+def _require_routable(advertised: tuple[EndPoint, ...]) -> None:
+    for endpoint in advertised:
+        if endpoint.host in ("0.0.0.0", "::"):
+            raise ConfigError(
+                f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. Use a routable IP address."
+            )

@@ -1,0 +1,125 @@
+"""What a request does to a stored config: set, delete, append to a list, subtract from one. Pure.
+
+Mirrors `ConfigAdminManager.prepareIncrementalConfigs`. Doing an operation twice is the same as doing it once (but for
+subtracting from a list that holds an item twice), so that a write whose outcome is in doubt may be made again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from brokers.config.config_def import LIST, ConfigKey, shown
+from foundation.cluster.errors import ApiError, Errors
+from foundation.wire.primitives import MAX_STRING_BYTES
+from foundation.zk.client import MAX_REQUEST_BYTES
+
+_ENTRY_BYTES = len('"":"",')
+
+
+class Operation(IntEnum):
+    """Mirrors `AlterConfigOp.OpType`; the number goes over the wire."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One key of a request. `value` is None for DELETE only, once `check_changes` has passed."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def check_changes(changes: Iterable[Change]) -> None:
+    """What is wrong with the changes of one resource whatever the resource.
+
+    Raises:
+        ApiError: INVALID_REQUEST; INVALID_CONFIG where no znode could hold what is set.
+    """
+    changes = tuple(changes)
+    set_bytes = sum(
+        _ENTRY_BYTES + len(name) + len(value or "") for name, operation, value in changes if operation == Operation.SET
+    )
+    if set_bytes > MAX_REQUEST_BYTES:
+        # Before anything is made of them: a hundred thousand keys take seconds, in which nobody else is served.
+        raise ApiError(
+            Errors.INVALID_CONFIG,
+            f"{len(changes)} configs do not fit into a znode; a request to ZooKeeper may have {MAX_REQUEST_BYTES} bytes",
+        )
+    if any(count > 1 for count in Counter(change.name for change in changes).values()):
+        raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]
+    if nulls:
+        raise ApiError(Errors.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+    for change in changes:
+        if change.operation not in tuple(Operation):
+            raise ApiError(Errors.INVALID_REQUEST, f"Unknown operations type {change.operation}")
+
+
+def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping[str, ConfigKey]) -> dict[str, str]:
+    """`stored` after `changes`; whether the values are any good is not looked at.
+
+    Args:
+        table: what keys there are, for the type and the default of a list.
+
+    Raises:
+        ApiError: INVALID_CONFIG where something that is no list is appended to or subtracted from, or a list becomes too long.
+            Of a key it does not know, Kafka's broker says UNKNOWN_SERVER_ERROR there.
+    """
+    config = dict(stored)
+    for change in changes:
+        match Operation(change.operation):
+            case Operation.SET:
+                config[change.name] = change.value or ""
+            case Operation.DELETE:
+                config.pop(change.name, None)
+            case Operation.APPEND:
+                present = [item for item in _items(_list_value(config, change, table)) if item]
+                known = frozenset(present)
+                config[change.name] = ",".join(present + [item for item in _items(change.value or "") if item not in known])
+                _require_sendable(change.name, config[change.name])
+            case Operation.SUBTRACT:
+                present = _items(_list_value(config, change, table))
+                gone = Counter(_items(change.value or ""))
+                config[change.name] = ",".join(_without(present, gone))
+    return config
+
+
+def _list_value(config: Mapping[str, str], change: Change, table: Mapping[str, ConfigKey]) -> str:
+    key = table.get(change.name)
+    if key is None:
+        raise ApiError(Errors.INVALID_CONFIG, f"Unknown config name: {change.name}")
+    if key.type is not LIST:
+        verb = Operation(change.operation).name.lower()
+        raise ApiError(Errors.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {change.name}")
+    return config.get(change.name, shown(key.default) or "")
+
+
+def _require_sendable(name: str, value: str) -> None:
+    """A list may grow from request to request until no answer can carry it; then its neighbours could not be shown either."""
+    size = len(value.encode())
+    if size > MAX_STRING_BYTES:
+        raise ApiError(
+            Errors.INVALID_CONFIG, f"The value of {name} would have {size} bytes; an answer can carry {MAX_STRING_BYTES}"
+        )
+
+
+def _items(text: str) -> list[str]:
+    """As Java splits: what is empty at the end is dropped, but a text that is empty as a whole is one item."""
+    return text.rstrip(",").split(",") if text.rstrip(",") or not text else []
+
+
+def _without(items: Iterable[str], gone: Counter[str]) -> list[str]:
+    left = []
+    for item in items:
+        if gone[item]:
+            gone[item] -= 1
+        else:
+            left.append(item)
+    return left

@@ -1,0 +1,102 @@
+"""Which changes of a running broker Kafka takes, beyond what a single value may be: thread pools grow and shrink by at most a
+factor of two, local retention stays within retention.
+
+Mirrors the `validateReconfiguration` of `DynamicThreadPool`, `LogCleaner`, `DynamicLogConfig` and the socket server. No thread
+is started for them here; the rules hold because the next broker to read the config may be Kafka's.
+"""
+
+from __future__ import annotations
+
+from brokers.config.config_def import ConfigError, ConfigValue
+from brokers.config.dynamic_keys import BROKER_KEYS, synonyms
+from brokers.config.kafka_config import TABLE, KafkaConfig
+
+_THREAD_POOLS = (
+    "num.network.threads",
+    "num.io.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+)
+_MS_PER_UNIT = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
+
+
+def check_reconfiguration(old: KafkaConfig, new: KafkaConfig) -> None:
+    """Whether a broker that runs with `old` can go on with `new`.
+
+    Raises:
+        ConfigError: it cannot; in Kafka's words, which wrap the reason.
+    """
+    try:
+        for name in _THREAD_POOLS:
+            _check_pool(name, number(old, name), number(new, name))
+        _check_cleaners(number(old, "log.cleaner.threads"), number(new, "log.cleaner.threads"))
+        for name in ("max.connections", "max.connection.creation.rate"):
+            if number(old, name) != number(new, name) and number(new, name) <= 0:
+                raise ConfigError(f"Invalid {name} {number(new, name)}")
+        _check_local_retention(new)
+    except ConfigError as error:
+        why = f"org.apache.kafka.common.config.ConfigException: {error}"
+        raise ConfigError(f"Invalid value {why} for configuration Invalid dynamic configuration") from error
+
+
+def value(config: KafkaConfig, name: str) -> ConfigValue:
+    """What `config` says of any key of a broker, acted upon or not."""
+    if name in TABLE:
+        return config.value_of(name)
+    text = config.originals.get(name)
+    return BROKER_KEYS[name].default if text is None else BROKER_KEYS[name].parse(text)
+
+
+def number(config: KafkaConfig, name: str) -> int:
+    found = value(config, name)
+    assert isinstance(found, int), f"{name} is a number and has a default"
+    return found
+
+
+def time_ms(config: KafkaConfig, name: str) -> int:
+    """A time that may be configured in several units: `name` ends in `.ms`, its synonyms in `.minutes` and `.hours`."""
+    for synonym in synonyms(name):
+        found = value(config, synonym)
+        if isinstance(found, int):
+            return found * _MS_PER_UNIT[synonym.rpartition(".")[2]]
+    raise AssertionError(f"the weakest synonym of {name} has a default")
+
+
+def _check_pool(name: str, old: int, new: int) -> None:
+    if new == old:
+        return
+    what = f"Dynamic thread count update validation failed for {name}={new}"
+    if new <= 0:
+        raise ConfigError(f"{what}, value should be at least 1")
+    if new < old // 2:
+        raise ConfigError(f"{what}, value should be at least half the current value {old}")
+    if new > old * 2:
+        raise ConfigError(f"{what}, value should not be greater than double the current value {old}")
+
+
+def _check_cleaners(old: int, new: int) -> None:
+    if new == old:
+        return
+    if new < 1:
+        raise ConfigError("Log cleaner threads should be at least 1")
+    if new < old // 2:
+        raise ConfigError(f"Log cleaner threads cannot be reduced to less than half the current value {old}")
+    if new > old * 2:
+        raise ConfigError(f"Log cleaner threads cannot be increased to more than double the current value {old}")
+
+
+def _check_local_retention(config: KafkaConfig) -> None:
+    limits = (
+        ("log.retention.ms", time_ms(config, "log.retention.ms")),
+        ("log.retention.bytes", number(config, "log.retention.bytes")),
+    )
+    for whole, limit in limits:
+        local = whole.replace("log.", "log.local.", 1)
+        kept = number(config, local)
+        if limit == -1 or kept == -2:
+            continue
+        if kept == -1:
+            raise ConfigError.invalid(local, kept, f"Value must not be -1 as {whole} value is set as {limit}.")
+        if kept > limit:
+            raise ConfigError.invalid(local, kept, f"Value must not be more than {whole} property value: {limit}")

@@ -1,0 +1,156 @@
+"""Carries this leader's ISR changes to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
+
+At most one change per partition and one request at a time (IS-4). A request is repeated until every partition in it has an
+answer; the controller is looked up in the metadata cache, and again whenever it turns out to be somebody else (IS-5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from brokers.controller_channel import ControllerChannel
+from brokers.replication.partition import IsrProposal
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    BrokerState,
+)
+
+RETRY_BACKOFF_MS = 50
+WITH_TOPIC_IDS = 2
+WITH_BROKER_EPOCHS = 3
+"""The versions that name topics by id, and say the ISR with broker epochs."""
+
+
+class IsrChange(NamedTuple):
+    topic_partition: TopicPartition
+    topic_id: TopicId
+    proposal: IsrProposal
+    controller_epoch: int = 0
+    """Of the controller that made this leadership."""
+
+
+Answered = Callable[[IsrChange, Errors, AlterPartitionResponsePartitionData], None]
+
+
+def alter_partition_request(
+    changes: tuple[IsrChange, ...], *, broker_id: int, broker_epoch: int, highest_version: int = WITH_BROKER_EPOCHS
+) -> tuple[AlterPartitionRequest, int]:
+    """One request for all `changes` and its version: names instead of ids as soon as one topic has none (IS-4)."""
+    by_id = all(change.topic_id != NO_TOPIC_ID for change in changes)
+    version = highest_version if by_id else min(highest_version, WITH_TOPIC_IDS - 1)
+    topics: dict[tuple[str, TopicId], list[AlterPartitionRequestPartitionData]] = {}
+    for change in changes:
+        isr = change.proposal.isr
+        topics.setdefault((change.topic_partition.topic, change.topic_id), []).append(
+            AlterPartitionRequestPartitionData(
+                partition_index=change.topic_partition.partition,
+                leader_epoch=change.proposal.leader_epoch,
+                new_isr=isr if version < WITH_BROKER_EPOCHS else (),
+                new_isr_with_epochs=tuple(BrokerState(broker_id=member) for member in isr)
+                if version >= WITH_BROKER_EPOCHS
+                else (),
+                partition_epoch=change.proposal.partition_epoch,
+            )
+        )
+    data = tuple(
+        AlterPartitionRequestTopicData(topic_name=topic, topic_id=topic_id, partitions=tuple(partitions))
+        for (topic, topic_id), partitions in topics.items()
+    )
+    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=data), version
+
+
+class AlterPartitionManager:
+    """A mailbox of ISR changes and the task (`run`) that empties it.
+
+    Args:
+        broker_epoch: the epoch of this broker's registration now.
+        highest_version: of the requests, where all topics have ids.
+        answered: hears the controller's verdict on each change, in order; may submit the next one.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        channel: ControllerChannel,
+        broker_epoch: Callable[[], int],
+        answered: Answered,
+        highest_version: int = WITH_BROKER_EPOCHS,
+    ) -> None:
+        self._broker_id = broker_id
+        self._channel = channel
+        self._broker_epoch = broker_epoch
+        self._answered = answered
+        self._highest_version = highest_version
+        self._unsent: dict[TopicPartition, IsrChange] = {}
+        self._submitted = asyncio.Event()
+
+    def submit(self, change: IsrChange) -> bool:
+        """Take `change` in; False where one for its partition is under way."""
+        if change.topic_partition in self._unsent:
+            return False
+        self._unsent[change.topic_partition] = change
+        self._submitted.set()
+        return True
+
+    async def run(self) -> None:
+        while True:
+            if not self._unsent:
+                self._submitted.clear()
+                await self._submitted.wait()
+            changes = tuple(self._unsent.values())
+            request, version = alter_partition_request(
+                changes,
+                broker_id=self._broker_id,
+                broker_epoch=self._broker_epoch(),
+                highest_version=self._highest_version,
+            )
+            response = await self._channel.request(request, version)
+            if response is None or not self._settle(changes, response):
+                await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
+
+    def _settle(self, changes: tuple[IsrChange, ...], response: AlterPartitionResponse) -> bool:
+        """Hand each change its answer; False where some or all have to be sent again."""
+        by_partition = _answers(response)
+        codes = {response.error_code, *(answer.error_code for answer in by_partition.values())}
+        if Errors.NOT_CONTROLLER in codes:
+            self._channel.forget_controller()
+            return False
+        if response.error_code != Errors.NONE:
+            return False
+        settled = True
+        for change in changes:
+            answer = by_partition.get((change.topic_partition.topic, change.topic_partition.partition)) or by_partition.get(
+                (change.topic_id, change.topic_partition.partition)
+            )
+            if answer is None:
+                settled = False
+            elif self._unsent.get(change.topic_partition) is change:
+                del self._unsent[change.topic_partition]
+                self._answered(change, error_named(answer.error_code), answer)
+        return settled
+
+
+def _answers(response: AlterPartitionResponse) -> dict[tuple[str, int], AlterPartitionResponsePartitionData]:
+    """Answers by topic name or, from version 2 on, topic id."""
+    return {
+        (topic.topic_name or topic.topic_id, partition.partition_index): partition
+        for topic in response.topics
+        for partition in topic.partitions
+    }
+
+
+def error_named(code: int) -> Errors:
+    """The error with this code; one we do not know counts as unknown."""
+    try:
+        return Errors(code)
+    except ValueError:
+        return Errors.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,121 @@
+"""Writes this leader's ISR changes into ZooKeeper, as before KIP-497. Mirrors `kafka.server.ZkAlterPartitionManager`.
+
+What `inter.broker.protocol.version` below 2.7-IV2 asks for: nobody is asked for leave, the version of the state's znode decides
+(IS-16). The controller hears of it seconds later, from one notification for many changes (IS-17).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from brokers.replication.alter_partition_manager import Answered, IsrChange
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr
+from foundation.eventlog.clock import Clock
+from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+
+CHECK_INTERVAL_MS = 2_500
+LINGER_MS = 5_000
+"""A notification waits until no ISR has changed for this long …"""
+MAX_DELAY_MS = 60_000
+"""… but not longer than this after the last one."""
+RETRY_BACKOFF_MS = 100
+"""Before a write is tried again that ZooKeeper did not answer, perhaps in a new session."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ZkAlterPartitionManager")
+
+
+def is_due(now_ms: float, *, last_change_ms: float, last_notification_ms: float) -> bool:
+    """IS-17: whether changes that have not been announced are to be announced now."""
+    return last_change_ms + LINGER_MS < now_ms or last_notification_ms + MAX_DELAY_MS < now_ms
+
+
+class ZkAlterPartitionManager:
+    """A mailbox of ISR changes like `AlterPartitionManager`, and the task (`run`) that writes and announces them.
+
+    Args:
+        zk: the store over the session of now.
+        answered: hears what became of each change, in order; may submit the next one.
+    """
+
+    def __init__(self, broker_id: BrokerId, *, zk: Callable[[], KafkaZkClient], clock: Clock, answered: Answered) -> None:
+        self._broker_id = broker_id
+        self._zk = zk
+        self._clock = clock
+        self._answered = answered
+        self._unwritten: dict[TopicPartition, IsrChange] = {}
+        self._submitted = asyncio.Event()
+        self._unannounced: set[TopicPartition] = set()
+        self._last_change_ms = self._last_notification_ms = clock.monotonic_ms()
+
+    def submit(self, change: IsrChange) -> bool:
+        """Take `change` in; False where one for its partition is under way."""
+        if change.topic_partition in self._unwritten:
+            return False
+        self._unwritten[change.topic_partition] = change
+        self._submitted.set()
+        return True
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._write_changes(), name="isr-change-writes")
+            tasks.create_task(self._announce_changes(), name="isr-change-propagation")
+
+    async def _write_changes(self) -> None:
+        while True:
+            if not self._unwritten:
+                self._submitted.clear()
+                await self._submitted.wait()
+            for change in tuple(self._unwritten.values()):
+                try:
+                    partition_epoch = await self._write(change)
+                except (SessionLost, ZooKeeperFailure) as failure:
+                    log.warning("an ISR could not be written", partition=str(change.topic_partition), why=str(failure))
+                    await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
+                    continue  # its turn comes again; one that ZooKeeper always refuses must not hold up the others
+                del self._unwritten[change.topic_partition]
+                self._settle(change, partition_epoch)
+
+    async def _write(self, change: IsrChange) -> int | None:
+        proposal = change.proposal
+        state = LeaderAndIsr(
+            leader=self._broker_id,
+            leader_epoch=proposal.leader_epoch,
+            isr=tuple(BrokerId(member) for member in proposal.isr),
+            partition_epoch=proposal.partition_epoch,
+        )
+        return await self._zk().isr_changes.update(change.topic_partition, state, change.controller_epoch)
+
+    def _settle(self, change: IsrChange, partition_epoch: int | None) -> None:
+        written = partition_epoch is not None
+        if written:
+            self._unannounced.add(change.topic_partition)
+            self._last_change_ms = self._clock.monotonic_ms()
+        answer = AlterPartitionResponsePartitionData(
+            partition_index=change.topic_partition.partition,
+            error_code=Errors.NONE if written else Errors.INVALID_UPDATE_VERSION,
+            leader_id=self._broker_id,
+            leader_epoch=change.proposal.leader_epoch,
+            isr=change.proposal.isr if written else (),
+            partition_epoch=-1 if partition_epoch is None else partition_epoch,
+        )
+        self._answered(change, Errors(answer.error_code), answer)
+
+    async def _announce_changes(self) -> None:
+        while True:
+            now_ms = self._clock.monotonic_ms()
+            due = is_due(now_ms, last_change_ms=self._last_change_ms, last_notification_ms=self._last_notification_ms)
+            if self._unannounced and due:
+                announced, self._unannounced = self._unannounced, set()
+                try:
+                    await self._zk().isr_changes.propagate(announced)
+                    self._last_notification_ms = now_ms
+                except (SessionLost, ZooKeeperFailure) as failure:
+                    log.warning("ISR changes could not be announced", partitions=len(announced), why=str(failure))
+                    self._unannounced |= announced
+            await asyncio.sleep(CHECK_INTERVAL_MS / 1000)

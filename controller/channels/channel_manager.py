@@ -1,0 +1,418 @@
+"""One ordered outgoing channel to every registered broker, the controller's own included. Mirrors `ControllerChannelManager`.
+
+Sending is enqueueing: no procedure ever waits for a broker. Each channel is a queue, a task and a connection; one request is
+in flight at a time, so a broker hears things in the order in which they were decided. A request whose answer does not come
+is sent again, unchanged, until it is answered or the channel is closed, which happens when its broker's registration ends
+or the controller resigns: that is the bound of the retries. Brokers therefore must bear hearing a request twice.
+
+Answers come back as events, so that whatever they change is changed where everything is: in the queue, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from controller.channels.coalescing import coalesce
+from controller.channels.request_batch import ControlRequest
+from controller.channels.request_shapes import in_shape
+from controller.controller_metrics import Channel
+from controller.events import (
+    ControllerEvent,
+    ForcedResignation,
+    LeaderAndIsrResponseReceived,
+    TopicDeletionStopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
+from controller.settings import ControllerSettings
+from foundation.cluster.broker import BrokerAndEpoch, EndPoint
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.log import EventLog, causing, current_cause
+from foundation.eventlog.records import (
+    ChannelClosed,
+    ChannelOpened,
+    Refused,
+    RequestFailed,
+    RequestSent,
+    ResponseReceived,
+)
+from foundation.metrics.instruments import Timer
+from foundation.wire.errors import MalformedMessage
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
+from foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from foundation.wire.registry import api_of
+from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from foundation.wire.schema import Message
+
+RETRY_PAUSE_MS = 100
+"""Between two attempts to reach a broker, as in Kafka's `RequestSendThread`."""
+
+REFUSALS_RECORDED = 100
+"""A broker that refuses 10,000 partitions for one reason is one fact, not 10,000."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
+state_change_log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+
+
+class ControllerChannelManager:
+    """The channels of one term of office.
+
+    Args:
+        put: where answers go, and the resignation of a controller that can no longer tell its brokers anything.
+    """
+
+    def __init__(
+        self,
+        *,
+        controller_id: BrokerId,
+        controller_epoch: int,
+        settings: ControllerSettings,
+        network: Network,
+        clock: Clock,
+        events: EventLog,
+        put: Callable[[ControllerEvent], None],
+    ) -> None:
+        self.controller_id = controller_id
+        self.controller_epoch = controller_epoch
+        self.settings = settings
+        self.network = network
+        self.clock = clock
+        self.events = events
+        self.put = put
+        self.who = {"controller": controller_id, "controller_epoch": controller_epoch}
+        """Whose line it is, in every line about a broker."""
+        self._channels: dict[BrokerId, BrokerChannel] = {}
+
+    def open(self, registered: BrokerAndEpoch) -> None:
+        """Open a channel to this registration of a broker. Without an address for us it gets none (Kafka throws, BUG-9)."""
+        broker, listener = registered.broker, self.settings.controller_to_broker_listener_name
+        endpoint = broker.endpoint(listener)
+        if endpoint is None:
+            offered = ", ".join(endpoint.listener for endpoint in broker.endpoints)
+            log.error("broker has no listener for control requests", broker=broker.id, expected=listener, offered=offered)
+            return
+        self._channels[broker.id] = BrokerChannel(self, broker.id, registered.epoch, endpoint)
+        self.events.append(ChannelOpened(to=broker.id, broker_epoch=registered.epoch))
+
+    def close(self, broker_id: BrokerId) -> None:
+        """Drop whatever waits for this broker and end its channel now; nothing more is sent."""
+        channel = self._channels.pop(broker_id, None)
+        if channel is not None:
+            dropped = channel.close()
+            self.events.append(ChannelClosed(to=broker_id, broker_epoch=channel.broker_epoch, dropped=dropped))
+
+    async def drain(self, *, timeout_ms: int) -> None:
+        """Wait until every request has been answered, at most `timeout_ms`: a broker that does not answer holds up nobody."""
+        channels = [self._channels[broker_id] for broker_id in sorted(self._channels)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                for channel in channels:
+                    await channel.drained()
+
+    def channels(self) -> dict[BrokerId, Channel]:
+        """How each channel is doing, for operators."""
+        return {
+            broker_id: Channel(self._channels[broker_id].queue_size, self._channels[broker_id].queue_time)
+            for broker_id in sorted(self._channels)
+        }
+
+    def shutdown(self) -> None:
+        for broker_id in sorted(self._channels):
+            self.close(broker_id)
+
+    def resign(self, why: str) -> None:
+        """This term cannot tell its brokers anything any more."""
+        self.put(ForcedResignation(why, self.controller_epoch))
+
+    def send(self, requests: Iterable[ControlRequest], *, event: str) -> None:
+        """Queue each request on its broker's channel.
+
+        Args:
+            event: the controller event they belong to, for the record.
+        """
+        for request in requests:
+            channel = self._channels.get(request.broker_id)
+            if channel is None:
+                log.warning(
+                    "not sending a request to an offline broker", api=api_of(request.message).name, to=request.broker_id
+                )
+            else:
+                channel.send(request, event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    request: ControlRequest
+    event: str
+    cause: int | None
+    since_ms: float
+
+
+class BrokerChannel:
+    """Queue, task and connection of one broker's registration. Mirrors `RequestSendThread`."""
+
+    def __init__(self, manager: ControllerChannelManager, broker_id: BrokerId, broker_epoch: int, endpoint: EndPoint) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.queue_time = Timer(manager.clock)
+        self._manager = manager
+        self._endpoint = endpoint
+        self._client_id = str(manager.controller_id)
+        self._queue: deque[_Waiting] = deque()
+        self._filled = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._connection: RequestChannel | None = None
+        self._correlation_id = 0
+        """Of the next request, or of the one in flight; counts on across connections, so that records never share one."""
+        name = f"Controller-{manager.controller_id}-to-broker-{broker_id}-send-thread"
+        self._task = asyncio.create_task(self._run(), name=name)
+        self._task.add_done_callback(self._ended)
+
+    def send(self, request: ControlRequest, event: str) -> None:
+        self._queue.append(_Waiting(request, event, current_cause(), self._manager.clock.monotonic_ms()))
+        if len(self._queue) > self._manager.settings.channel_queue_bound:
+            self._coalesce()
+        self._drained.clear()
+        self._filled.set()
+
+    @property
+    def queue_size(self) -> int:
+        return len(self._queue)
+
+    async def drained(self) -> None:
+        """Until nothing waits and nothing is in flight."""
+        await self._drained.wait()
+
+    def close(self) -> int:
+        """End at once; returns how many requests were still waiting."""
+        self._task.cancel()
+        self._disconnect()
+        dropped = len(self._queue)
+        self._queue.clear()
+        return dropped
+
+    def _coalesce(self) -> None:
+        newest = self._queue[-1]
+        requests = coalesce([waiting.request for waiting in self._queue])
+        log.warning("coalesced the requests of a broker that does not answer", to=self.broker_id, into=len(requests))
+        self._queue = deque(_Waiting(request, newest.event, newest.cause, newest.since_ms) for request in requests)
+        if len(self._queue) > self._manager.settings.channel_queue_bound:
+            self._manager.resign(f"broker {self.broker_id} is {len(self._queue)} requests behind")
+
+    # -- the task
+
+    async def _run(self) -> None:
+        while True:
+            while not self._queue:
+                self._drained.set()
+                self._filled.clear()
+                await self._filled.wait()
+            waiting = self._queue.popleft()
+            self.queue_time.update(self._manager.clock.monotonic_ms() - waiting.since_ms)
+            await self._deliver(waiting)
+
+    async def _deliver(self, waiting: _Waiting) -> None:
+        attempt = 1
+        while not await self._attempt(waiting, attempt):
+            attempt += 1
+            await asyncio.sleep(RETRY_PAUSE_MS / 1000)
+
+    async def _attempt(self, waiting: _Waiting, attempt: int) -> bool:
+        """Connect if need be, send, await the answer and pass it on. False: it has to be sent again."""
+        request, clock = waiting.request, self._manager.clock
+        sent = waiting.cause
+        try:
+            connection = await self._connect()
+            sent = self._record_sent(waiting, attempt)
+            sent_at_ms = clock.monotonic_ms()
+            timeout_ms = self._manager.settings.request_timeout_ms
+            body = None if request.body is None else request.body.at(request.broker_epoch)
+            message = request.message if body is not None else in_shape(request.message, request.version)
+            response = await connection.request(message, request.version, timeout_ms=timeout_ms, body=body)
+        except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as failure:
+            self._record_failed(waiting, failure, cause=sent)
+            self._disconnect()
+            return False
+        took_ms = clock.monotonic_ms() - sent_at_ms
+        received = self._record_received(waiting, response, took_ms=took_ms, cause=sent)
+        self._correlation_id = connection.next_correlation_id
+        with causing(received):
+            self._pass_on(request, response)
+        return True
+
+    async def _connect(self) -> RequestChannel:
+        if self._connection is None or self._connection.is_closed:
+            endpoint, settings = self._endpoint, self._manager.settings
+            connection = await self._manager.network.connect(
+                endpoint.host, endpoint.port, timeout_ms=settings.controller_socket_timeout_ms
+            )
+            self._connection = RequestChannel(connection, client_id=self._client_id, first_correlation_id=self._correlation_id)
+            log.info(
+                "connected for sending state change requests", **self._manager.who, to=self.broker_id, address=connection.peer
+            )
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._correlation_id = self._connection.next_correlation_id
+            self._connection.close()
+            self._connection = None
+
+    def _pass_on(self, request: ControlRequest, response: Message) -> None:
+        match response:
+            case LeaderAndIsrResponse():
+                self._manager.put(
+                    LeaderAndIsrResponseReceived(self.broker_id, self._manager.controller_epoch, self.broker_epoch, response)
+                )
+            case UpdateMetadataResponse():
+                self._manager.put(UpdateMetadataResponseReceived(self.broker_id, response))
+            case StopReplicaResponse() if isinstance(request.message, StopReplicaRequest):
+                self._pass_on_deletions(deletions(request.message, response), response.error_code)
+            case _:
+                raise AssertionError(f"{type(response).__name__} answers no control request")
+
+    def _pass_on_deletions(self, partition_errors: dict[TopicPartition, Errors], error_code: int) -> None:
+        """SN-5: nobody waits to hear that a replica has stopped. Whether a deletion waits to hear of these, the event will see:
+        it may use the context, which Kafka's callback reads from its own thread."""
+        if partition_errors:
+            self._manager.put(
+                TopicDeletionStopReplicaResponseReceived(
+                    self.broker_id,
+                    self._manager.controller_epoch,
+                    self.broker_epoch,
+                    _error(error_code),
+                    partition_errors,
+                )
+            )
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            log.error("a channel broke", to=self.broker_id, exc_info=failure)
+            self._manager.resign(f"the channel to broker {self.broker_id} broke: {failure!r}")
+
+    # -- the records
+
+    def _record_sent(self, waiting: _Waiting, attempt: int) -> int:
+        request = waiting.request
+        record = RequestSent(
+            to=self.broker_id,
+            api=api_of(request.message).name,
+            api_version=request.version,
+            client_id=self._client_id,
+            correlation_id=self._correlation_id,
+            controller_epoch=request.message.controller_epoch,
+            broker_epoch=request.broker_epoch,
+            partitions=request.partitions,
+            event=waiting.event,
+            attempt=attempt,
+        )
+        return self._manager.events.append(record, cause=waiting.cause)
+
+    def _record_received(self, waiting: _Waiting, response: Message, *, took_ms: float, cause: int | None) -> int:
+        error, refused = _refusals(waiting.request, response)
+        state_change_log.debug(
+            "received response",
+            **self._manager.who,
+            api=api_of(response).name,
+            sender=self.broker_id,
+            correlation_id=self._correlation_id,
+            error=error,
+            refused=len(refused),
+        )
+        record = ResponseReceived(
+            sender=self.broker_id,
+            api=api_of(response).name,
+            client_id=self._client_id,
+            correlation_id=self._correlation_id,
+            error=error,
+            refused=tuple(refused[:REFUSALS_RECORDED]),
+            refused_count=len(refused),
+            took_ms=round(took_ms, 3),
+        )
+        return self._manager.events.append(record, cause=cause)
+
+    def _record_failed(self, waiting: _Waiting, failure: Exception, *, cause: int | None) -> None:
+        api = api_of(waiting.request.message).name
+        said = (
+            "connection was unsuccessful" if isinstance(failure, ConnectionFailed) else "fails to send a request, reconnecting"
+        )
+        request = {
+            "api": api,
+            "partitions": waiting.request.partitions,
+            "address": f"{self._endpoint.host}:{self._endpoint.port}",
+        }
+        log.warning(said, **self._manager.who, to=self.broker_id, **request, why=str(failure))
+        record = RequestFailed(
+            to=self.broker_id,
+            api=api,
+            client_id=self._client_id,
+            correlation_id=self._correlation_id,
+            why=f"{type(failure).__name__}: {failure}",
+        )
+        self._manager.events.append(record, cause=cause)
+
+
+def deletions(request: StopReplicaRequest, response: StopReplicaResponse) -> dict[TopicPartition, Errors]:
+    """What the answer says of the replicas that were to lose their data."""
+    deleted = {
+        TopicPartition(topic.topic_name, state.partition_index)
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.delete_partition
+    }
+    answered = (
+        (TopicPartition(error.topic_name, error.partition_index), _error(error.error_code))
+        for error in response.partition_errors
+    )
+    return {partition: error for partition, error in answered if partition in deleted}
+
+
+def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Refused]]:
+    """The answer's error and the partitions it refuses, by name."""
+    match response:
+        case LeaderAndIsrResponse():
+            topics = request.message.topic_states if isinstance(request.message, LeaderAndIsrRequest) else ()
+            names = {topic.topic_id: topic.topic_name for topic in topics}
+            refused = [
+                Refused(names.get(topic.topic_id, topic.topic_id), partition.partition_index, _error_name(partition.error_code))
+                for topic in response.topics
+                for partition in topic.partition_errors
+                if partition.error_code
+            ]
+            return _error_name(response.error_code), [*refused, *_refused_by_name(response.partition_errors)]
+        case StopReplicaResponse():
+            return _error_name(response.error_code), _refused_by_name(response.partition_errors)
+        case UpdateMetadataResponse():
+            return _error_name(response.error_code), []
+        case _:
+            raise AssertionError(f"{type(response).__name__} answers no control request")
+
+
+def _refused_by_name(answers: Iterable[LeaderAndIsrPartitionError | StopReplicaPartitionError]) -> list[Refused]:
+    """A StopReplica is answered by topic name, a LeaderAndIsr below version 5 too."""
+    return [
+        Refused(answer.topic_name, answer.partition_index, _error_name(answer.error_code))
+        for answer in answers
+        if answer.error_code
+    ]
+
+
+def _error(code: int) -> Errors:
+    """A code this version does not know is an error all the same, as in Kafka."""
+    return Errors(code) if code in _ERROR_NAMES else Errors.UNKNOWN_SERVER_ERROR
+
+
+_ERROR_NAMES = {error.value: error.name for error in Errors}
+
+
+def _error_name(code: int) -> str:
+    return _ERROR_NAMES.get(code, str(code))

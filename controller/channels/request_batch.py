@@ -1,0 +1,310 @@
+"""Who must hear what: LeaderAndIsr, UpdateMetadata and StopReplica of one transition, grouped by broker.
+
+Mirrors `ControllerBrokerRequestBatch`. Pure: a batch reads the context and returns requests as values; it is made for one
+transition and thrown away, so that nothing of a failed one is left behind for the next (Kafka's shared batch is, BUG-9).
+
+The requests leave in Kafka's order: every LeaderAndIsr, then every UpdateMetadata, then every StopReplica (RB-2). What they
+say of a partition is what the context holds when `requests` is called; only the leader epoch of a StopReplica is taken when
+it is added, because a replica is stopped *as of* the epoch before it left the ISR (RB-4).
+
+A takeover sends every partition to every broker. So each partition's state is built once and shared by all requests that
+carry it; UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with equal lists. They
+share their bytes, too (`shared_body`).
+
+`inter.broker.protocol.version` decides in which version each request leaves; what an older one says differently is put into
+its words at the last moment (`request_shapes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from controller.channels.request_shapes import ControlMessage, split_by_deletion
+from controller.channels.shared_body import SharedBody
+from controller.context import ControllerContext, OnlineBrokers
+from foundation.cluster.broker import Broker
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlRequest:
+    """One request for one registration of one broker."""
+
+    broker_id: BrokerId
+    broker_epoch: int
+    message: ControlMessage
+    """In its newest shape, whatever `version` is."""
+    version: int
+    partitions: int
+    body: SharedBody | None = field(default=None, compare=False, repr=False)
+    """`message` in bytes, but for the broker epoch, where other brokers are sent the same; None: nobody is."""
+
+
+@dataclass(slots=True)
+class RequestBatch:
+    """Add, then take `requests` once.
+
+    Args:
+        controller_id: whose requests these are.
+        listener: the name of the listener brokers talk to each other on: leaders are named with its address.
+        metadata_version: the controller's `inter.broker.protocol.version`.
+    """
+
+    context: ControllerContext
+    controller_id: BrokerId
+    listener: str
+    metadata_version: MetadataVersion = LATEST_PRODUCTION
+    _leader_and_isr: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
+    """By broker and partition: whether the partition is new there."""
+    _update_metadata_brokers: set[BrokerId] = field(default_factory=set)
+    _everybody_hears: bool = False
+    _update_metadata: dict[TopicPartition, None] = field(default_factory=dict)
+    _stop_replica: dict[BrokerId, dict[TopicPartition, StopReplicaPartitionState]] = field(default_factory=dict)
+
+    def add_leader_and_isr(self, brokers: Iterable[BrokerId], partition: TopicPartition, *, is_new: bool = False) -> None:
+        """RB-3. Once new, a partition stays new for that broker. Everybody hears of it by UpdateMetadata."""
+        for broker in brokers:
+            news = self._leader_and_isr.setdefault(broker, {})
+            if is_new:
+                news[partition] = True
+            else:
+                news.setdefault(partition, False)
+        self._update_metadata[partition] = None
+        self._everybody_hears = True
+
+    def add_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
+        """RB-5. Every target gets all partitions of the batch; without any it hears of the live brokers."""
+        self._update_metadata_brokers.update(brokers)
+        self._update_metadata.update(dict.fromkeys(partitions))
+
+    def add_stop_replica(self, broker: BrokerId, partition: TopicPartition, *, delete: bool) -> None:
+        """RB-4. Once to be deleted, a replica stays to be deleted. A broker that is not registered hears nothing (RB-6)."""
+        if self.context.broker_epoch(broker) is None:
+            return
+        states = self._stop_replica.setdefault(broker, {})
+        known = states.get(partition)
+        states[partition] = StopReplicaPartitionState(
+            partition_index=partition.partition,
+            leader_epoch=self.context.leader_epoch(partition),
+            delete_partition=delete or (known is not None and known.delete_partition),
+        )
+
+    def requests(self) -> list[ControlRequest]:
+        """All requests in the order they must be queued. Brokers that are not registered get none (RB-6)."""
+        return [*self._leader_and_isr_requests(), *self._update_metadata_requests(), *self._stop_replica_requests()]
+
+    # -- LeaderAndIsr
+
+    def _leader_and_isr_requests(self) -> Iterable[ControlRequest]:
+        version = self.metadata_version.leader_and_isr_version
+        built: dict[bool, dict[TopicPartition, LeaderAndIsrPartitionState]] = {True: {}, False: {}}
+        shared: list[tuple[dict[TopicPartition, bool], LeaderAndIsrRequest, SharedBody]] = []
+        for broker in sorted(self._leader_and_isr):
+            if (broker_epoch := self.context.broker_epoch(broker)) is None:
+                continue
+            news = self._leader_and_isr[broker]
+            same = next((known for known in shared if known[0] == news), None)
+            if same is None:
+                topic_states = self._leader_and_isr_topics(news, built)
+                message = LeaderAndIsrRequest(
+                    controller_id=self.controller_id,
+                    controller_epoch=self.context.epoch,
+                    broker_epoch=broker_epoch,
+                    topic_states=topic_states,
+                    live_leaders=self._live_leaders(topic_states),
+                )
+                same = (news, message, SharedBody(message, version))
+                shared.append(same)
+            yield ControlRequest(
+                broker_id=broker,
+                broker_epoch=broker_epoch,
+                message=replace(same[1], broker_epoch=broker_epoch),
+                version=version,
+                partitions=len(news),
+                body=same[2],
+            )
+
+    def _leader_and_isr_topics(
+        self, news: Mapping[TopicPartition, bool], built: Mapping[bool, dict[TopicPartition, LeaderAndIsrPartitionState]]
+    ) -> tuple[LeaderAndIsrTopicState, ...]:
+        """
+        Args:
+            built: states of earlier targets, by whether they are new; grows. Each is built once.
+        """
+        by_topic: dict[str, list[LeaderAndIsrPartitionState]] = {}
+        for partition, is_new in news.items():
+            state = built[is_new].get(partition)
+            if state is None:
+                state = built[is_new][partition] = self._leader_and_isr_state(partition, is_new)
+            if (of_topic := by_topic.get(partition.topic)) is None:
+                of_topic = by_topic[partition.topic] = []
+            of_topic.append(state)
+        return tuple(
+            LeaderAndIsrTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
+            for topic, states in by_topic.items()
+        )
+
+    def _leader_and_isr_state(self, partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
+        (leader, leader_epoch, isr, recovery_state, partition_epoch), controller_epoch = self.context.leadership[partition]
+        replicas, adding_replicas, removing_replicas = self.context.partition_assignment(partition)
+        return LeaderAndIsrPartitionState(
+            partition_index=partition.partition,
+            controller_epoch=controller_epoch,
+            leader=leader,
+            leader_epoch=leader_epoch,
+            isr=isr,
+            partition_epoch=partition_epoch,
+            replicas=replicas,
+            adding_replicas=adding_replicas,
+            removing_replicas=removing_replicas,
+            is_new=is_new,
+            leader_recovery_state=recovery_state
+            if self.metadata_version.is_leader_recovery_supported
+            else LeaderRecoveryState.RECOVERED,
+        )
+
+    def _live_leaders(self, topic_states: Iterable[LeaderAndIsrTopicState]) -> tuple[LeaderAndIsrLiveLeader, ...]:
+        leaders = {state.leader for topic in topic_states for state in topic.partition_states}
+        addressed = (
+            (broker, broker.endpoint(self.listener))
+            for broker in self.context.live_or_shutting_down_brokers
+            if broker.id in leaders
+        )
+        # A leader without the listener cannot be followed by anyone; Kafka throws here and never sends another batch.
+        return tuple(
+            LeaderAndIsrLiveLeader(broker_id=broker.id, host_name=endpoint.host, port=endpoint.port)
+            for broker, endpoint in addressed
+            if endpoint is not None
+        )
+
+    # -- UpdateMetadata
+
+    def _update_metadata_requests(self) -> Iterable[ControlRequest]:
+        targets = [
+            (broker, broker_epoch)
+            for broker, broker_epoch in self.context.live_broker_epochs.items()
+            if self._everybody_hears or broker in self._update_metadata_brokers
+        ]
+        if not targets:
+            return
+        for_all = UpdateMetadataRequest(
+            controller_id=self.controller_id,
+            controller_epoch=self.context.epoch,
+            topic_states=self._update_metadata_topics(),
+            live_brokers=tuple(_update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers),
+        )
+        version = self.metadata_version.update_metadata_version
+        body = SharedBody(for_all, version)
+        partitions = sum(len(topic.partition_states) for topic in for_all.topic_states)
+        for broker, broker_epoch in targets:
+            yield ControlRequest(
+                broker_id=broker,
+                broker_epoch=broker_epoch,
+                message=replace(for_all, broker_epoch=broker_epoch),
+                version=version,
+                partitions=partitions,
+                body=body,
+            )
+
+    def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:
+        """A partition without leadership has nothing to tell yet; it will when it gets some."""
+        leadership, online = self.context.leadership, self.context.online_brokers()
+        by_topic: dict[str, list[UpdateMetadataPartitionState]] = {}
+        for partition in self._update_metadata:
+            if (known := leadership.get(partition)) is not None:
+                if (of_topic := by_topic.get(partition.topic)) is None:
+                    of_topic = by_topic[partition.topic] = []
+                of_topic.append(self._update_metadata_state(partition, known, online))
+        return tuple(
+            UpdateMetadataTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
+            for topic, states in by_topic.items()
+        )
+
+    def _update_metadata_state(
+        self, partition: TopicPartition, known: LeaderIsrAndControllerEpoch, online: OnlineBrokers
+    ) -> UpdateMetadataPartitionState:
+        (leader, leader_epoch, isr, _, partition_epoch), controller_epoch = known
+        if partition.topic in self.context.topics_to_be_deleted:
+            leader, leader_epoch, partition_epoch = LEADER_DURING_DELETE, 0, 0
+        replicas, alive = self.context.partition_assignment(partition).replicas, online.of(partition)
+        return UpdateMetadataPartitionState(
+            partition_index=partition.partition,
+            controller_epoch=controller_epoch,
+            leader=leader,
+            leader_epoch=leader_epoch,
+            isr=isr,
+            zk_version=partition_epoch,
+            replicas=replicas,
+            offline_replicas=() if alive.issuperset(replicas) else tuple(broker for broker in replicas if broker not in alive),
+        )
+
+    # -- StopReplica
+
+    def _stop_replica_requests(self) -> Iterable[ControlRequest]:
+        version = self.metadata_version.stop_replica_version
+        for broker in sorted(self._stop_replica):
+            if (broker_epoch := self.context.broker_epoch(broker)) is None:
+                continue
+            states = self._stop_replica[broker]
+            message = StopReplicaRequest(
+                controller_id=self.controller_id,
+                controller_epoch=self.context.epoch,
+                broker_epoch=broker_epoch,
+                topic_states=tuple(
+                    StopReplicaTopicState(topic_name=topic, partition_states=tuple(of_topic))
+                    for topic, of_topic in _by_topic(states.items()).items()
+                ),
+            )
+            for part in split_by_deletion(message, version):
+                yield ControlRequest(
+                    broker_id=broker,
+                    broker_epoch=broker_epoch,
+                    message=part,
+                    version=version,
+                    partitions=sum(len(topic.partition_states) for topic in part.topic_states),
+                )
+
+    def _topic_id(self, topic: str) -> TopicId:
+        return self.context.topic_ids.get(topic, NO_TOPIC_ID)
+
+
+def _by_topic(states: Iterable[tuple[TopicPartition, State]]) -> dict[str, list[State]]:
+    grouped: dict[str, list[State]] = {}
+    for partition, state in states:
+        grouped.setdefault(partition.topic, []).append(state)
+    return grouped
+
+
+def _update_metadata_broker(broker: Broker) -> UpdateMetadataBroker:
+    endpoints = tuple(
+        UpdateMetadataEndpoint(
+            port=endpoint.port,
+            host=endpoint.host,
+            listener=endpoint.listener,
+            security_protocol=endpoint.security_protocol,
+        )
+        for endpoint in broker.endpoints
+    )
+    return UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)

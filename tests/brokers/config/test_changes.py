@@ -1,0 +1,253 @@
+"""Config changes reach every broker through ZooKeeper, whatever comes in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from brokers.config.kafka_config import KafkaConfig
+from foundation.zk.client import Children, Create, Delete, Node, SetData
+from understudy.admin_client import BROKER, TOPIC
+from understudy.simulator.cluster import SimulatedCluster
+
+MINUTE_MS = 60_000
+KEY = "min.insync.replicas"
+
+
+@pytest.fixture
+def cluster() -> Iterator[SimulatedCluster]:
+    with SimulatedCluster(seed=9, brokers=3, settings={KEY: "4"}) as cluster:
+        cluster.start()
+        yield cluster
+
+
+def change(cluster: SimulatedCluster, broker: str, changes: Mapping[str, str | None]) -> None:
+    """Alter the config of a broker, or with an empty name of all, and give them a moment."""
+    cluster.ask(cluster.admin.alter_config(BROKER, broker, changes))
+    cluster.run_for(500)
+
+
+def config(cluster: SimulatedCluster, broker: int) -> KafkaConfig:
+    running = cluster.broker(broker).running
+    assert running is not None
+    return running.config
+
+
+def values(cluster: SimulatedCluster) -> list[int]:
+    """`min.insync.replicas` of each broker, as it is now."""
+    return [config(cluster, number).min_insync_replicas for number in cluster.brokers]
+
+
+def notifications(cluster: SimulatedCluster) -> list[str]:
+    listed = cluster.zookeeper.tree.children("/config/changes")
+    assert isinstance(listed, Children)
+    return list(listed.names)
+
+
+def announce(cluster: SimulatedCluster, data: bytes) -> None:
+    assert cluster.zookeeper.operate([Create("/config/changes/config_change_", data, sequential=True)])
+
+
+def write(cluster: SimulatedCluster, path: str, data: bytes) -> None:
+    present = isinstance(cluster.zookeeper.tree.get(path), Node)
+    assert cluster.zookeeper.operate([SetData(path, data) if present else Create(path, data)])
+
+
+@pytest.mark.spec("CF-6")
+@pytest.mark.spec("CF-2")
+def test_a_brokers_own_config_is_stronger_than_the_default_of_all_and_that_than_its_file(cluster: SimulatedCluster) -> None:
+    assert values(cluster) == [4, 4, 4]
+    change(cluster, "", {KEY: "3"})
+    assert values(cluster) == [3, 3, 3]
+    change(cluster, "2", {KEY: "2"})
+    assert values(cluster) == [3, 2, 3]
+    change(cluster, "", {KEY: None})
+    assert values(cluster) == [4, 2, 4]
+    change(cluster, "2", {KEY: None})
+    assert values(cluster) == [4, 4, 4]
+
+
+@pytest.mark.spec("CF-3")
+def test_a_broker_that_starts_knows_what_was_configured_before(cluster: SimulatedCluster) -> None:
+    change(cluster, "", {KEY: "3", "num.io.threads": "16"})
+    change(cluster, "2", {KEY: "2"})
+    change(cluster, "2", {"num.io.threads": "30"})
+    for number in (1, 2):
+        cluster.broker(number).crash()
+    cluster.run_for(10_000)
+    for number in (1, 2):
+        cluster.broker(number).start()
+    cluster.run_for(200)
+    cluster.settle()
+    assert values(cluster) == [3, 2, 3]
+    assert [config(cluster, number).originals["num.io.threads"] for number in (1, 2)] == ["16", "30"]
+
+
+@pytest.mark.spec("CF-2")
+def test_a_notification_of_the_first_version_is_understood(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("orders", assignment={0: (2, 3)})
+    leave_to_who_was_not_in_sync(cluster)
+    write(cluster, "/config/topics/orders", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
+    cluster.run_for(2_000)
+    assert cluster.leader_of("orders", 0) is None
+    announce(cluster, b'{"version":1,"entity_type":"topics","entity_name":"orders"}')
+    cluster.run_for(2_000)
+    assert cluster.leader_of("orders", 0) == 2
+
+
+@pytest.mark.spec("CF-2")
+def test_what_cannot_be_understood_is_skipped(cluster: SimulatedCluster) -> None:
+    write(cluster, "/config/brokers/<default>", b'{"version":1,"config":{"min.insync.replicas":"3"}}')
+    write(cluster, "/config/brokers/broken", b"]")
+    for data in (
+        b"no json",
+        b"",
+        b"[]",
+        b'{"version":3,"entity_path":"brokers/<default>"}',
+        b'{"version":2}',
+        b'{"version":2,"entity_path":"brokers"}',
+        b'{"version":2,"entity_path":"brokers/"}',
+        b'{"version":2,"entity_path":"nobody/x"}',
+        b'{"version":2,"entity_path":"topics/../../controller"}',
+        b'{"version":2,"entity_path":"brokers/broken"}',
+        b'{"version":1,"entity_type":"brokers","entity_name":"<default>"}',
+    ):
+        announce(cluster, data)
+    assert cluster.zookeeper.operate([Create("/config/changes/of somebody else", b"")])
+    cluster.run_for(1_000)
+    assert values(cluster) == [4, 4, 4]
+    announce(cluster, b'{"version":2,"entity_path":"brokers/<default>"}')
+    cluster.run_for(1_000)
+    assert values(cluster) == [3, 3, 3]
+    assert not cluster.exits
+
+
+@pytest.mark.spec("CF-2")
+def test_a_notification_makes_the_config_be_read_as_it_is_now(cluster: SimulatedCluster) -> None:
+    for value in (5, 6, 7):
+        write(cluster, "/config/brokers/<default>", b'{"version":1,"config":{"min.insync.replicas":"%d"}}' % value)
+        announce(cluster, b'{"version":2,"entity_path":"brokers/<default>"}')
+    cluster.run_for(500)
+    assert values(cluster) == [7, 7, 7]
+
+
+@pytest.mark.spec("CF-2")
+def test_numbers_that_begin_again_are_no_old_ones(cluster: SimulatedCluster) -> None:
+    """Somebody has tidied up by hand. Kafka's brokers then wait until the numbers have passed where they were."""
+    for value in ("5", "6"):
+        change(cluster, "", {KEY: value})
+    for name in notifications(cluster):
+        assert cluster.zookeeper.operate([Delete(f"/config/changes/{name}")])
+    assert cluster.zookeeper.operate([Delete("/config/changes")])
+    cluster.run_for(500)
+    change(cluster, "", {KEY: "7"})
+    assert notifications(cluster) == ["config_change_0000000000"]
+    assert values(cluster) == [7, 7, 7]
+
+
+@pytest.mark.spec("CF-2")
+def test_old_notifications_are_purged_by_zookeepers_clock(cluster: SimulatedCluster) -> None:
+    # By this broker's own clock every notification is a day old as soon as it is written.
+    cluster.broker(3).node.clock.offset_ms += 24 * 60 * MINUTE_MS
+    change(cluster, "", {KEY: "3"})
+    change(cluster, "2", {KEY: "2"})
+    assert notifications(cluster) == ["config_change_0000000000", "config_change_0000000001"]
+    cluster.run_for(15 * MINUTE_MS - 10_000)
+    change(cluster, "2", {KEY: "5"})
+    assert len(notifications(cluster)) == 3
+    cluster.run_for(20_000)
+    change(cluster, "2", {KEY: "6"})
+    assert notifications(cluster) == ["config_change_0000000002", "config_change_0000000003"]
+    assert values(cluster) == [3, 6, 3]
+
+
+@pytest.mark.spec("CF-2")
+def test_what_changed_while_a_broker_had_no_session_is_not_lost(cluster: SimulatedCluster) -> None:
+    other = next(number for number in cluster.brokers if number != cluster.controller())
+    cluster.cut_from_zookeeper(other)
+    cluster.run_for(10_000)
+    asked = next(f"broker-{number}:9092" for number in cluster.brokers if number != other)
+    cluster.ask(cluster.admin.asking(asked).alter_config(BROKER, "", {KEY: "3"}))
+    cluster.run_for(500)
+    # A later purge may have taken the notification away before this broker is back.
+    for name in notifications(cluster):
+        assert cluster.zookeeper.operate([Delete(f"/config/changes/{name}")])
+    assert config(cluster, other).min_insync_replicas == 4
+    cluster.heal()
+    cluster.settle()
+    cluster.run_for(1_000)
+    assert values(cluster) == [3, 3, 3]
+
+
+@pytest.mark.spec("CF-2")
+def test_a_short_loss_of_the_connection_loses_no_change(cluster: SimulatedCluster) -> None:
+    other = next(number for number in cluster.brokers if number != cluster.controller())
+    cluster.cut_from_zookeeper(other)
+    asked = next(f"broker-{number}:9092" for number in cluster.brokers if number != other)
+    for value in ("2", "3"):
+        cluster.ask(cluster.admin.asking(asked).alter_config(BROKER, "", {KEY: value}))
+    cluster.heal()
+    cluster.run_for(3_000)
+    assert values(cluster) == [3, 3, 3]
+
+
+@pytest.mark.spec("CF-4")
+def test_a_new_topic_announces_nothing(cluster: SimulatedCluster) -> None:
+    cluster.ask(cluster.admin.create_topic("orders", partitions=1, replication_factor=1, configs={"retention.ms": "7"}))
+    assert isinstance(cluster.zookeeper.tree.get("/config/topics/orders"), Node)
+    assert notifications(cluster) == []
+
+
+def leave_to_who_was_not_in_sync(cluster: SimulatedCluster) -> None:
+    """Partition 0 of `orders`, on brokers 2 and 3: only broker 2 is alive, and it fell out of the ISR before 3 died."""
+    cluster.broker(2).crash()
+    cluster.run_for(15_000)
+    assert cluster.isr_of("orders", 0) == (3,)
+    cluster.broker(3).crash()
+    cluster.broker(3).wanted = False
+    cluster.run_for(15_000)
+    cluster.broker(2).start()
+    cluster.run_for(10_000)
+    assert cluster.leader_of("orders", 0) is None
+
+
+@pytest.mark.spec("CF-5")
+def test_a_topic_that_may_lose_data_gets_its_leader_at_once(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("orders", assignment={0: (2, 3)})
+    leave_to_who_was_not_in_sync(cluster)
+    asked = cluster.admin.asking("broker-1:9092")
+    cluster.ask(asked.alter_config(TOPIC, "orders", {"retention.ms": "1", "unclean.leader.election.enable": "false"}))
+    cluster.run_for(2_000)
+    assert cluster.leader_of("orders", 0) is None
+    cluster.ask(asked.alter_config(TOPIC, "orders", {"unclean.leader.election.enable": "true"}))
+    cluster.run_for(2_000)
+    assert cluster.leader_of("orders", 0) == 2
+
+
+@pytest.mark.spec("CF-6")
+@pytest.mark.spec("PSM-17")
+def test_the_default_of_all_brokers_may_come_to_allow_an_unclean_election(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("orders", assignment={0: (2, 3)})
+    leave_to_who_was_not_in_sync(cluster)
+    asked = cluster.admin.asking("broker-1:9092")
+    cluster.ask(asked.alter_config(BROKER, "", {"unclean.leader.election.enable": "false"}))
+    cluster.run_for(2_000)
+    assert cluster.leader_of("orders", 0) is None
+    cluster.ask(asked.alter_config(BROKER, "", {"unclean.leader.election.enable": "true"}))
+    cluster.run_for(2_000)
+    assert cluster.leader_of("orders", 0) == 2
+
+
+@pytest.mark.spec("PSM-17")
+def test_the_controller_goes_by_the_default_as_it_is_when_it_elects(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("orders", assignment={0: (2, 3)})
+    change(cluster, "", {"unclean.leader.election.enable": "true"})
+    cluster.broker(2).crash()
+    cluster.run_for(15_000)
+    cluster.broker(3).crash()
+    cluster.broker(3).wanted = False
+    cluster.run_for(15_000)
+    cluster.broker(2).start()
+    cluster.run_for(10_000)
+    assert cluster.leader_of("orders", 0) == 2

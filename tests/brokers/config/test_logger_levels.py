@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import structlog
+
+from brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, LoggerLevels
+from brokers.config.operations import Change, Operation
+from brokers.operator_log import configure_operator_log
+
+PRODUCT = Path(__file__).resolve().parents[3]
+
+
+def test_every_logger_there_is_has_a_level() -> None:
+    packages = ("foundation", "controller", "brokers")
+    texts = [path.read_text() for package in packages for path in sorted((PRODUCT / package).rglob("*.py"))]
+    named = {name for text in texts for name in re.findall(r'structlog\.get_logger\("([^"]+)"\)', text)}
+    assert named
+    assert named <= set(LOGGERS), "add it to brokers.config.logger_levels"
+
+
+def test_a_logger_takes_over_the_level_above_it() -> None:
+    levels = LoggerLevels()
+    assert levels.threshold("kafka.server.KafkaApis") == LEVELS["INFO"]
+    levels.apply([Change("kafka", Operation.SET, "WARN"), Change("kafka.server.KafkaApis", Operation.SET, "DEBUG")])
+    found = [levels.threshold(name) for name in ("kafka.server.KafkaApis", "kafka.server.KafkaServer", "kazoo.client", "")]
+    assert found == [LEVELS[name] for name in ("DEBUG", "WARN", "INFO", "INFO")]
+    levels.apply([Change("kafka.server.KafkaApis", Operation.DELETE, None), Change(ROOT, Operation.SET, "ERROR")])
+    assert [levels.threshold(name) for name in ("kafka.server.KafkaApis", "kazoo")] == [LEVELS["WARN"], LEVELS["ERROR"]]
+    assert levels.describe()["kafka.server.KafkaApis"] == "WARN"
+
+
+def test_the_operators_log_follows_the_levels() -> None:
+    levels = LoggerLevels()
+    stream = io.StringIO()
+    configure_operator_log(stream, node="broker-1", levels=levels)
+    log = structlog.get_logger("kafka.server.KafkaApis")
+    log.debug("quiet")
+    levels.apply([Change("kafka.server.KafkaApis", Operation.SET, "DEBUG")])
+    log.debug("loud")
+    levels.apply([Change("kafka.server.KafkaApis", Operation.SET, "ERROR")])
+    log.warning("quiet again")
+    log.error("wrong")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(line["event"], line["level"], line["logger"]) for line in lines] == [
+        ("loud", "debug", "kafka.server.KafkaApis"),
+        ("wrong", "error", "kafka.server.KafkaApis"),
+    ]

@@ -1,0 +1,273 @@
+"""`GET /metrics`: what a scraper gets, and what anybody else can do to a broker, which is nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from brokers.metrics.metrics_server import CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refused
+from brokers.socket_network import SocketNetwork
+from foundation.metrics.mbeans import Kind, MBean, Reading
+from foundation.wire.network import Connection, ConnectionFailed
+from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.loop import new_loop
+from understudy.simulator.network import SimulatedNetwork
+
+T = TypeVar("T")
+
+SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: broker:7071\r\nAccept: text/plain;version=0.0.4\r\n\r\n"
+BEAN = MBean("kafka.server", "Test", "Answer", Kind.GAUGE, "Of a test.")
+
+
+async def collect() -> list[Reading]:
+    return [Reading(BEAN, 42)]
+
+
+async def whole_answer(connection: Connection) -> bytes:
+    answer = b""
+    while data := await connection.receive():
+        answer += data
+    return answer
+
+
+class Scene:
+    """A metrics server on one simulated node, asked by another."""
+
+    def __init__(self) -> None:
+        self.loop = new_loop()
+        self.network = SimulatedNetwork(self.loop, seed=1)
+        self.broker = self.loop.process("broker", 1)
+        self.scraper = self.loop.process("scraper", 1)
+        self.server = MetricsServer(network=self.network.node(self.broker), collect=collect)
+
+    def __enter__(self) -> Scene:
+        self.on(self.broker, self.server.start("0.0.0.0", 7071))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.loop.close()
+        assert self.loop.failures == []
+
+    def on(self, process: Any, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(process.spawn(coroutine))
+
+    async def connect(self) -> Connection:
+        return await self.network.node(self.scraper).connect("broker", 7071, timeout_ms=1_000)
+
+    def ask(self, *pieces: bytes) -> bytes:
+        async def asking() -> bytes:
+            connection = await self.connect()
+            for piece in pieces:
+                await connection.send(piece)
+            return await whole_answer(connection)
+
+        return self.on(self.scraper, asking())
+
+
+def test_a_scraper_gets_the_text_and_the_connection_ends() -> None:
+    with Scene() as scene:
+        head, _, body = scene.ask(SCRAPE).partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    assert lines[0] == "HTTP/1.1 200 OK"
+    assert "Content-Type: text/plain; version=0.0.4; charset=utf-8" in lines
+    assert f"Content-Length: {len(body)}" in lines
+    assert "Connection: close" in lines
+    (family,) = text_string_to_metric_families(body.decode())
+    assert (family.name, family.samples[0].value) == ("kafka_server_test_answer", 42.0)
+
+
+@pytest.mark.parametrize("pieces", [[SCRAPE[:1], SCRAPE[1:40], SCRAPE[40:]], [SCRAPE + b"GET /metrics HTTP/1.1\r\n\r\n"]])
+def test_pieces_are_put_together_and_what_follows_is_not_heard(pieces: list[bytes]) -> None:
+    with Scene() as scene:
+        assert scene.ask(*pieces).count(b"HTTP/1.1 200 OK") == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /metrics HTTP/1.0\r\n\r\n", None),
+        (b"GET /metrics?name=x HTTP/1.1\r\n\r\n", None),
+        (b"GET / HTTP/1.1\r\n\r\n", 404),
+        (b"GET /metrics/ HTTP/1.1\r\n\r\n", 404),
+        (b"GET /../metrics HTTP/1.1\r\n\r\n", 404),
+        (b"GET http://broker/metrics HTTP/1.1\r\n\r\n", 404),
+        (b"POST /elsewhere HTTP/1.1\r\n\r\n", 404),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", 405),
+        (b"HEAD /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"get /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"GET /metrics\r\n\r\n", 400),
+        (b"GET  /metrics HTTP/1.1\r\n\r\n", 400),
+        (b"GET /metrics HTTP/2\r\n\r\n", 400),
+        (b"\r\n\r\n", 400),
+        (b"\x00\x00\x00\x12\x00\x12\x00\x00\r\n\r\n", 400),
+        (b"GET /metrics HTTP/1.1\r\nX: " + b"x" * REQUEST_BYTES, 431),
+        (b"x" * REQUEST_BYTES, 431),
+    ],
+)
+def test_whatever_is_not_a_scrape_is_refused_with_the_reason(head: bytes, status: int | None) -> None:
+    refusal = refused(head)
+    assert (None if refusal is None else int(refusal.status[:3])) == status
+    if refusal is not None:
+        assert refusal.body
+        assert (refusal.allow == "GET") is (status == 405)
+    with Scene() as scene:
+        assert scene.ask(head).startswith(b"HTTP/1.1 %d " % (status or 200))
+        assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_head_just_within_the_bound_is_answered() -> None:
+    padding = REQUEST_BYTES - len(b"GET /metrics HTTP/1.1\r\nX: \r\n\r\n")
+    assert refused(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * padding + b"\r\n\r\n") is None
+    assert refused(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * (padding + 1) + b"\r\n\r\n") is not None
+
+
+def test_hostile_bytes_cost_their_own_connection_only() -> None:
+    random_bytes = random.Random(7)
+    with Scene() as scene:
+        for _ in range(50):
+            junk = random_bytes.randbytes(random_bytes.randrange(1, 300)) + b"\r\n\r\n"
+            assert scene.ask(junk).startswith(b"HTTP/1.1 400 ")
+        assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
+
+
+def test_dribbling_bytes_do_not_keep_a_connection_alive() -> None:
+    async def dribble(scene: Scene) -> float:
+        connection = await scene.connect()
+        began = scene.loop.time()
+        ended = asyncio.ensure_future(connection.receive())
+        while not ended.done() and scene.loop.time() - began < 60:
+            await connection.send(b"G")
+            await asyncio.sleep(0.5)
+        assert await ended == b""
+        return (scene.loop.time() - began) * 1000
+
+    with Scene() as scene:
+        assert scene.on(scene.scraper, dribble(scene)) == pytest.approx(TIMEOUT_MS, abs=1_000)
+
+
+def test_silent_connections_take_no_more_than_their_number_and_their_time() -> None:
+    async def crowd(scene: Scene) -> tuple[bytes, bytes]:
+        silent = [await scene.connect() for _ in range(CONNECTIONS)]
+        await asyncio.sleep(0.1)
+        late = await scene.connect()
+        await late.send(SCRAPE)
+        turned_away = await whole_answer(late)
+        await asyncio.sleep(TIMEOUT_MS / 1000)
+        again = await scene.connect()
+        await again.send(SCRAPE)
+        answer = await whole_answer(again)
+        assert [await connection.receive() for connection in silent] == [b""] * CONNECTIONS
+        return turned_away, answer
+
+    with Scene() as scene:
+        turned_away, answer = scene.on(scene.scraper, crowd(scene))
+    assert turned_away == b""
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_scraper_that_goes_away_is_no_failure() -> None:
+    async def leave(scene: Scene) -> None:
+        for piece in (b"", SCRAPE[:20], SCRAPE):
+            connection = await scene.connect()
+            if piece:
+                await connection.send(piece)
+            connection.close()
+
+    with Scene() as scene:
+        scene.on(scene.scraper, leave(scene))
+        scene.loop.run_for(1)
+        assert scene.server._open == 0
+        assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
+
+
+def test_over_real_sockets_any_free_port_will_do_and_a_taken_one_is_named() -> None:
+    async def scene() -> tuple[bytes, bool, bool]:
+        server, second = (MetricsServer(network=SocketNetwork(), collect=collect) for _ in range(2))
+        port = await server.start("127.0.0.1", 0)
+        connection = await SocketNetwork().connect("127.0.0.1", port, timeout_ms=1_000)
+        await connection.send(SCRAPE)
+        answer = await whole_answer(connection)
+        connection.close()
+        with pytest.raises(ConnectionFailed, match=f"127.0.0.1:{port} cannot be bound"):
+            await second.start("127.0.0.1", port)
+        return answer, await server.close(), await second.close()
+
+    answer, was_open, second_was_open = asyncio.run(scene())
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert (was_open, second_was_open) == (True, False)
+
+
+# ------------------------------------------------------------------ a whole broker
+
+
+def scrape(cluster: SimulatedCluster, broker_id: int) -> dict[str, float]:
+    """The series without labels that this broker shows on port 7071, asked for on its own machine."""
+    node = cluster.brokers[broker_id].node  # type: ignore[index]
+
+    async def asking() -> bytes:
+        connection = await cluster.network.node(node.process).connect("127.0.0.1", 7071, timeout_ms=1_000)
+        await connection.send(SCRAPE)
+        return await whole_answer(connection)
+
+    assert node.process is not None
+    answer = cluster.loop.run_until_complete(node.process.spawn(asking()))
+    body = answer.partition(b"\r\n\r\n")[2].decode()
+    found = (sample for family in text_string_to_metric_families(body) for sample in family.samples if not sample.labels)
+    # The parser says `_total` of every counter.
+    return {sample.name.replace("_count_total", "_count"): sample.value for sample in found}
+
+
+@pytest.mark.spec("MT-3", "MT-4")
+def test_brokers_tell_who_is_controller_and_what_they_lead() -> None:
+    with SimulatedCluster(seed=3, brokers=3, settings={"metrics.port": "7071"}) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", partitions=6, replication_factor=3)
+        cluster.settle()
+        first = cluster.controller()
+        assert first is not None
+        found = {broker_id: scrape(cluster, broker_id) for broker_id in cluster.brokers}
+        active = "kafka_controller_kafkacontroller_activecontrollercount"
+        assert {broker_id: series[active] for broker_id, series in found.items()} == {
+            broker_id: float(broker_id == first) for broker_id in cluster.brokers
+        }
+        for series in found.values():
+            assert series["kafka_server_metadataloader_currentcontrollerid"] == first
+            assert series["kafka_server_kafkaserver_brokerstate"] == 3
+            assert series["kafka_server_replicamanager_partitioncount"] == 6
+            assert series["kafka_server_replicamanager_underreplicatedpartitions"] == 0
+        assert sum(series["kafka_server_replicamanager_leadercount"] for series in found.values()) == 6
+        assert found[first]["kafka_controller_kafkacontroller_globalpartitioncount"] == 6
+        assert found[first]["kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms_count"] > 10
+
+        cluster.brokers[first].crash()
+        cluster.settle()
+        left = {broker_id: scrape(cluster, broker_id) for broker_id in cluster.brokers if broker_id != first}
+        assert sum(series[active] for series in left.values()) == 1
+        assert sum(series["kafka_server_replicamanager_underreplicatedpartitions"] for series in left.values()) == 6
+
+
+def test_numbers_change_no_history() -> None:
+    def history(*, port: str | None) -> bytes:
+        settings = {} if port is None else {"metrics.port": port}
+        with SimulatedCluster(seed=5, brokers=3, settings=settings) as cluster:
+            cluster.start()
+            cluster.create_topic("orders", partitions=3, replication_factor=3)
+            controller = cluster.controller()
+            assert controller is not None
+            cluster.brokers[controller].crash()
+            cluster.settle()
+            return b"".join(cluster.chronicle)
+
+    assert history(port=None) == history(port="7071")
+
+
+def test_without_the_key_nobody_listens() -> None:
+    with SimulatedCluster(seed=3, brokers=1) as cluster:
+        cluster.start()
+        with pytest.raises(ConnectionFailed, match="nobody listens"):
+            scrape(cluster, 1)

@@ -1,0 +1,211 @@
+"""The fetch loops, over real bytes to a scripted leader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+
+import pytest
+
+from brokers.config.kafka_config import KafkaConfig
+from brokers.replication.partition import Partition, Role
+from brokers.replication.replica_fetcher import (
+    Fetched,
+    FetcherSurroundings,
+    ReplicaFetcherManager,
+    failed_partitions,
+    fetch_request,
+)
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.wire.codec import decode, encode
+from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from foundation.wire.schema import Message
+from tests.brokers.peers import ScriptedPeer
+from tests.brokers.stage import ORDERS
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+CONFIG = KafkaConfig.from_properties(
+    {"zookeeper.connect": "z", "replica.fetch.backoff.ms": "20", "replica.fetch.wait.max.ms": "5"}
+)
+
+
+ALL_IDS, ONE_WITHOUT = (ORDERS, ORDERS), (ORDERS, NO_TOPIC_ID)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "ids", "version"),
+    [
+        ("3.9", ALL_IDS, 17),
+        ("3.9", ONE_WITHOUT, 12),
+        ("3.5-IV0", ALL_IDS, 14),
+        ("3.1", ALL_IDS, 13),
+        ("3.1", ONE_WITHOUT, 12),
+        ("2.8", ALL_IDS, 12),
+        ("2.6", ONE_WITHOUT, 11),
+        ("2.0", ONE_WITHOUT, 8),
+        ("0.11.0-IV0", ONE_WITHOUT, 4),
+    ],
+)
+def test_the_version_is_fixed_by_the_protocol_and_by_whether_all_topics_have_ids(
+    protocol: str, ids: tuple[TopicId, ...], version: int
+) -> None:
+    config = replace(CONFIG, inter_broker_protocol_version=protocol)
+    fetched = {TopicPartition(f"t{index}", 0): Fetched(topic_id, 4) for index, topic_id in enumerate(ids)}
+    request, spoken = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
+    assert spoken == version
+    sent = decode(FetchRequest, version, encode(request, version))
+    replica = sent.replica_state.replica_id if version >= 15 else sent.replica_id
+    epoch = sent.topics[0].partitions[0].current_leader_epoch
+    assert (replica, sent.max_wait_ms, epoch) == (3, 5, 4 if version >= 9 else -1)
+
+
+def failing(*errors: Errors) -> FetchResponse:
+    partitions = tuple(PartitionData(partition_index=index, error_code=error) for index, error in enumerate(errors))
+    return FetchResponse(responses=(FetchableTopicResponse(topic_id=ORDERS, partitions=partitions),))
+
+
+def test_errors_are_read_by_name_or_id_or_for_the_whole() -> None:
+    due = {A0: Fetched(ORDERS, 1), A1: Fetched(ORDERS, 1)}
+    assert failed_partitions(due, failing(Errors.NONE, Errors.UNKNOWN_TOPIC_ID)) == {A1: Errors.UNKNOWN_TOPIC_ID}
+    whole = FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR)
+    assert failed_partitions(due, whole) == dict.fromkeys((A0, A1), Errors.UNKNOWN_SERVER_ERROR)
+
+
+class LoopClock:
+    def monotonic_ms(self) -> float:
+        return asyncio.get_running_loop().time() * 1000
+
+    def wall_ms(self) -> float:
+        return self.monotonic_ms()
+
+
+class Scene:
+    """Fetchers of broker 3; `answer` is what every leader says."""
+
+    def __init__(self, answer: Callable[[FetchRequest], FetchResponse | None]) -> None:
+        self.peer = ScriptedPeer(lambda _, message: self._said(answer, message), delay_s=0.005)
+        self.tasks: list[asyncio.Task[None]] = []
+        self.manager = ReplicaFetcherManager(
+            FetcherSurroundings(
+                broker_id=3,
+                config=CONFIG,
+                network=self.peer,
+                clock=LoopClock(),
+                address=lambda leader: UpdateMetadataEndpoint(host=f"h{leader}", port=9092),
+                broker_epoch=lambda: 40,
+                spawn=self._spawn,
+            )
+        )
+
+    @property
+    def fetches(self) -> list[tuple[str, list[tuple[int, int]]]]:
+        """Address, and (partition, leader epoch) of each Fetch."""
+        return [
+            (
+                address,
+                [(each.partition, each.current_leader_epoch) for topic in message.topics for each in topic.partitions],
+            )
+            for address, _, message in self.peer.heard
+            if isinstance(message, FetchRequest)
+        ]
+
+    def follow(self, partition: int, *, leader: int = 1, leader_epoch: int = 0) -> None:
+        followed = Partition(
+            topic_partition=TopicPartition("a", partition),
+            topic_id=ORDERS,
+            role=Role.FOLLOWER,
+            leader=leader,
+            leader_epoch=leader_epoch,
+        )
+        self.manager.follow((followed,))
+
+    def _spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self.tasks.append(task)
+        return task
+
+    @staticmethod
+    def _said(answer: Callable[[FetchRequest], FetchResponse | None], message: Message) -> FetchResponse | None:
+        assert isinstance(message, FetchRequest)
+        return answer(message)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+@pytest.mark.spec("BK-9", "CO-7")
+def test_one_loop_per_leader_fetches_all_it_leads_until_told_otherwise() -> None:
+    async def act() -> Scene:
+        scene = Scene(lambda _: failing(Errors.NONE, Errors.NONE))
+        scene.follow(0)
+        scene.follow(1)
+        scene.follow(2, leader=2)
+        await until(lambda: len(scene.fetches) > 4)
+        scene.manager.stop([A0])
+        scene.follow(1, leader=2, leader_epoch=6)
+        count = len(scene.fetches)
+        await until(lambda: len(scene.fetches) > count + 3)
+        scene.manager.close()
+        await asyncio.gather(*scene.tasks, return_exceptions=True)
+        return scene
+
+    scene = asyncio.run(act())
+    assert ("h1:9092", [(0, 0), (1, 0)]) in scene.fetches
+    assert ("h2:9092", [(2, 0)]) in scene.fetches
+    assert scene.fetches[-1] == ("h2:9092", [(2, 0), (1, 6)])
+    assert len(scene.tasks) == 2
+    assert all(task.done() for task in scene.tasks), "the loop without partitions has ended too"
+    assert scene.peer.connections == 2
+
+
+@pytest.mark.spec("BK-13")
+def test_a_partition_in_error_rests_and_the_others_go_on() -> None:
+    async def act() -> list[list[tuple[int, int]]]:
+        scene = Scene(lambda _: failing(Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER))
+        scene.follow(0)
+        scene.follow(1)
+        await until(lambda: len([1 for _, asked in scene.fetches if (1, 0) in asked]) >= 3)
+        scene.manager.close()
+        return [asked for _, asked in scene.fetches]
+
+    asked = asyncio.run(act())
+    assert asked[0] == [(0, 0), (1, 0)]
+    assert asked[1] == [(0, 0)]
+    assert all((0, 0) in each for each in asked)
+
+
+@pytest.mark.spec("BK-13")
+def test_a_fenced_partition_rests_until_the_controller_says_more() -> None:
+    async def act() -> tuple[int, list[tuple[int, int]]]:
+        scene = Scene(lambda request: failing(Errors.FENCED_LEADER_EPOCH))
+        scene.follow(0)
+        await until(lambda: len(scene.fetches) == 1)
+        await asyncio.sleep(0.06)
+        quiet = len(scene.fetches)
+        scene.follow(0, leader_epoch=1)
+        await until(lambda: len(scene.fetches) == 2)
+        scene.manager.close()
+        return quiet, scene.fetches[1][1]
+
+    assert asyncio.run(act()) == (1, [(0, 1)])
+
+
+def test_a_leader_that_is_away_is_tried_again_over_a_new_connection() -> None:
+    async def act() -> Scene:
+        said: list[FetchResponse | None] = [None, failing(Errors.NONE)]
+        scene = Scene(lambda _: said.pop(0) if len(said) > 1 else said[0])
+        scene.peer.reachable = False
+        scene.follow(0)
+        await asyncio.sleep(0.03)
+        scene.peer.reachable = True
+        await until(lambda: len(scene.fetches) >= 3)
+        scene.manager.close()
+        return scene
+
+    assert asyncio.run(act()).peer.connections == 2

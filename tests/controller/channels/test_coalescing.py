@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.channels.coalescing import coalesce
+from controller.channels.request_batch import ControlRequest
+from controller.channels.request_shapes import ControlMessage
+from foundation.cluster.identifiers import BrokerId, TopicId
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.controller.stage import line_of
+
+A, B = TopicId("a" * 22), TopicId("b" * 22)
+
+
+def request(message: ControlMessage, version: int) -> ControlRequest:
+    return ControlRequest(broker_id=BrokerId(1), broker_epoch=7, message=message, version=version, partitions=0)
+
+
+def start(
+    *partitions: tuple[int, int], new: bool = False, leaders: tuple[int, ...] = (), topic_id: TopicId = A
+) -> ControlRequest:
+    """LeaderAndIsr for (partition, leader epoch) of topic t."""
+    states = tuple(LeaderAndIsrPartitionState(partition_index=p, leader_epoch=e, is_new=new) for p, e in partitions)
+    live = tuple(LeaderAndIsrLiveLeader(broker_id=leader, host_name=f"h{leader}") for leader in leaders)
+    topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=states)
+    return request(LeaderAndIsrRequest(controller_epoch=4, broker_epoch=7, topic_states=(topic,), live_leaders=live), 7)
+
+
+def stop(*partitions: tuple[int, int], delete: bool = False) -> ControlRequest:
+    states = tuple(StopReplicaPartitionState(partition_index=p, leader_epoch=e, delete_partition=delete) for p, e in partitions)
+    topic = StopReplicaTopicState(topic_name="t", partition_states=states)
+    return request(StopReplicaRequest(controller_epoch=4, broker_epoch=7, topic_states=(topic,)), 4)
+
+
+def tell(*partitions: tuple[int, int], live: tuple[int, ...] = (1,)) -> ControlRequest:
+    states = tuple(UpdateMetadataPartitionState(partition_index=p, leader_epoch=e) for p, e in partitions)
+    topics = (UpdateMetadataTopicState(topic_name="t", topic_id=A, partition_states=states),) if states else ()
+    brokers = tuple(UpdateMetadataBroker(id=broker) for broker in live)
+    return request(UpdateMetadataRequest(controller_epoch=4, broker_epoch=7, topic_states=topics, live_brokers=brokers), 8)
+
+
+def lines(requests: list[ControlRequest]) -> list[str]:
+    return [line_of(request.message) for request in requests]
+
+
+def test_one_request_is_left_alone() -> None:
+    only = start((0, 1))
+    assert coalesce([only]) == [only]
+    assert coalesce([]) == []
+
+
+@pytest.mark.spec("D14")
+def test_the_newest_state_of_each_partition_survives() -> None:
+    melted = coalesce(
+        [start((0, 1), (1, 1), leaders=(1,)), tell((0, 1), (1, 1)), start((1, 2), leaders=(2,)), tell((1, 2), live=(1, 2))]
+    )
+    assert lines(melted) == [
+        "UMR E4  live [1, 2]",
+        "LISR E4 t-0 0@1.0/0 []; t-1 0@2.0/0 [] leaders [1, 2]",
+        "UMR E4 t-0 0@1.0/0 [] offline []; t-1 0@2.0/0 [] offline [] live [1, 2]",
+    ]
+    assert [(r.broker_id, r.broker_epoch, r.version, r.partitions) for r in melted] == [
+        (1, 7, 8, 0),
+        (1, 7, 7, 2),
+        (1, 7, 8, 2),
+    ]
+
+
+@pytest.mark.spec("D14", "C10")
+def test_live_brokers_come_before_the_leaders_among_them() -> None:
+    melted = coalesce([start((0, 1), leaders=(5,)), tell((0, 1), live=(1, 5))])
+    assert lines(melted)[0] == "UMR E4  live [1, 5]"
+
+
+def test_what_is_new_stays_new_until_it_was_heard() -> None:
+    assert lines(coalesce([start((0, 0), new=True), start((0, 1))])) == ["LISR E4 t-0* 0@1.0/0 [] leaders []"]
+
+
+def test_what_is_to_be_deleted_stays_to_be_deleted() -> None:
+    assert lines(coalesce([stop((0, 3), delete=True), stop((0, 4))])) == ["SR E4 t-0 @4 delete"]
+
+
+def test_stop_and_start_keep_their_order_per_partition() -> None:
+    melted = coalesce([start((0, 1), (1, 1)), stop((0, 1)), start((0, 2), (1, 2)), stop((2, 1))])
+    assert lines(melted) == [
+        "LISR E4 t-0 0@1.0/0 []; t-1 0@2.0/0 [] leaders []",
+        "SR E4 t-0 @1; t-2 @1",
+        "LISR E4 t-0 0@2.0/0 [] leaders []",
+    ]
+
+
+def test_a_topic_created_again_is_another_topic() -> None:
+    melted = coalesce([start((0, 5), topic_id=A), stop((0, 5), delete=True), start((0, 0), topic_id=B, new=True)])
+    assert lines(melted) == [
+        "LISR E4 t-0 0@5.0/0 [] leaders []",
+        "SR E4 t-0 @5 delete",
+        "LISR E4 t-0* 0@0.0/0 [] leaders []",
+    ]
+
+
+def test_metadata_alone_melts_into_the_newest() -> None:
+    assert lines(coalesce([tell(live=(1, 2)), tell(live=(1,))])) == ["UMR E4  live [1]"]
+
+
+class BrokerModel:
+    """What a broker remembers of a stream of requests: the last start and stop of each partition, and the metadata."""
+
+    def __init__(self, requests: list[ControlRequest]) -> None:
+        self.last: dict[int, list[tuple[str, int]]] = {}
+        self.metadata: dict[int, int] = {}
+        for message in (request.message for request in requests):
+            for topic in message.topic_states:
+                for state in topic.partition_states:
+                    if isinstance(state, UpdateMetadataPartitionState):
+                        self.metadata[state.partition_index] = state.leader_epoch
+                        continue
+                    kind = "start" if isinstance(state, LeaderAndIsrPartitionState) else "stop"
+                    said = self.last.setdefault(state.partition_index, [])
+                    if said and said[-1][0] == kind:
+                        said.pop()
+                    said.append((kind, state.leader_epoch))
+
+
+steps = st.tuples(st.sampled_from([start, stop, tell]), st.integers(0, 3), st.integers(0, 9))
+
+
+@given(st.lists(steps, max_size=30))
+def test_the_broker_ends_where_it_would_have(stream: list[tuple[object, int, int]]) -> None:
+    requests = [make((partition, epoch)) for make, partition, epoch in stream]  # type: ignore[operator]  # sampled from three functions
+    melted = coalesce(requests)
+    expected, found = BrokerModel(requests), BrokerModel(melted)
+    assert found.last == expected.last
+    assert found.metadata == expected.metadata
+    assert len(melted) <= len(requests) + 1, "no more than it was, and the live brokers in front"

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import pytest
+
+from controller.channels.request_batch import ControlRequest, RequestBatch
+from controller.context import ControllerContext
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+)
+from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+)
+from tests.controller.stage import line_of
+from tests.controller.values import context, ids, led, registered, replicas, tp
+
+
+def batch_of(cluster: ControllerContext) -> RequestBatch:
+    return RequestBatch(cluster, BrokerId(1), "PLAINTEXT")
+
+
+def lines(requests: list[ControlRequest]) -> list[str]:
+    return [f"{request.broker_id}: {line_of(request.message)}" for request in requests]
+
+
+def leader_and_isr(requests: list[ControlRequest]) -> dict[int, LeaderAndIsrRequest]:
+    return {r.broker_id: r.message for r in requests if isinstance(r.message, LeaderAndIsrRequest)}
+
+
+def update_metadata(requests: list[ControlRequest]) -> dict[int, UpdateMetadataRequest]:
+    return {r.broker_id: r.message for r in requests if isinstance(r.message, UpdateMetadataRequest)}
+
+
+def stop_replica(requests: list[ControlRequest]) -> dict[int, StopReplicaRequest]:
+    return {r.broker_id: r.message for r in requests if isinstance(r.message, StopReplicaRequest)}
+
+
+@pytest.mark.spec("RB-2", "RB-3")
+def test_order_of_kinds_and_of_brokers() -> None:
+    cluster = context((1, 2, 3), {"a-0": replicas(2, 1)}, {"a-0": led(2, (2, 1), epoch=5, version=8)})
+    batch = batch_of(cluster)
+    batch.add_stop_replica(BrokerId(3), tp("a-0"), delete=False)
+    batch.add_leader_and_isr(ids(2, 1), tp("a-0"))
+    assert lines(batch.requests()) == [
+        "1: LISR E4 a-0 2@5.8/4 [2, 1] leaders [2]",
+        "2: LISR E4 a-0 2@5.8/4 [2, 1] leaders [2]",
+        "1: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
+        "2: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
+        "3: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
+        "3: SR E4 a-0 @5",
+    ]
+
+
+@pytest.mark.spec("RB-7")
+def test_a_leader_and_isr_in_full() -> None:
+    cluster = context(
+        (1, 2),
+        {"a-0": replicas(1, 2, 3, adding=(3,), removing=(2,))},
+        {"a-0": led(1, (1, 2), epoch=5, version=8, by=3)},
+    )
+    batch = batch_of(cluster)
+    batch.add_leader_and_isr(ids(2), tp("a-0"), is_new=True)
+    request = batch.requests()[0]
+    assert (request.broker_id, request.broker_epoch, request.version, request.partitions) == (2, 102, 7, 1)
+    message = request.message
+    assert isinstance(message, LeaderAndIsrRequest)
+    assert (message.controller_id, message.controller_epoch, message.broker_epoch) == (1, 4, 102)
+    assert (message.is_kraft_controller, message.type) == (False, 0)
+    assert message.live_leaders == (LeaderAndIsrLiveLeader(broker_id=1, host_name="broker-1", port=9092),)
+    topic = message.topic_states[0]
+    assert (topic.topic_name, topic.topic_id) == ("a", cluster.topic_ids["a"])
+    assert topic.partition_states == (
+        LeaderAndIsrPartitionState(
+            partition_index=0,
+            controller_epoch=3,
+            leader=1,
+            leader_epoch=5,
+            isr=(1, 2),
+            partition_epoch=8,
+            replicas=(1, 2, 3),
+            adding_replicas=(3,),
+            removing_replicas=(2,),
+            is_new=True,
+        ),
+    )
+
+
+@pytest.mark.spec("RB-8")
+def test_an_update_metadata_in_full() -> None:
+    cluster = context((1, 2), {"a-0": replicas(3, 1, 2)}, {"a-0": led(1, (1, 2), epoch=5, version=8, by=3)})
+    cluster.shutting_down_broker_ids.add(BrokerId(2))
+    batch = batch_of(cluster)
+    batch.add_update_metadata(ids(2), [tp("a-0")])
+    (request,) = batch.requests()
+    assert (request.broker_id, request.broker_epoch, request.version, request.partitions) == (2, 102, 8, 1)
+    message = request.message
+    assert isinstance(message, UpdateMetadataRequest)
+    assert (message.controller_id, message.controller_epoch, message.broker_epoch) == (1, 4, 102)
+    # The broker that is leaving is alive and addressable, but its replicas count as offline.
+    assert message.live_brokers == tuple(
+        UpdateMetadataBroker(
+            id=broker,
+            endpoints=(UpdateMetadataEndpoint(port=9092, host=f"broker-{broker}", listener="PLAINTEXT", security_protocol=0),),
+        )
+        for broker in (1, 2)
+    )
+    assert message.topic_states[0].partition_states == (
+        UpdateMetadataPartitionState(
+            partition_index=0,
+            controller_epoch=3,
+            leader=1,
+            leader_epoch=5,
+            isr=(1, 2),
+            zk_version=8,
+            replicas=(3, 1, 2),
+            offline_replicas=(3, 2),
+        ),
+    )
+
+
+@pytest.mark.spec("RB-3")
+def test_new_is_sticky_per_broker() -> None:
+    cluster = context((1, 2), {"a-0": replicas(1, 2)}, {"a-0": led(1, (1, 2))})
+    batch = batch_of(cluster)
+    batch.add_leader_and_isr(ids(1), tp("a-0"), is_new=True)
+    batch.add_leader_and_isr(ids(1, 2), tp("a-0"))
+    told = leader_and_isr(batch.requests())
+    assert {broker: told[broker].topic_states[0].partition_states[0].is_new for broker in told} == {1: True, 2: False}
+
+
+@pytest.mark.spec("RB-4")
+def test_deletion_is_sticky_and_the_epoch_is_that_of_when_it_was_added() -> None:
+    cluster = context((1,), {"a-0": replicas(1), "b-0": replicas(1)}, {"a-0": led(1, (1,), epoch=5)})
+    batch = batch_of(cluster)
+    batch.add_stop_replica(BrokerId(1), tp("a-0"), delete=True)
+    batch.add_stop_replica(BrokerId(1), tp("a-0"), delete=False)
+    batch.add_stop_replica(BrokerId(1), tp("b-0"), delete=False)
+    cluster.put_leadership({tp("a-0"): led(1, (1,), epoch=6)})
+    (request,) = batch.requests()
+    assert request.version == 4
+    assert line_of(request.message) == "SR E4 a-0 @5 delete; b-0 @-1"
+
+
+@pytest.mark.spec("RB-5")
+def test_every_target_of_an_update_metadata_gets_every_partition() -> None:
+    cluster = context((1, 2, 3), {"a-0": replicas(1), "b-0": replicas(2)}, {"a-0": led(1, (1,)), "b-0": led(2, (2,))})
+    batch = batch_of(cluster)
+    batch.add_update_metadata(ids(1), [tp("a-0")])
+    batch.add_update_metadata(ids(2), [tp("b-0")])
+    told = update_metadata(batch.requests())
+    assert list(told) == [1, 2]
+    assert told[1].topic_states is told[2].topic_states
+    assert [topic.topic_name for topic in told[1].topic_states] == ["a", "b"]
+
+
+@pytest.mark.spec("RB-5")
+def test_without_leadership_there_is_nothing_to_tell_but_who_lives() -> None:
+    cluster = context((1, 2), {"a-0": replicas(1)})
+    batch = batch_of(cluster)
+    batch.add_update_metadata(ids(1, 2), [tp("a-0")])
+    assert lines(batch.requests()) == ["1: UMR E4  live [1, 2]", "2: UMR E4  live [1, 2]"]
+
+
+@pytest.mark.spec("RB-5")
+def test_a_topic_queued_for_deletion_is_led_by_nobody_any_more() -> None:
+    cluster = context((1,), {"a-0": replicas(1)}, {"a-0": led(1, (1,), epoch=5, version=8)})
+    cluster.topics_to_be_deleted.add("a")
+    batch = batch_of(cluster)
+    batch.add_update_metadata(ids(1), [tp("a-0")])
+    assert lines(batch.requests()) == ["1: UMR E4 a-0 -2@0.0/4 [1] offline [] live [1]"]
+
+
+@pytest.mark.spec("RB-6")
+def test_who_is_not_registered_gets_nothing() -> None:
+    cluster = context((1,), {"a-0": replicas(1, 2)}, {"a-0": led(1, (1, 2))})
+    batch = batch_of(cluster)
+    batch.add_leader_and_isr(ids(1, 2, -1), tp("a-0"))
+    batch.add_stop_replica(BrokerId(2), tp("a-0"), delete=False)
+    batch.add_update_metadata(ids(2))
+    assert [(request.broker_id, type(request.message).__name__) for request in batch.requests()] == [
+        (1, "LeaderAndIsrRequest"),
+        (1, "UpdateMetadataRequest"),
+    ]
+
+
+@pytest.mark.spec("BUG-9")
+def test_a_leader_without_the_listener_is_left_out_and_harms_no_other() -> None:
+    cluster = context((1,), {"a-0": replicas(2, 1), "b-0": replicas(1)}, {"a-0": led(2, (2, 1)), "b-0": led(1, (1,))})
+    cluster.add_live_brokers({BrokerId(2): registered(2, listeners=("CLIENTS",))})
+    batch = batch_of(cluster)
+    batch.add_leader_and_isr(ids(1), tp("a-0"))
+    batch.add_leader_and_isr(ids(1), tp("b-0"))
+    assert line_of(batch.requests()[0].message).endswith("leaders [1]")
+
+
+def test_a_topic_without_id_travels_with_the_zero_id() -> None:
+    cluster = context((1,), {"a-0": replicas(1)}, {"a-0": led(1, (1,))})
+    cluster.topic_ids.clear()
+    batch = batch_of(cluster)
+    batch.add_leader_and_isr(ids(1), tp("a-0"))
+    assert leader_and_isr(batch.requests())[1].topic_states[0].topic_id == NO_TOPIC_ID
+
+
+def test_equal_lists_are_one_object_and_every_state_is_built_once() -> None:
+    cluster = context(
+        (1, 2, 3),
+        {"a-0": replicas(1, 2, 3), "a-1": replicas(1, 2, 3)},
+        {"a-0": led(1, (1, 2, 3)), "a-1": led(2, (1, 2, 3))},
+    )
+    batch = batch_of(cluster)
+    batch.add_leader_and_isr(ids(1, 2, 3), tp("a-0"))
+    batch.add_leader_and_isr(ids(1, 2), tp("a-1"))
+    told = leader_and_isr(batch.requests())
+    assert told[1].topic_states is told[2].topic_states
+    assert told[1].live_leaders is told[2].live_leaders
+    assert told[3].topic_states[0].partition_states[0] is told[1].topic_states[0].partition_states[0]
+    assert [leader.broker_id for leader in told[3].live_leaders] == [1]
+
+
+def test_an_empty_batch_asks_for_nothing() -> None:
+    assert batch_of(context()).requests() == []
+
+
+def test_partitions_are_grouped_by_topic_in_the_order_they_came() -> None:
+    names = ["b-1", "a-0", "b-0"]
+    cluster = context((1,), {name: replicas(1) for name in names}, {name: led(1, (1,)) for name in names})
+    batch = batch_of(cluster)
+    for name in names:
+        batch.add_leader_and_isr(ids(1), tp(name))
+        batch.add_stop_replica(BrokerId(1), tp(name), delete=False)
+    requests = batch.requests()
+    expected = [("b", [1, 0]), ("a", [0])]
+    for message in (leader_and_isr(requests)[1], update_metadata(requests)[1], stop_replica(requests)[1]):
+        assert [
+            (topic.topic_name, [state.partition_index for state in topic.partition_states]) for topic in message.topic_states
+        ] == expected

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from controller.reassignment.decisions import (
+    in_groups,
+    is_complete,
+    leaving_replicas,
+    only_unwanted_in_sync,
+    requested_by_client,
+    requested_by_znode,
+)
+from foundation.cluster.assignment import NO_ASSIGNMENT, ReplicaAssignment
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId
+from tests.controller.values import ids, replicas
+
+LIVE = ids(1, 2, 3, 4)
+
+
+def outcome(found: ReplicaAssignment | ApiError) -> ReplicaAssignment | Errors:
+    return found.error if isinstance(found, ApiError) else found
+
+
+@pytest.mark.spec("RA-2", "RA-3")
+@pytest.mark.parametrize(
+    ("current", "target", "found"),
+    [
+        (replicas(1, 2), (2, 3), replicas(2, 3, 1, adding=(3,), removing=(1,))),
+        (replicas(1, 2), (), Errors.INVALID_REPLICA_ASSIGNMENT),
+        (replicas(1, 2), (3, 3), Errors.INVALID_REPLICA_ASSIGNMENT),
+        (replicas(1, 2), (3, -1), Errors.INVALID_REPLICA_ASSIGNMENT),
+        (replicas(1, 2), (1, 9), Errors.INVALID_REPLICA_ASSIGNMENT),
+        # who is there already may be dead, also one that is to go or has only just been asked to come
+        (replicas(8, 2), (8, 3), replicas(8, 3, 2, adding=(3,), removing=(2,))),
+        (replicas(8, 2), (3,), replicas(3, 8, 2, adding=(3,), removing=(8, 2))),
+        # a replica being added is no part of the origin: it must be alive to be asked for once more
+        (replicas(9, 1, adding=(9,), removing=(1,)), (9,), Errors.INVALID_REPLICA_ASSIGNMENT),
+        # the partition may not exist at all: that is found out later
+        (NO_ASSIGNMENT, (1,), replicas(1, adding=(1,))),
+        (replicas(1, 2), None, Errors.NO_REASSIGNMENT_IN_PROGRESS),
+        (replicas(2, 3, 1, adding=(3,), removing=(1,)), None, replicas(2, 1)),
+    ],
+)
+def test_what_a_client_may_ask_for(
+    current: ReplicaAssignment, target: tuple[int, ...] | None, found: ReplicaAssignment | Errors
+) -> None:
+    asked = None if target is None else ids(*target)
+    assert outcome(requested_by_client(current, asked, LIVE)) == found
+
+
+@pytest.mark.spec("RA-2")
+def test_a_refusal_names_what_is_wrong() -> None:
+    refused = requested_by_client(replicas(1, 2), ids(1, 9, 7), LIVE)
+    assert isinstance(refused, ApiError)
+    assert refused.message == (
+        "Replica assignment has brokers that are not alive. Replica list: [9, 7], live broker list: [1, 2, 3, 4]"
+    )
+
+
+@pytest.mark.spec("RA-6", "BUG-19")
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ((9, 1), replicas(9, 1, 2, adding=(9,), removing=(2,))),
+        ((3, 3, 1), replicas(3, 1, 2, adding=(3,), removing=(2,))),
+        ((), Errors.INVALID_REPLICA_ASSIGNMENT),
+        ((-1, 1), Errors.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_what_the_znode_may_ask_for(target: tuple[int, ...], found: ReplicaAssignment | Errors) -> None:
+    assert outcome(requested_by_znode(replicas(1, 2), ids(*target))) == found
+
+
+@pytest.mark.spec("RA-15")
+@pytest.mark.parametrize(
+    ("wanted", "isr", "lost"),
+    [
+        (replicas(1, 2), (3,), True),
+        (replicas(4, 1, 2, adding=(4,), removing=(2,)), (3,), True),
+        (replicas(1, 2), (3, 1), False),
+        (replicas(1, 2), (), False),
+        (replicas(1, 2), (9,), False),
+        (replicas(3, 1, 2, adding=(3,), removing=(2,)), (3,), False),
+    ],
+)
+def test_whether_turning_back_would_stop_all_that_is_in_sync(
+    wanted: ReplicaAssignment, isr: tuple[int, ...], lost: bool
+) -> None:
+    assert only_unwanted_in_sync(replicas(3, 1, 2, adding=(3,), removing=(1, 2)), wanted, ids(*isr)) == lost
+
+
+@pytest.mark.spec("RA-9")
+@pytest.mark.parametrize(
+    ("assignment", "isr", "complete"),
+    [
+        (replicas(1, 2), (1,), True),
+        (replicas(1, 2), None, True),
+        (replicas(3, 1, 2, adding=(3,), removing=(2,)), (1, 2), False),
+        (replicas(3, 1, 2, adding=(3,), removing=(2,)), (2, 3), False),
+        (replicas(3, 1, 2, adding=(3,), removing=(2,)), (2, 3, 1), True),
+        (replicas(3, 1, 2, adding=(3,), removing=(2,)), (3, 1), True),
+        (replicas(3, 1, 2, adding=(3,), removing=(2,)), None, False),
+    ],
+)
+def test_when_a_move_is_over(assignment: ReplicaAssignment, isr: tuple[int, ...] | None, complete: bool) -> None:
+    assert is_complete(assignment, None if isr is None else ids(*isr)) == complete
+
+
+def test_who_leaves_when_it_is_over() -> None:
+    assert leaving_replicas(replicas(3, 1, 2, adding=(3,), removing=(2,)), ids(3, 1, 2)) == ids(2)
+    assert leaving_replicas(replicas(1, 2), ids(4, 1, 3)) == ids(4, 3)
+
+
+def test_a_few_take_turns_alone_and_many_share_them() -> None:
+    few = {BrokerId(number): "" for number in range(3)}
+    assert list(in_groups(few, 20)) == [{BrokerId(0): ""}, {BrokerId(1): ""}, {BrokerId(2): ""}]
+    many = dict.fromkeys(range(10_001), "")
+    groups = list(in_groups(many, 20))
+    assert [number for group in groups for number in group] == list(many)
+    assert len(groups) == 20
+    assert max(map(len, groups)) == 501
+    assert list(in_groups({}, 20)) == []
