@@ -25,6 +25,7 @@ from foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, D
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
 from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -70,6 +71,7 @@ APIS: tuple[Api, ...] = (
     Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, max_version=4, flexible_from=3),
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=7, flexible_from=5),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, max_version=6, flexible_from=4),
+    Api(22, "InitProducerId", InitProducerIdRequest, InitProducerIdResponse, max_version=5, flexible_from=2),
     Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, max_version=4, flexible_from=4),
     Api(33, "AlterConfigs", AlterConfigsRequest, AlterConfigsResponse, max_version=2, flexible_from=2),
     Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, max_version=4, flexible_from=2),

@@ -28,6 +28,7 @@ FeatureUpdateKey: allow_downgrade upgrade_type
 FetchPartition: last_fetched_epoch
 FetchRequest: forgotten_topics_data replica_id replica_state
 FetchResponse: node_endpoints session_id
+InitProducerIdRequest: producer_epoch producer_id
 LeaderAndIsrPartitionState: leader_recovery_state
 LeaderAndIsrRequest: is_kraft_controller topic_states type ungrouped_partition_states
 LeaderAndIsrResponse: partition_errors topics
