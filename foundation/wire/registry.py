@@ -24,6 +24,7 @@ from foundation.wire.messages.describe_configs import DescribeConfigsRequest, De
 from foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
+from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -68,6 +69,7 @@ APIS: tuple[Api, ...] = (
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse, max_version=4, flexible_from=2),
     Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse, max_version=8, flexible_from=6),
     Api(7, "ControlledShutdown", ControlledShutdownRequest, ControlledShutdownResponse, max_version=3, flexible_from=3),
+    Api(10, "FindCoordinator", FindCoordinatorRequest, FindCoordinatorResponse, max_version=6, flexible_from=3),
     Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, max_version=4, flexible_from=3),
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=7, flexible_from=5),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, max_version=6, flexible_from=4),

@@ -16,6 +16,7 @@ from tests.foundation.wire.values import EVERY_VERSION, IDS
 
 NOT_IGNORABLE = """
 AlterPartitionRequestPartitionData: leader_recovery_state new_isr new_isr_with_epochs
+Coordinator: error_code host key node_id port
 CreateTopicsRequest: validate_only
 DeleteTopicsRequest: topics
 DescribeClusterRequest: endpoint_type
@@ -29,6 +30,8 @@ FetchPartition: last_fetched_epoch
 FetchRequest: forgotten_topics_data replica_id replica_state
 FetchResponse: node_endpoints session_id
 InitProducerIdRequest: producer_epoch producer_id
+FindCoordinatorRequest: coordinator_keys key key_type
+FindCoordinatorResponse: coordinators error_code host node_id port
 LeaderAndIsrPartitionState: leader_recovery_state
 LeaderAndIsrRequest: is_kraft_controller topic_states type ungrouped_partition_states
 LeaderAndIsrResponse: partition_errors topics
