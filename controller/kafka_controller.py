@@ -16,6 +16,7 @@ it does happens inside an event. What the procedures are is written in the modul
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import assert_never
@@ -148,6 +149,7 @@ class KafkaController:
         self._features = features
         self._zk: KafkaZkClient | None = None
         self._term: Term | None = None
+        self._next_race: asyncio.TimerHandle | None = None
         self._stats = ControllerStats(clock)
         self._census = Census()
         self._election = ControllerElection(
@@ -469,10 +471,16 @@ class KafkaController:
             self._race_again_after(self._election.stands_aside_ms)
 
     def _race_again_after(self, wait_ms: float) -> None:
-        if wait_ms > 0:
-            asyncio.get_running_loop().call_later(wait_ms / 1000, self._event_manager.put, Reelect())
-        else:
+        """At most one race waits: each that still comes too early asks for the next, and without end they would multiply."""
+        if wait_ms <= 0:
             self._event_manager.put(Reelect())
+        elif self._next_race is None:
+            # Not a fraction of a millisecond early, or it would have to wait once more.
+            self._next_race = asyncio.get_running_loop().call_later(math.ceil(wait_ms) / 1000, self._race_now)
+
+    def _race_now(self) -> None:
+        self._next_race = None
+        self._event_manager.put(Reelect())
 
     # ------------------------------------------------------------------ in and out of office
 

@@ -40,6 +40,10 @@ from understudy.checkers.history import OpKind
 SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: [2, 1, 0]}
 
 
+UNREADABLE = b"{"
+"""What no controller can read, among the brokers, and none can take over with."""
+
+
 def elect(member: Member, *names: str, election_type: ElectionType = ElectionType.PREFERRED) -> dict[str, object]:
     asked = [tp(name) for name in names] or None
     results = member.run(member.controller.elect_leaders(asked, election_type))
@@ -206,25 +210,37 @@ def test_the_controller_znode_of_an_earlier_life_is_waited_for() -> None:
 def test_who_cannot_take_over_gives_the_role_back() -> None:
     with Stage(standing=(0, 1), brokers=(2,)) as stage:
         stage.start()
-        # Two topics with one id: the next controller cannot build its context.
-        topic_id = stage.create_topic("a", {0: [2]})
-        stage.create_topic("b", {0: [2]}, topic_id=topic_id)
-        stage.settle()
+        stage.write_znode("/brokers/ids/9", UNREADABLE)
+        assert stage.member(0).controller.is_active, "to the controller in office it is but a failed event"
         stage.member(0).crash()
         stage.settle(5_000)
         outcomes = {record.outcome for record in stage.member(1).records(EventEnded)}
-        assert "ConflictingTopicId" in outcomes
+        assert "MalformedZNode" in outcomes
         resigned = stage.member(1).records(ControllerResigned)
         assert resigned
-        assert "ConflictingTopicId" in resigned[0].why
+        assert "MalformedZNode" in resigned[0].why
         assert stage.member(1).records(ControllerReady) == []
         tries = stage.member(1).records(ControllerElected)
         assert 4 <= len(tries) <= 7, "it goes on trying, once a second"
         # Somebody repairs what kept it from taking over.
-        for path in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
-            stage.operator.run(stage.operator.client.write(Delete(f"/brokers/topics/b{path}")))
+        stage.operator.run(stage.operator.client.write(Delete("/brokers/ids/9")))
         stage.settle(2_000)
         assert stage.member(1).controller.is_active
+
+
+@pytest.mark.spec("EL-8", "EL-11")
+def test_races_that_nobody_can_win_do_not_multiply() -> None:
+    with Stage(standing=(0, 1, 2, 3), brokers=()) as stage:
+        stage.start()
+        stage.write_znode("/brokers/ids/9", UNREADABLE)
+        stage.member(0).crash()
+        races = []
+        for _ in range(3):
+            stage.forget()
+            stage.settle(5_000)
+            started = [record.event for n in (1, 2, 3) for record in stage.member(n).records(EventStarted)]
+            races.append(started.count("Reelect"))
+        assert max(races) <= 75, "one's own timer, its own failed term and those of the two others: four, once a second"
 
 
 @pytest.mark.spec("D14", "EL-10")
