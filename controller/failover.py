@@ -57,7 +57,6 @@ async def initialize_controller_context(term: Term) -> None:
     brokers = features.compatible_brokers(term, await zk.brokers(watch=True))
     context.add_live_brokers(brokers)
     topics = await zk.topic_assignments(await zk.topics(watch=True), watch=True)
-    context.all_topics = set(topics)
     await load_topics(term, topics)
     await zk.watch_brokers(brokers)
     await _load_leadership(term)

@@ -31,6 +31,7 @@ async def process_topic_change(term: Term) -> None:
     found = await _with_topic_ids(term, await term.zk.topic_assignments(new, watch=True))
     for topic in deleted:
         context.remove_topic(topic)
+    found = await _with_ids_of_their_own(term, found)
     # A topic that vanished between list and read is not there; one that cannot be read may be tried again.
     context.all_topics |= found.keys()
     term.events.append(TopicsChanged(new=tuple(found), deleted=tuple(deleted)))
@@ -74,8 +75,10 @@ async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) ->
 
 
 async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
-    """Ids and assignments into memory, at a takeover."""
-    _remember(term, await _with_topic_ids(term, found))
+    """Names, ids and assignments into memory, at a takeover."""
+    kept = await _with_ids_of_their_own(term, await _with_topic_ids(term, found))
+    term.context.all_topics = set(kept)
+    _remember(term, kept)
 
 
 async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
@@ -91,6 +94,30 @@ async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> d
         await term.zk.set_topic_ids(given, term.context.epoch_zk_version)
         await term.points.reach("topic_ids.after_write")
     return {topic: node._replace(topic_id=given.get(topic, node.topic_id)) for topic, node in found.items()}
+
+
+async def _with_ids_of_their_own(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
+    """Without topics that bear the id of another, which only somebody's hand can give them: the oldest of them owns it.
+
+    Kafka refuses the event as a whole: all topics that came with such a one stay without leaders, and nobody can take over
+    any more while its znode is there.
+    """
+    bearers: dict[TopicId, list[str]] = {}
+    for topic, node in found.items():
+        if node.topic_id is not None:
+            bearers.setdefault(node.topic_id, []).append(topic)
+    kept = dict(found)
+    for topic_id, topics in bearers.items():
+        owner = term.context.topic_names.get(topic_id)
+        if owner is None:
+            owner = topics[0] if len(topics) == 1 else await term.zk.oldest_topic(topics)
+        for topic in topics:
+            if topic != owner:
+                log.error(
+                    "topic left out", topic=topic, why=f"its id {topic_id} is that of {owner!r}: give it another, or none"
+                )
+                del kept[topic]
+    return kept
 
 
 def _remember(term: Term, topics: Mapping[str, TopicAssignment]) -> None:

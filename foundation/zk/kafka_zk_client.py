@@ -228,6 +228,12 @@ class KafkaZkClient:
                     _log.error("topic left out", topic=topic, why=str(error))
         return assignments
 
+    async def oldest_topic(self, topics: Sequence[str]) -> str:
+        """Of these, at least one, that whose znode was created first; those that have vanished count as youngest."""
+        nodes = await self._transactions.get_many([TopicZNode.path(topic) for topic in topics])
+        born = {topic: node.stat.czxid for topic, node in zip(topics, nodes, strict=True) if not isinstance(node, Failure)}
+        return min(born or topics, key=lambda topic: born.get(topic, 0))
+
     async def set_topic_ids(self, topic_ids: Mapping[str, TopicId], epoch_zk_version: int) -> None:
         """FO-5c: rewrite the nodes as version 3 with these ids; a topic that has vanished is skipped."""
         await self._topics.set_ids(topic_ids, Fenced(epoch_zk_version))
