@@ -104,12 +104,19 @@ def a_bad_day() -> list[Line]:
 
 
 @cache
+def an_unreadable_broker() -> list[Line]:
+    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1,)) as stage:
+        stage.start()
+        stage.write_znode("/brokers/ids/9", b"{")
+    return lines
+
+
+@cache
 def a_double_id() -> list[Line]:
     with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1,)) as stage:
         stage.start()
         topic_id = stage.create_topic("a", {0: [1]})
         stage.create_topic("b", {0: [1]}, topic_id=topic_id)
-        stage.settle(500)
     return lines
 
 
@@ -360,7 +367,10 @@ TABLE = (
         "controller moved to another broker when processing an event",
         {"name": "TopicChange", "why": ANY},
     ),
-    Expected("LG-15", a_double_id, CONTROLLER, "error", "error processing event", {"name": "TopicChange", "exc_info": ANY}),
+    Expected(
+        "LG-15", an_unreadable_broker, CONTROLLER, "error", "error processing event", {"name": "BrokerChange", "exc_info": ANY}
+    ),
+    Expected("LG-6", a_double_id, CONTROLLER, "error", "topic left out", {"topic": "b", "why": ANY}),
     Expected(
         "LG-16",
         a_day,
