@@ -441,10 +441,8 @@ class KafkaZkClient:
     async def log_dir_event_notifications(self) -> dict[str, BrokerId | None]:
         """LD-2: for each notification, by the name of its znode, the broker with a failed directory; None where it cannot be
         decoded. Arms the child watch."""
-        listed = await self._transactions.children(LogDirEventNotificationZNode.path, watch=True)
-        names = listed.names if listed else ()
-        nodes = await self._transactions.get_many([f"{LogDirEventNotificationZNode.path}/{name}" for name in names])
-        return {name: _broker_of(node) for name, node in zip(names, nodes, strict=True) if not isinstance(node, Failure)}
+        notifications = await self._notifications(LogDirEventNotificationZNode.path)
+        return {name: _broker_of(node) for name, node in notifications.items()}
 
     async def delete_log_dir_events(self, names: Iterable[str], epoch_zk_version: int) -> None:
         paths = [f"{LogDirEventNotificationZNode.path}/{name}" for name in names]
@@ -456,10 +454,9 @@ class KafkaZkClient:
     async def isr_change_notifications(self) -> dict[str, tuple[TopicPartition, ...]]:
         """IS-18: for each notification, by the name of its znode, the partitions whose ISR has changed; none where it cannot be
         decoded. Arms the child watch."""
-        listed = await self._transactions.children(IsrChangeNotificationZNode.path, watch=True)
-        names = listed.names if listed else ()
-        nodes = await self._transactions.get_many([f"{IsrChangeNotificationZNode.path}/{name}" for name in names])
-        return {name: _partitions_of(node) for name, node in zip(names, nodes, strict=True) if not isinstance(node, Failure)}
+        return {
+            name: _partitions_of(node) for name, node in (await self._notifications(IsrChangeNotificationZNode.path)).items()
+        }
 
     async def delete_isr_changes(self, names: Iterable[str], epoch_zk_version: int) -> None:
         paths = [f"{IsrChangeNotificationZNode.path}/{name}" for name in names]
@@ -494,6 +491,13 @@ class KafkaZkClient:
         results = await self._fenced([Delete(path) for path in paths], purpose, epoch_zk_version)
         for path, result in zip(paths, results, strict=True):
             tolerate(result, path, Failure.NO_NODE)
+
+    async def _notifications(self, path: str) -> dict[str, Node]:
+        """By name; arms the child watch."""
+        listed = await self._transactions.children(path, watch=True)
+        names = listed.names if listed else ()
+        nodes = await self._transactions.get_many([f"{path}/{name}" for name in names])
+        return {name: node for name, node in zip(names, nodes, strict=True) if not isinstance(node, Failure)}
 
     async def _delete_children(self, path: str, purpose: str, epoch_zk_version: int) -> None:
         listed = await self._transactions.children(path, watch=True)
