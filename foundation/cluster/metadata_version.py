@@ -109,11 +109,6 @@ class MetadataVersion(IntEnum):
         return self >= MetadataVersion.IBP_2_7_IV0
 
     @property
-    def is_truncation_on_fetch_supported(self) -> bool:
-        """KIP-595: a leader tells a follower by Fetch where their logs part; before, the follower asks OffsetForLeaderEpoch."""
-        return self >= MetadataVersion.IBP_2_7_IV1
-
-    @property
     def is_alter_partition_supported(self) -> bool:
         """KIP-497: leaders ask the controller to change an ISR; before, they write it into ZooKeeper."""
         return self >= MetadataVersion.IBP_2_7_IV2

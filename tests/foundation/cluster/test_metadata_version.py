@@ -54,7 +54,6 @@ def test_anything_else_is_refused_with_what_there_is(text: str) -> None:
     ("since", "before", "gate"),
     [
         ("2.7-IV0", "2.6-IV0", "is_feature_versioning_supported"),
-        ("2.7-IV1", "2.7-IV0", "is_truncation_on_fetch_supported"),
         ("2.7-IV2", "2.7-IV1", "is_alter_partition_supported"),
         ("2.8-IV0", "2.7-IV2", "is_topic_ids_supported"),
         ("3.0-IV0", "2.8-IV1", "is_allocate_producer_ids_supported"),
