@@ -10,7 +10,7 @@ import pytest
 
 from tests.golden.recording import SCENARIOS, Json, load
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
-from understudy.checkers.verdict import check_run
+from understudy.checkers.verdict import Judge
 
 KINDS = {"create": OpKind.CREATE, "setData": OpKind.SET, "delete": OpKind.DELETE, "check": OpKind.CHECK}
 STARTED_ELSEWHERE = {"reassignment": "its fourth broker starts, and dies, outside the recording"}
@@ -55,4 +55,4 @@ def test_kafkas_own_history_violates_nothing(scenario: str) -> None:
     documents = [load("startup")] if scenario == "startup" else [load("startup"), load(scenario)]
     transactions = history(*documents)
     assert len(transactions) > 20
-    assert check_run({}, transactions) == []
+    assert Judge().run({}, transactions) == []

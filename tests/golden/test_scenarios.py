@@ -11,7 +11,7 @@ from tests.golden.real_stage import RealStage
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, load
 from tests.golden.scenarios import SCENARIOS, Stage, brokers_of, perform
 from tests.golden.simulated_stage import SimulatedStage
-from understudy.checkers.verdict import check_run
+from understudy.checkers.verdict import Judge
 
 SEEDS = (1, 2, 3)
 """In the simulator a seed decides who wins a race and in which order answers come."""
@@ -40,4 +40,4 @@ def check(scenario: str, stage: Stage) -> None:
     # Rule 5 would hold of anything if we did not know what our controller knew when it sent its requests.
     sent = [request for step in ours["steps"] for request in step["requests"] if request["key"] in CONTROL_REQUESTS]
     assert all("zxid" in request for request in sent)
-    assert check_run(stage.records(), stage.transactions()) == []
+    assert Judge().run(stage.records(), stage.transactions()) == []

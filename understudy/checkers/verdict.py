@@ -67,18 +67,18 @@ class Judge:
             check.at_end()
         return [check.violation for check in self._checks if check.violation is not None]
 
+    def run(
+        self, records_by_node: Mapping[str, Iterable[Envelope]], transactions: Iterable[ZnodeTransaction]
+    ) -> list[Violation]:
+        """The violations of a finished run.
 
-def check_run(records_by_node: Mapping[str, Iterable[Envelope]], transactions: Iterable[ZnodeTransaction]) -> list[Violation]:
-    """Every violated check of a finished run, with its first witness.
-
-    Args:
-        records_by_node: each node's records, all incarnations, in order of (incarnation, seq).
-        transactions: the whole znode history; empty where it was not kept, which leaves the checks that need it silent.
-    """
-    judge = Judge()
-    for transaction in transactions:
-        judge.transaction(transaction)
-    for node in sorted(records_by_node):
-        for record in records_by_node[node]:
-            judge.record(record)
-    return judge.violations()
+        Args:
+            records_by_node: each node's records, all incarnations, in order of (incarnation, seq).
+            transactions: the whole znode history; empty where it was not kept, which leaves the checks that need it silent.
+        """
+        for transaction in transactions:
+            self.transaction(transaction)
+        for node in sorted(records_by_node):
+            for record in records_by_node[node]:
+                self.record(record)
+        return self.violations()

@@ -86,13 +86,8 @@ def check_run_folder(folder: Path) -> RunVerdict:
     nodes = _by_node(folder, reading.records)
     transactions, note = _history(folder)
     judge = Judge()
-    for transaction in transactions:
-        judge.transaction(transaction)
-    for node in sorted(nodes):
-        for record in nodes[node]:
-            judge.record(record)
     broken, notes = _log_findings(reading.findings)
-    violations = (*broken, *judge.violations())
+    violations = (*broken, *judge.run(nodes, transactions))
     return RunVerdict(
         records=len(reading.records),
         transactions=len(transactions),

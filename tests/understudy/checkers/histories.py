@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from foundation.eventlog.records import Envelope, Leadership, Payload, type_name
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
-from understudy.checkers.verdict import check_run
+from understudy.checkers.verdict import Judge
 
 EPOCH_PATH = "/controller_epoch"
 
@@ -118,10 +118,10 @@ class History:
 
     def witness(self, check: str) -> str | None:
         """What the check saw, or None where it accepts."""
-        return {violation.check: violation.witness for violation in check_run(self.records, self.transactions)}.get(check)
+        return {violation.check: violation.witness for violation in Judge().run(self.records, self.transactions)}.get(check)
 
     def violated(self) -> list[str]:
-        return [violation.check for violation in check_run(self.records, self.transactions)]
+        return [violation.check for violation in Judge().run(self.records, self.transactions)]
 
 
 def cluster(*, topic: bool = True) -> History:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.understudy.checkers import controller_stories, partition_stories, topic_stories, zookeeper_stories
 from tests.understudy.checkers.histories import ACCEPTED, REJECTED, History, Story, cluster
-from understudy.checkers.verdict import ALL_CHECKS, Judge, check_run
+from understudy.checkers.verdict import ALL_CHECKS, Judge
 
 STORIES = (controller_stories, partition_stories, topic_stories, zookeeper_stories)
 
@@ -55,7 +55,7 @@ def test_the_first_witness_is_kept() -> None:
     history = cluster()
     history.state(1, 1, [2, 3])
     history.state(1, 2, [3])
-    (violation,) = [found for found in check_run(history.records, history.transactions) if found.check == "P1"]
+    (violation,) = [found for found in Judge().run(history.records, history.transactions) if found.check == "P1"]
     assert violation.where == f"zxid {history.zxid - 1}"
     assert str(violation) == (
         "P1 violated at zxid 8: t-0: leader 1 is not in ISR [2, 3]. "
