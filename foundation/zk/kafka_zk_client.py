@@ -454,9 +454,8 @@ class KafkaZkClient:
     async def isr_change_notifications(self) -> dict[str, tuple[TopicPartition, ...]]:
         """IS-18: for each notification, by the name of its znode, the partitions whose ISR has changed; none where it cannot be
         decoded. Arms the child watch."""
-        return {
-            name: _partitions_of(node) for name, node in (await self._notifications(IsrChangeNotificationZNode.path)).items()
-        }
+        notifications = await self._notifications(IsrChangeNotificationZNode.path)
+        return {name: _partitions_of(node) for name, node in notifications.items()}
 
     async def delete_isr_changes(self, names: Iterable[str], epoch_zk_version: int) -> None:
         paths = [f"{IsrChangeNotificationZNode.path}/{name}" for name in names]
