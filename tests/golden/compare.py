@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.golden.choices import without_choices_of_tools
 from tests.golden.recording import Answered, Json, Step, Write, normalise
 
 NOT_PERFORMED = "not performed"
@@ -38,9 +39,14 @@ class Listed(NamedTuple):
         return all(mine in ("*", its) for mine, its in zip(self[:3], difference[:3], strict=True))
 
 
-def compare(kafka: Json, ours: Json) -> list[Difference]:
-    """All differences between two recordings of one scenario, in order of steps. Ours may end early; what is left is named."""
+def compare(kafka: Json, ours: Json, *, tools_choose: bool = False) -> list[Difference]:
+    """All differences between two recordings of one scenario, in order of steps. Ours may end early; what is left is named.
+
+    `tools_choose`: both were driven by tools that asked whichever broker they liked; which one that was is no difference.
+    """
     scenario: str = kafka["scenario"]
+    if tools_choose:
+        kafka, ours = without_choices_of_tools(kafka), without_choices_of_tools(ours)
     theirs, mine = normalise(kafka), normalise(ours)
     if [step.name for step in theirs][: len(mine)] != [step.name for step in mine]:
         detail = f"{[step.name for step in theirs]} against {[step.name for step in mine]}"

@@ -16,10 +16,10 @@ from brokers.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
-from tests.golden.scenarios import BROKERS, ConfigChange, Election, Reassignment, Refused, Tree, tree_of
-from understudy.admin_client import AdminClient
+from tests.golden.stage import Refused, Request, Tree, tree_of
+from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
-from understudy.testbed.broker_process import BrokerProcess
+from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.transaction_log import read_transaction_logs
 
@@ -30,7 +30,7 @@ SESSION_TIMEOUT_MS = 3_000
 
 
 class RealStage:
-    def __init__(self, directory: Path, brokers: Sequence[int] = BROKERS) -> None:
+    def __init__(self, directory: Path, brokers: Sequence[int]) -> None:
         self._directory = directory
         self._ids = tuple(brokers)
         self._zookeeper = EmbeddedZooKeeper(directory / "zookeeper")
@@ -71,23 +71,12 @@ class RealStage:
         self._process(broker).ask_to_end()
         assert self._process(broker).wait(TIMEOUT_S), f"broker {broker} did not end: {self._process(broker).log_tail(20)}"
 
-    def create_topic(self, name: str, assignment: Mapping[int, Sequence[int]], configs: Mapping[str, str]) -> Refused | None:
-        return self._ask(lambda admin: admin.create_topic(name, assignment=assignment, configs=configs))
-
-    def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
-        return self._ask(lambda admin: admin.create_partitions(topic, count, assignment))
-
-    def delete_topic(self, name: str) -> Refused | None:
-        return self._ask(lambda admin: admin.delete_topics(name))
-
-    def elect_leaders(self, election: Election) -> Refused | None:
-        return self._ask(election.hold)
-
-    def change_config(self, change: ConfigChange) -> Refused | None:
-        return self._ask(change.make, [self._port(change.asked)])
-
-    def reassign_partitions(self, reassignment: Reassignment) -> Refused | None:
-        return self._ask(reassignment.begin)
+    def ask(self, request: Request) -> Refused | None:
+        try:
+            asyncio.run(request.put(self._admin))
+        except (ApiError, NoBrokerAnswers) as error:
+            return Refused(str(error))
+        return None
 
     def create_znode(self, path: str, data: bytes) -> None:
         client = KazooClient(self._zookeeper.connect_string)
@@ -124,24 +113,18 @@ class RealStage:
 
     # -- how
 
-    def _ask(self, question: Callable[[AdminClient], Any], ports: Sequence[int] | None = None) -> Refused | None:
-        async def ask() -> None:
-            bootstrap = [f"127.0.0.1:{port}" for port in (self._ports() if ports is None else ports)]
-            await question(AdminClient(SocketNetwork(), bootstrap))
+    def _admin(self, broker: int | None = None) -> AdminClient:
+        ports = self._ports()
+        if broker is not None and broker not in ports:
+            raise NoBrokerAnswers(f"broker {broker} is not registered")
+        asked = ports.values() if broker is None else [ports[broker]]
+        return AdminClient(SocketNetwork(), [f"{HOST}:{port}" for port in asked])
 
-        try:
-            asyncio.run(ask())
-        except ApiError as error:
-            return Refused(str(error))
-        return None
-
-    def _ports(self) -> list[int]:
+    def _ports(self) -> dict[int, int]:
+        """Of the registered brokers, by id."""
         tree = tree_of(self)
-        return [json.loads(tree[path].data or b"")["port"] for path in sorted(tree) if path.startswith("/brokers/ids/")]
-
-    def _port(self, broker: int) -> int:
-        port: int = json.loads(tree_of(self)[f"/brokers/ids/{broker}"].data or b"")["port"]
-        return port
+        ids = sorted(int(path.rpartition("/")[2]) for path in tree if path.startswith("/brokers/ids/"))
+        return {broker: json.loads(tree[f"/brokers/ids/{broker}"].data or b"")["port"] for broker in ids}
 
     def _size(self) -> int:
         """Grows with everything that happens."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import Envelope
 from foundation.zk.client import Create
-from tests.golden.scenarios import BROKERS, ConfigChange, Election, Reassignment, Refused, Tree, tree_of
+from tests.golden.stage import Refused, Request, Tree, tree_of
+from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
 from understudy.simulator.cluster import PORT, SimulatedBroker, SimulatedCluster
 
@@ -19,7 +19,7 @@ TIMEOUT_MS = 60_000
 
 
 class SimulatedStage:
-    def __init__(self, seed: int, brokers: Sequence[int] = BROKERS) -> None:
+    def __init__(self, seed: int, brokers: Sequence[int]) -> None:
         self._cluster = SimulatedCluster(seed, brokers=len(brokers), first_broker_id=brokers[0], settings=SETTINGS)
 
     def __enter__(self) -> SimulatedStage:
@@ -47,23 +47,12 @@ class SimulatedStage:
         self._broker(broker).stop()
         self._until(lambda: not self._broker(broker).alive, f"broker {broker} has ended")
 
-    def create_topic(self, name: str, assignment: Mapping[int, Sequence[int]], configs: Mapping[str, str]) -> Refused | None:
-        return self._ask(self._cluster.admin.create_topic(name, assignment=assignment, configs=configs))
-
-    def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
-        return self._ask(self._cluster.admin.create_partitions(topic, count, assignment))
-
-    def delete_topic(self, name: str) -> Refused | None:
-        return self._ask(self._cluster.admin.delete_topics(name))
-
-    def elect_leaders(self, election: Election) -> Refused | None:
-        return self._ask(election.hold(self._cluster.admin))
-
-    def change_config(self, change: ConfigChange) -> Refused | None:
-        return self._ask(change.make(self._cluster.admin.asking(f"broker-{change.asked}:{PORT}")))
-
-    def reassign_partitions(self, reassignment: Reassignment) -> Refused | None:
-        return self._ask(reassignment.begin(self._cluster.admin))
+    def ask(self, request: Request) -> Refused | None:
+        try:
+            self._cluster.ask(request.put(self._admin))
+        except (ApiError, NoBrokerAnswers) as error:
+            return Refused(str(error))
+        return None
 
     def create_znode(self, path: str, data: bytes) -> None:
         self._cluster.zookeeper.operate([Create(path, data)])
@@ -94,9 +83,9 @@ class SimulatedStage:
             assert self._cluster.now_ms < deadline, f"not within {TIMEOUT_MS} ms of virtual time: {what}"
             self._cluster.run_for(100)
 
-    def _ask(self, question: Coroutine[Any, Any, None]) -> Refused | None:
-        try:
-            self._cluster.ask(question)
-        except ApiError as error:
-            return Refused(str(error))
-        return None
+    def _admin(self, broker: int | None = None) -> AdminClient:
+        if broker is None:
+            return self._cluster.admin
+        if f"/brokers/ids/{broker}" not in tree_of(self):
+            raise NoBrokerAnswers(f"broker {broker} is not registered")
+        return self._cluster.admin.asking(f"broker-{broker}:{PORT}")

@@ -15,7 +15,7 @@ from foundation.zk.client import SetData
 from foundation.zk.transactions import Transactions
 from tests.golden.compare import compare
 from tests.golden.recording import load
-from tests.golden.scenarios import perform
+from tests.golden.scenarios import BROKERS, perform
 from tests.golden.simulated_stage import SimulatedStage
 
 SCENARIO = "broker-killed"
@@ -89,7 +89,7 @@ def test_a_controller_that_differs_is_told_apart(
     mutation: Callable[[pytest.MonkeyPatch], None], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutation(monkeypatch)
-    with SimulatedStage(1) as stage:
+    with SimulatedStage(1, BROKERS) as stage:
         found = compare(load(SCENARIO), perform(SCENARIO, stage).document)
     assert any(expected in difference.what for difference in found), "\n".join(map(str, found))
 
@@ -99,7 +99,7 @@ def test_a_task_that_fails_unseen_fails_the_scenario() -> None:
         raise RuntimeError("nobody waits for me")
 
     def scene() -> None:
-        with SimulatedStage(1) as stage:
+        with SimulatedStage(1, BROKERS) as stage:
             stage.start(0)
             process = stage._broker(0).node.process
             assert process is not None

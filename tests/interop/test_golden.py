@@ -1,23 +1,47 @@
-"""The recorded scenarios once more, with Apache's own tools for what a tool did then; they have to print the same.
-
-Configs are altered without the tool, which asks whichever broker it likes: who wrote is part of what is compared.
-"""
+"""The recorded scenarios once more, with Apache's own tools for everything a tool did then; they have to print the same."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from brokers.config.properties import format_properties
 from tests.golden.real_stage import RealStage
 from tests.golden.recording import load
-from tests.golden.scenarios import Election, Reassignment, Refused, brokers_of, tree_of
+from tests.golden.scenarios import brokers_of
+from tests.golden.stage import (
+    Cancellation,
+    ConfigChange,
+    Election,
+    MorePartitions,
+    Reassignment,
+    ReassignmentList,
+    Refused,
+    Request,
+    TopicCreation,
+    TopicDeletion,
+    Verification,
+    tree_of,
+)
 from tests.golden.test_scenarios import check
 from tests.interop.tools import Tools
-from understudy.admin_client import PREFERRED
+from understudy.admin_client import BROKER, PREFERRED
+
+IMPATIENT = {"default.api.timeout.ms": "10000", "request.timeout.ms": "5000"}
+"""For a tool that waits in vain for a dead broker; a minute is what it waits otherwise."""
+
+
+class Printed(NamedTuple):
+    """What a tool left behind."""
+
+    stdout: str
+    stderr: str
+    rc: int
 
 
 class ToolStage(RealStage):
@@ -26,43 +50,79 @@ class ToolStage(RealStage):
     def __init__(self, directory: Path, brokers: Sequence[int], tools: Tools) -> None:
         super().__init__(directory, brokers)
         self._tools = tools
-        self.printed: list[str] = []
-        """What each tool printed, in order."""
+        self.printed: list[Printed] = []
+        """In order."""
 
-    def create_topic(self, name: str, assignment: Mapping[int, Sequence[int]], configs: Mapping[str, str]) -> Refused | None:
-        options = "".join(f" --config {key}={value}" for key, value in configs.items())
-        placed = _listed([assignment[partition] for partition in sorted(assignment)])
-        return self._run(f"kafka-topics --create --topic {name} --replica-assignment {placed}{options}")
+    def ask(self, request: Request) -> Refused | None:
+        name, *options = self._command(request)
+        ports = self._ports()
+        bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports.values())
+        outcome = self._tools.run(" ".join([name, "--bootstrap-server", bootstrap, *options]))
+        self.printed.append(_normalised(outcome.stdout, outcome.stderr, outcome.rc, ports))
+        return Refused(outcome.stdout + outcome.stderr) if outcome.rc else None
 
-    def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]]) -> Refused | None:
+    def _command(self, request: Request) -> list[str]:
+        """The tool and its options."""
+        match request:
+            case TopicCreation(topic, assignment, configs):
+                placed = _listed([assignment[partition] for partition in sorted(assignment)])
+                settings = [f"--config {key}={value}" for key, value in configs.items()]
+                return ["kafka-topics", "--create", f"--topic {topic}", f"--replica-assignment {placed}", *settings]
+            case MorePartitions(topic, partitions, assignment):
+                placed = _listed([*self._replicas(topic), *assignment])
+                return [
+                    "kafka-topics",
+                    "--alter",
+                    f"--topic {topic}",
+                    f"--partitions {partitions}",
+                    f"--replica-assignment {placed}",
+                ]
+            case TopicDeletion(topic):
+                return ["kafka-topics", "--delete", f"--topic {topic}"]
+            case Election(kind, partitions):
+                if partitions is None:
+                    which = "--all-topic-partitions"
+                else:
+                    [(topic, partition)] = partitions
+                    which = f"--topic {topic} --partition {partition}"
+                return ["kafka-leader-election", f"--election-type {'preferred' if kind == PREFERRED else 'unclean'}", which]
+            case ConfigChange():
+                return ["kafka-configs", *_config_options(request)]
+            case ReassignmentList():
+                return ["kafka-reassign-partitions", "--list"]
+            case Reassignment():
+                return ["kafka-reassign-partitions", "--execute", self._plan(request)]
+            case Verification(reassignment):
+                return ["kafka-reassign-partitions", "--verify", self._plan(reassignment)]
+            case Cancellation(reassignment):
+                patience = self._tools.directory / "impatient.properties"
+                patience.write_text(format_properties(IMPATIENT), encoding="utf-8")
+                return ["kafka-reassign-partitions", "--cancel", self._plan(reassignment), f"--command-config {patience.name}"]
+        raise AssertionError(f"no tool is known for {request}")
+
+    def _replicas(self, topic: str) -> list[Sequence[int]]:
         existing = json.loads(tree_of(self)[f"/brokers/topics/{topic}"].data or b"")["partitions"]
-        placed = _listed([*(existing[partition] for partition in sorted(existing, key=int)), *assignment])
-        return self._run(f"kafka-topics --alter --topic {topic} --partitions {count} --replica-assignment {placed}")
+        return [existing[partition] for partition in sorted(existing, key=int)]
 
-    def delete_topic(self, name: str) -> Refused | None:
-        return self._run(f"kafka-topics --delete --topic {name}")
-
-    def elect_leaders(self, election: Election) -> Refused | None:
-        kind = "preferred" if election.election_type == PREFERRED else "unclean"
-        if election.partitions is None:
-            return self._run(f"kafka-leader-election --election-type {kind} --all-topic-partitions")
-        [(topic, partition)] = election.partitions
-        return self._run(f"kafka-leader-election --election-type {kind} --topic {topic} --partition {partition}")
-
-    def reassign_partitions(self, reassignment: Reassignment) -> Refused | None:
+    def _plan(self, reassignment: Reassignment) -> str:
         moves = [
             {"topic": topic, "partition": partition, "replicas": list(replicas)}
             for (topic, partition), replicas in reassignment.moves.items()
         ]
         plan = self._tools.directory / "plan.json"
         plan.write_text(json.dumps({"version": 1, "partitions": moves}), encoding="utf-8")
-        return self._run(f"kafka-reassign-partitions --execute --reassignment-json-file {plan.name}")
+        return f"--reassignment-json-file {plan.name}"
 
-    def _run(self, line: str) -> Refused | None:
-        bootstrap = ",".join(f"127.0.0.1:{port}" for port in self._ports())
-        outcome = self._tools.run(f"{line} --bootstrap-server {bootstrap}")
-        self.printed.append(_without_traces(outcome.stdout))
-        return Refused(outcome.stdout + outcome.stderr) if outcome.rc else None
+
+def _config_options(change: ConfigChange) -> list[str]:
+    kind = "brokers" if change.resource_type == BROKER else "topics"
+    named = f"--entity-name {change.name}" if change.name else "--entity-default"
+    if not change.changes:
+        return ["--describe", f"--entity-type {kind}", named]
+    added = ",".join(f"{key}={value}" for key, value in change.changes.items() if value is not None)
+    deleted = ",".join(key for key, value in change.changes.items() if value is None)
+    changes = [*([f"--add-config {added}"] if added else []), *([f"--delete-config {deleted}"] if deleted else [])]
+    return ["--alter", f"--entity-type {kind}", named, *changes]
 
 
 def _listed(replicas: Sequence[Sequence[int]]) -> str:
@@ -70,14 +130,17 @@ def _listed(replicas: Sequence[Sequence[int]]) -> str:
     return ",".join(":".join(map(str, of_partition)) for of_partition in replicas)
 
 
-def _without_traces(printed: str) -> str:
-    """Neither stack traces nor the time of a line of the tool's log."""
+def _normalised(stdout: str, stderr: str, rc: int, ports: dict[int, int]) -> Printed:
+    """Without stack traces, the time of a line of the tool's log, and ports."""
+    return Printed(*(_without_chance(printed, ports) for printed in (stdout, stderr)), rc)
+
+
+def _without_chance(printed: str, ports: dict[int, int]) -> str:
     lines = [re.sub(r"^\[\d{4}-[^]]*\] ", "", line) for line in printed.splitlines() if not line.startswith("\tat ")]
-    return "\n".join(lines).strip()
-
-
-WITHOUT_TOOL = ("verify", "list", "cancel", "topic config unclean.leader.election.enable=true")
-"""Steps that a tool took when Kafka was recorded, and none does here."""
+    text = "\n".join(lines).strip()
+    for broker, port in ports.items():
+        text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:<port {broker}>")
+    return text
 
 
 @pytest.mark.spec("GT-1", "GT-4", "GT-5", "GT-6", "IO-17")
@@ -90,11 +153,12 @@ WITHOUT_TOOL = ("verify", "list", "cancel", "topic config unclean.leader.electio
         "controlled-shutdown",
         "deletion",
         "offline-and-unclean",
+        "configs",
         "reassignment",
     ],
 )
 def test_driven_by_apaches_tools_our_brokers_do_what_kafka_did(scenario: str, tools: Tools, tmp_path: Path) -> None:
     with ToolStage(tmp_path / "cluster", brokers_of(scenario), tools) as stage:
-        check(scenario, stage)
-    by_tool = [step for step in load(scenario)["steps"] if "stdout" in step and step["step"] not in WITHOUT_TOOL]
-    assert stage.printed == [_without_traces(step["stdout"]) for step in by_tool]
+        check(scenario, stage, tools_choose=True)
+    by_tool = [step for step in load(scenario)["steps"] if "stdout" in step]
+    assert stage.printed == [_normalised(step["stdout"], step["stderr"], step["rc"], {}) for step in by_tool]
