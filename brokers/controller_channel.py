@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.registry import api_of
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from foundation.wire.schema import Message
+
+R = TypeVar("R", bound=Message)
 
 LOOK_UP_INTERVAL_MS = 100
 API_VERSIONS_VERSION = 3
@@ -40,16 +43,18 @@ class ControllerChannel:
         self._controller = controller
         self._timeout_ms = timeout_ms
         self._channel: RequestChannel | None = None
+        self._offered: tuple[ApiVersion, ...] = ()
 
-    async def request(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse | None:
-        """The controller's answer; None where the connection failed or broke and the request has to be made again."""
+    async def request(self, request: Message, version: int, kind: type[R]) -> R | None:
+        """The controller's answer, which is a `kind`; None where the connection failed and the request has to be made again."""
         try:
             channel = await self._connected()
+            self._check_offered(request, version)
             response = await channel.request(request, version, timeout_ms=self._timeout_ms)
         except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage):
             self.forget_controller()
             return None
-        assert isinstance(response, AlterPartitionResponse)
+        assert isinstance(response, kind)
         return response
 
     def forget_controller(self) -> None:
@@ -70,7 +75,14 @@ class ControllerChannel:
         hello = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         offered = await channel.request(hello, API_VERSIONS_VERSION, timeout_ms=self._timeout_ms)
         assert isinstance(offered, ApiVersionsResponse)
-        key, version = api_of(AlterPartitionRequest).key, api_of(AlterPartitionRequest).max_version
-        if not any(api.api_key == key and api.max_version >= version for api in offered.api_keys):
-            raise ConnectionFailed(f"the controller at {connection.peer} does not serve AlterPartition v{version}")
+        self._offered = offered.api_keys
         return channel
+
+    def _check_offered(self, request: Message, version: int) -> None:
+        """
+        Raises:
+            ConnectionFailed: this controller is too old, or too new, for the request.
+        """
+        api = api_of(request)
+        if not any(each.api_key == api.key and each.min_version <= version <= each.max_version for each in self._offered):
+            raise ConnectionFailed(f"the controller does not serve {api.name} v{version}")

@@ -169,7 +169,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         socket.send.buffer.bytes = 102400
         telemetry.max.bytes = 1048576  1..
         transaction.abort.timed.out.transaction.cleanup.interval.ms = 10000  1..
-        transaction.max.timeout.ms = 900000  1..
         transaction.remove.expired.transaction.cleanup.interval.ms = 3600000  1..
         transaction.state.log.load.buffer.size = 5242880  1..
         transaction.state.log.min.isr = 2  1..

@@ -101,6 +101,8 @@ class KafkaConfig:
     replica_fetch_response_max_bytes: int = _key(INT, 10_485_760, "Bytes of a whole answer.", at_least=0)
     replica_fetch_backoff_ms: int = _key(INT, 1_000, "The pause after a Fetch that failed.", at_least=0)
     replica_socket_timeout_ms: int = _key(INT, 30_000, "How long a Fetch may take beyond its wait.")
+    # -- producers
+    transaction_max_timeout_ms: int = _key(INT, 900_000, "The longest a producer may let a transaction idle.", at_least=1)
     # -- sockets
     socket_request_max_bytes: int = _key(INT, 104_857_600, "A larger request ends its connection.", at_least=1)
     connections_max_idle_ms: int = _key(LONG, 600_000, "A connection without a whole request for this long is closed.")

@@ -113,7 +113,7 @@ class AlterPartitionManager:
                 broker_epoch=self._broker_epoch(),
                 highest_version=self._highest_version,
             )
-            response = await self._channel.request(request, version)
+            response = await self._channel.request(request, version, AlterPartitionResponse)
             if response is None or not self._settle(changes, response):
                 await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
 

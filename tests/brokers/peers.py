@@ -23,7 +23,7 @@ class ScriptedPeer:
         self.heard: list[tuple[str, RequestHeader, Message]] = []
         self.connections = 0
         self._answer = answer
-        self._delay_s = delay_s
+        self.delay_s = delay_s
 
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
         if not self.reachable:
@@ -37,7 +37,7 @@ class ScriptedPeer:
     async def answer(self, address: str, frame: bytes) -> bytes:
         header, message = decode_request(frame)
         self.heard.append((address, header, message))
-        await asyncio.sleep(self._delay_s)
+        await asyncio.sleep(self.delay_s)
         response = self._answer(header, message)
         if response is None:
             return b""

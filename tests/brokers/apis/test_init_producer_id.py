@@ -1,0 +1,81 @@
+"""InitProducerId: who is given a producer id, and what the others hear."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from brokers.apis import init_producer_id
+from brokers.apis.init_producer_id import why_refused
+from brokers.config.kafka_config import KafkaConfig
+from foundation.cluster.errors import ApiError, Errors
+from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tests.brokers.services import Stage
+
+HALF_AN_HOUR_MS = 1_800_000
+
+
+class Ids:
+    """Stands for the manager: counts on from 4,000, and then has none."""
+
+    def __init__(self) -> None:
+        self.left = [4_000, 4_001]
+
+    async def generate_producer_id(self) -> int:
+        if not self.left:
+            raise ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS, "Producer ID block is full. Waiting for next block")
+        return self.left.pop(0)
+
+    async def run(self) -> None:
+        raise AssertionError("nobody lets it run")
+
+
+@pytest.mark.spec("CO-6")
+@pytest.mark.parametrize(
+    ("request_", "refused"),
+    [
+        (InitProducerIdRequest(), None),
+        (InitProducerIdRequest(transaction_timeout_ms=-1), None),
+        (InitProducerIdRequest(producer_id=5, producer_epoch=3), None),
+        (InitProducerIdRequest(producer_id=5), Errors.INVALID_REQUEST),
+        (InitProducerIdRequest(producer_epoch=3), Errors.INVALID_REQUEST),
+        (InitProducerIdRequest(transactional_id="t", producer_epoch=3), Errors.INVALID_REQUEST),
+        (InitProducerIdRequest(transactional_id=""), Errors.INVALID_REQUEST),
+        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=0), Errors.INVALID_TRANSACTION_TIMEOUT),
+        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=-1), Errors.INVALID_TRANSACTION_TIMEOUT),
+        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001), Errors.INVALID_TRANSACTION_TIMEOUT),
+        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_000), Errors.NOT_COORDINATOR),
+        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1, producer_id=5, producer_epoch=3), 16),
+    ],
+)
+def test_who_is_refused_and_why(request_: InitProducerIdRequest, refused: Errors | None) -> None:
+    assert why_refused(request_, transaction_max_timeout_ms=900_000) == refused
+
+
+@pytest.mark.spec("CO-6")
+def test_each_producer_hears_an_id_of_its_own_with_epoch_zero() -> None:
+    async def scene() -> list[InitProducerIdResponse]:
+        stage = Stage(producer_ids=Ids())
+        going_on = InitProducerIdRequest(producer_id=77, producer_epoch=8)
+        requests = (InitProducerIdRequest(), going_on, InitProducerIdRequest())
+        return [await init_producer_id.handle(stage.services, request, stage.context(5)) for request in requests]
+
+    assert asyncio.run(scene()) == [
+        InitProducerIdResponse(producer_id=4_000, producer_epoch=0),
+        InitProducerIdResponse(producer_id=4_001, producer_epoch=0),
+        InitProducerIdResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS, producer_id=-1, producer_epoch=-1),
+    ]
+
+
+@pytest.mark.spec("CO-6")
+def test_a_transactional_producer_is_sent_to_its_coordinator_unless_it_asks_for_too_long() -> None:
+    async def scene(config: KafkaConfig) -> InitProducerIdResponse:
+        stage = Stage(config, producer_ids=Ids())
+        request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=HALF_AN_HOUR_MS)
+        return await init_producer_id.handle(stage.services, request, stage.context(5))
+
+    too_long, fitting = KafkaConfig(), KafkaConfig(transaction_max_timeout_ms=HALF_AN_HOUR_MS)
+    nothing = {"producer_id": -1, "producer_epoch": -1}
+    assert asyncio.run(scene(too_long)) == InitProducerIdResponse(error_code=Errors.INVALID_TRANSACTION_TIMEOUT, **nothing)
+    assert asyncio.run(scene(fitting)) == InitProducerIdResponse(error_code=Errors.NOT_COORDINATOR, **nothing)
