@@ -26,8 +26,8 @@ from brokers.apis import (
     describe_log_dirs,
     elect_leaders,
     fetch,
+    find_coordinator,
     incremental_alter_configs,
-    init_producer_id,
     leader_and_isr,
     list_partition_reassignments,
     metadata,
@@ -57,6 +57,7 @@ _SERVED: tuple[Serves[Any], ...] = (
     stop_replica.SERVES,
     update_metadata.SERVES,
     controlled_shutdown.SERVES,
+    find_coordinator.SERVES,
     create_topics.SERVES,
     create_partitions.SERVES,
     delete_topics.SERVES,
@@ -71,7 +72,6 @@ _SERVED: tuple[Serves[Any], ...] = (
     describe_log_dirs.SERVES,
     update_features.SERVES,
     allocate_producer_ids.SERVES,
-    init_producer_id.SERVES,
 )
 
 SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)

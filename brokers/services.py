@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
-from brokers.producer_id_manager import ProducerIdManager
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.replica_manager import ReplicaManager
 from brokers.world import Storage
@@ -30,6 +29,7 @@ class BrokerServices:
     Attributes:
         broker_epoch: the epoch of this broker's registration now; it changes when the session does.
         zk: the store over the session of now; ask again after every wait.
+        coordinator_partitions: by topic of coordinators, how many partitions it had when this broker started, or is to have.
         topics_being_created: because somebody asked for them; whoever asks meanwhile waits for nothing.
     """
 
@@ -46,10 +46,10 @@ class BrokerServices:
     features: FinalizedFeatureCache
     replicas: ReplicaManager
     isr: IsrManager
-    producer_ids: ProducerIdManager
     controller: KafkaController
     broker_epoch: Callable[[], int]
     zk: Callable[[], KafkaZkClient]
+    coordinator_partitions: Mapping[str, int]
     topics_being_created: set[str] = field(default_factory=set)
 
     @property

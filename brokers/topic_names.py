@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 MAX_NAME_LENGTH = 249
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]*")
-_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+_INTERNAL = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"})
 
 
 def why_invalid(name: str) -> str | None:

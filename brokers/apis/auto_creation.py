@@ -1,19 +1,36 @@
 """Topics that come to be by being asked for. Mirrors `AutoTopicCreationManager` without forwarding.
 
 Whichever broker is asked writes the topic itself, controller or not (TC-9), and answers LEADER_NOT_AVAILABLE: the client asks
-again. Topics of Kafka's own are not made this way: these brokers coordinate nothing.
+again. The coordinators' topics have settings of their own (TC-10). As in Kafka their replicas are placed over all live brokers;
+those of ours coordinate nothing, and operators are told what to do instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import structlog
+
 from brokers.apis import create_topics
+from brokers.config.kafka_config import KafkaConfig
 from brokers.services import BrokerServices
-from brokers.topic_names import CLUSTER_METADATA_TOPIC, is_internal, why_invalid
+from brokers.topic_names import (
+    CLUSTER_METADATA_TOPIC,
+    GROUP_METADATA_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    is_internal,
+    why_invalid,
+)
 from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.create_topics import CreatableTopic
+from foundation.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from foundation.wire.messages.metadata import MetadataResponseTopic
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.DefaultAutoTopicCreationManager")
+
+COORDINATED_NOWHERE = (
+    "this broker coordinates neither groups nor transactions: where Kafka's brokers do, create the topic beforehand, "
+    "with all its replicas on them"
+)
 
 
 async def create(services: BrokerServices, topics: Iterable[str]) -> tuple[MetadataResponseTopic, ...]:
@@ -26,21 +43,53 @@ async def create(services: BrokerServices, topics: Iterable[str]) -> tuple[Metad
     )
 
 
+def creatable_topic(topic: str, config: KafkaConfig) -> CreatableTopic:
+    """What is created where `topic` is asked for."""
+    if topic == GROUP_METADATA_TOPIC:
+        return CreatableTopic(
+            name=topic,
+            num_partitions=config.offsets_topic_num_partitions,
+            replication_factor=config.offsets_topic_replication_factor,
+            configs=(
+                CreatableTopicConfig(name="cleanup.policy", value="compact"),
+                CreatableTopicConfig(name="compression.type", value="producer"),
+                CreatableTopicConfig(name="segment.bytes", value=str(config.offsets_topic_segment_bytes)),
+            ),
+        )
+    if topic == TRANSACTION_STATE_TOPIC:
+        return CreatableTopic(
+            name=topic,
+            num_partitions=config.transaction_state_log_num_partitions,
+            replication_factor=config.transaction_state_log_replication_factor,
+            configs=(
+                CreatableTopicConfig(name="cleanup.policy", value="compact"),
+                CreatableTopicConfig(name="compression.type", value="uncompressed"),
+                CreatableTopicConfig(name="min.insync.replicas", value=str(config.transaction_state_log_min_isr)),
+                CreatableTopicConfig(name="segment.bytes", value=str(config.transaction_state_log_segment_bytes)),
+                CreatableTopicConfig(name="unclean.leader.election.enable", value="false"),
+            ),
+        )
+    return CreatableTopic(
+        name=topic, num_partitions=config.num_partitions, replication_factor=config.default_replication_factor
+    )
+
+
 async def _create(services: BrokerServices, topic: str) -> Errors:
     if why_invalid(topic) is not None:
         return Errors.INVALID_TOPIC_EXCEPTION
-    if topic in services.topics_being_created or is_internal(topic) or topic == CLUSTER_METADATA_TOPIC:
+    if topic in services.topics_being_created or topic == CLUSTER_METADATA_TOPIC:
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
-    asked = CreatableTopic(
-        name=topic,
-        num_partitions=services.config.num_partitions,
-        replication_factor=services.config.default_replication_factor,
-    )
+    asked = creatable_topic(topic, services.config)
     services.topics_being_created.add(topic)
     try:
         outcome = await create_topics.create(services, asked, validate_only=False)
     finally:
         services.topics_being_created.discard(topic)
-    if isinstance(outcome, ApiError) and outcome.error is not Errors.TOPIC_ALREADY_EXISTS:
-        return outcome.error
-    return Errors.LEADER_NOT_AVAILABLE
+    if not isinstance(outcome, ApiError):
+        if topic in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
+            log.warning("created a coordinators' topic", topic=topic, advice=COORDINATED_NOWHERE)
+        return Errors.LEADER_NOT_AVAILABLE
+    if outcome.error is Errors.TOPIC_ALREADY_EXISTS:
+        return Errors.LEADER_NOT_AVAILABLE
+    log.info("error processing create topic request", topic=topic, error=outcome.error.name, why=outcome.message)
+    return outcome.error

@@ -54,10 +54,8 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         group.share.max.groups = 10  1..100
         group.share.max.size = 200  10..1000
         offsets.commit.required.acks = -1
-        offsets.topic.replication.factor = 3  1..
         sasl.login.refresh.buffer.seconds = 300
         sasl.login.refresh.min.period.seconds = 60
-        transaction.state.log.replication.factor = 3  1..
     """,
     INT: """
         alter.log.dirs.replication.quota.window.num = 11  1..
@@ -136,8 +134,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         offsets.load.buffer.size = 5242880  1..
         offsets.retention.minutes = 10080  1..
         offsets.topic.compression.codec = 0
-        offsets.topic.num.partitions = 50  1..
-        offsets.topic.segment.bytes = 104857600  1..
         password.encoder.iterations = 4096  1024..
         password.encoder.key.length = 128  8..
         producer.id.expiration.check.interval.ms = 600000  1..  internal
@@ -171,9 +167,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         transaction.abort.timed.out.transaction.cleanup.interval.ms = 10000  1..
         transaction.remove.expired.transaction.cleanup.interval.ms = 3600000  1..
         transaction.state.log.load.buffer.size = 5242880  1..
-        transaction.state.log.min.isr = 2  1..
-        transaction.state.log.num.partitions = 50  1..
-        transaction.state.log.segment.bytes = 104857600  1..
         transactional.id.expiration.ms = 604800000  1..
         zookeeper.metadata.migration.min.batch.size = 200  1..  internal
     """,

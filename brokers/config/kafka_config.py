@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from brokers.config.accepted_keys import check_accepted, is_accepted
-from brokers.config.config_def import BOOLEAN, INT, LIST, LONG, STRING, ConfigError, ConfigKey, ConfigType, ConfigValue
+from brokers.config.config_def import BOOLEAN, INT, LIST, LONG, SHORT, STRING, ConfigError, ConfigKey, ConfigType, ConfigValue
 from brokers.config.listeners import Listeners
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import EndPoint, SecurityProtocol
@@ -81,6 +81,18 @@ class KafkaConfig:
     auto_create_topics_enable: bool = _key(BOOLEAN, True, "Create a topic when somebody asks for its metadata.")
     delete_topic_enable: bool = _key(BOOLEAN, True, "Whether topics may be deleted.")
     min_insync_replicas: int = _key(INT, 1, "In-sync replicas a write with acks=all asks for.", at_least=1)
+    # -- the coordinators' topics
+    offsets_topic_num_partitions: int = _key(INT, 50, "Partitions of __consumer_offsets; not to be changed.", at_least=1)
+    offsets_topic_replication_factor: int = _key(SHORT, 3, "Replicas of a partition of __consumer_offsets.", at_least=1)
+    offsets_topic_segment_bytes: int = _key(INT, 104_857_600, "Bytes of a segment of __consumer_offsets.", at_least=1)
+    transaction_state_log_num_partitions: int = _key(
+        INT, 50, "Partitions of __transaction_state; not to be changed.", at_least=1
+    )
+    transaction_state_log_replication_factor: int = _key(
+        SHORT, 3, "Replicas of a partition of __transaction_state.", at_least=1
+    )
+    transaction_state_log_min_isr: int = _key(INT, 2, "In-sync replicas a write to __transaction_state asks for.", at_least=1)
+    transaction_state_log_segment_bytes: int = _key(INT, 104_857_600, "Bytes of a segment of __transaction_state.", at_least=1)
     # -- the controller
     controller_socket_timeout_ms: int = _key(INT, 30_000, "How long a connection to or from the controller may take to open.")
     request_timeout_ms: int = _key(INT, 30_000, "How long the controller waits for the answer to a request.")

@@ -18,59 +18,59 @@ settle
    6.502  broker-1   hears from ZooKeeper: /controller deleted
    6.508  broker-2   hears from ZooKeeper: /controller created
    6.508  broker-2   wins the election: controller epoch 2
-   6.509  broker-1   hears from ZooKeeper: /controller created
+   6.508  broker-1   hears from ZooKeeper: /controller created
    6.525  broker-1   finds broker 2 elected
    6.527  broker-2   has read the cluster: brokers 1 2, 3 partitions
-   6.529  broker-2   hears from controller 2 that brokers 1 2 live
-   6.529  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
-   6.529  broker-2   hears from controller 2 that brokers 1 2 live, and of 3 partitions
+   6.528  broker-2   hears from controller 2 that brokers 1 2 live
+   6.528  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
+   6.528  broker-2   hears from controller 2 that brokers 1 2 live, and of 3 partitions
    6.531  broker-2   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 2 epoch 1 ISR 2 1, orders-2: leader none epoch 1 ISR 1 2
    6.531  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
    6.531  broker-2   leads orders-1 at epoch 1 and follows orders-0 at epoch 1, as controller 2 orders
    6.531  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
    6.531  broker-2   hears from controller 2 that brokers 1 2 live, and of 3 partitions
-   6.533  broker-1   hears from controller 2 that brokers 1 2 live
+   6.532  broker-1   hears from controller 2 that brokers 1 2 live
    6.534  broker-2   writes (offline) orders-2: leader 1 epoch 2 ISR 1 2
    6.534  broker-2   has taken over at controller epoch 2
    6.534  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
    6.534  broker-2   follows orders-2 at epoch 2, as controller 2 orders
    6.534  broker-2   hears from controller 2 that brokers 1 2 live, and of 1 partition
    6.535  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
-   6.540  broker-1   hears from controller 2 that brokers 1 2 live, and of 3 partitions
-   6.543  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+   6.539  broker-1   hears from controller 2 that brokers 1 2 live, and of 3 partitions
+   6.542  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
    6.543  broker-1   leads orders-0 at epoch 1 and follows orders-1 at epoch 1, as controller 2 orders
    6.543  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
-   6.547  broker-1   hears from controller 2 that brokers 1 2 live, and of 3 partitions
+   6.546  broker-1   hears from controller 2 that brokers 1 2 live, and of 3 partitions
    6.549  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
-   6.550  broker-1   leads orders-2 at epoch 2, as controller 2 orders
+   6.549  broker-1   leads orders-2 at epoch 2, as controller 2 orders
    6.553  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
    8.220  simulator  start broker-3
    8.220  broker-3   opens a ZooKeeper session
-   8.225  broker-3   is registered, broker epoch 73
-   8.225  broker-2   hears from ZooKeeper: /brokers/ids children
-   8.228  broker-2   finds brokers new 3
-   8.228  broker-2   hears from controller 2 that brokers 1 2 3 live
-   8.228  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.229  broker-1   hears from controller 2 that brokers 1 2 3 live
-   8.232  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.233  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.234  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
-   8.234  broker-3   follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2, as controller 2 orders
-   8.237  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   8.238  broker-1   proposes ISR 1 2 3 for orders-0
-   8.238  broker-1   proposes ISR 1 2 3 for orders-2
-   8.240  broker-2   proposes ISR 2 1 3 for orders-1
-   8.241  broker-2   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 1 3
-   8.241  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   8.241  broker-2   is answered NONE for orders-1: ISR 2 1 3
-   8.242  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   8.242  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   8.249  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
-   8.249  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   8.226  broker-3   is registered, broker epoch 73
+   8.226  broker-2   hears from ZooKeeper: /brokers/ids children
+   8.229  broker-2   finds brokers new 3
+   8.229  broker-2   hears from controller 2 that brokers 1 2 3 live
+   8.229  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.230  broker-1   hears from controller 2 that brokers 1 2 3 live
+   8.233  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.234  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.235  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
+   8.235  broker-3   follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2, as controller 2 orders
+   8.238  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   8.239  broker-1   proposes ISR 1 2 3 for orders-0
+   8.239  broker-1   proposes ISR 1 2 3 for orders-2
+   8.241  broker-2   proposes ISR 2 1 3 for orders-1
+   8.243  broker-2   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 1 3
+   8.243  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   8.243  broker-2   is answered NONE for orders-1: ISR 2 1 3
+   8.243  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   8.243  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   8.250  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
+   8.250  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
    8.250  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-   8.250  broker-1   is answered NONE for orders-0: ISR 1 2 3
-   8.250  broker-1   is answered NONE for orders-2: ISR 1 2 3
-   8.250  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   8.251  broker-1   is answered NONE for orders-0: ISR 1 2 3
+   8.251  broker-1   is answered NONE for orders-2: ISR 1 2 3
+   8.251  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
    8.320  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 1 (1 2 3)
 
 advance 4s
@@ -97,18 +97,18 @@ settle
   12.320  simulator  kill broker-1
   18.501  broker-2   hears from ZooKeeper: /brokers/ids/1 deleted
   18.501  broker-2   hears from ZooKeeper: /brokers/ids children
-  18.505  broker-2   finds brokers dead 1
+  18.504  broker-2   finds brokers dead 1
   18.506  broker-2   writes (offline) orders-0: leader 2 epoch 2 ISR 2 3
   18.506  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
   18.506  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
   18.506  broker-2   leads orders-0 at epoch 2, as controller 2 orders
   18.506  broker-2   hears from controller 2 that brokers 2 3 live, and of 1 partition
   18.507  broker-3   follows orders-0 at epoch 2, as controller 2 orders
-  18.508  broker-2   writes (isr-removal) orders-1: leader 2 epoch 2 ISR 2 3, orders-2: leader 3 epoch 4 ISR 2 3
-  18.508  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
-  18.508  broker-2   leads orders-1 at epoch 2 and follows orders-2 at epoch 4, as controller 2 orders
-  18.508  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 1, known 2)
-  18.508  broker-2   hears from controller 2 that brokers 2 3 live, and of 3 partitions
+  18.509  broker-2   writes (isr-removal) orders-1: leader 2 epoch 2 ISR 2 3, orders-2: leader 3 epoch 4 ISR 2 3
+  18.509  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
+  18.509  broker-2   leads orders-1 at epoch 2 and follows orders-2 at epoch 4, as controller 2 orders
+  18.509  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 1, known 2)
+  18.509  broker-2   hears from controller 2 that brokers 2 3 live, and of 3 partitions
   18.510  broker-3   hears from controller 2 that brokers 2 3 live, and of 1 partition
   18.512  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
   18.513  broker-3   leads orders-2 at epoch 4 and follows orders-1 at epoch 2, as controller 2 orders
@@ -116,31 +116,31 @@ settle
   18.516  broker-3   hears from controller 2 that brokers 2 3 live, and of 3 partitions
   20.320  simulator  start broker-1
   20.323  broker-1   opens a ZooKeeper session
-  20.349  broker-2   hears from ZooKeeper: /brokers/ids children
-  20.351  broker-1   is registered, broker epoch 81
-  20.352  broker-2   finds brokers new 1
-  20.352  broker-2   hears from controller 2 that brokers 1 2 3 live
-  20.352  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.353  broker-3   hears from controller 2 that brokers 1 2 3 live
-  20.356  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.357  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.360  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
-  20.360  broker-1   follows orders-0 at epoch 2, orders-1 at epoch 2, orders-2 at epoch 4, as controller 2 orders
-  20.364  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-  20.364  broker-3   proposes ISR 2 3 1 for orders-2
-  20.366  broker-2   proposes ISR 2 3 1 for orders-0
-  20.366  broker-2   proposes ISR 2 3 1 for orders-1
-  20.369  broker-2   writes (alter-partition) orders-0: leader 2 epoch 2 ISR 2 3 1, orders-1: leader 2 epoch 2 ISR 2 3 1
-  20.369  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-  20.369  broker-2   is answered NONE for orders-0: ISR 2 3 1
-  20.369  broker-2   is answered NONE for orders-1: ISR 2 3 1
-  20.369  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-  20.370  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-  20.376  broker-2   writes (alter-partition) orders-2: leader 3 epoch 4 ISR 2 3 1
-  20.376  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  20.376  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-  20.376  broker-3   is answered NONE for orders-2: ISR 2 3 1
-  20.376  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  20.352  broker-2   hears from ZooKeeper: /brokers/ids children
+  20.353  broker-1   is registered, broker epoch 81
+  20.355  broker-2   finds brokers new 1
+  20.355  broker-2   hears from controller 2 that brokers 1 2 3 live
+  20.355  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.355  broker-3   hears from controller 2 that brokers 1 2 3 live
+  20.358  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.359  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.362  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+  20.363  broker-1   follows orders-0 at epoch 2, orders-1 at epoch 2, orders-2 at epoch 4, as controller 2 orders
+  20.366  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+  20.367  broker-3   proposes ISR 2 3 1 for orders-2
+  20.369  broker-2   proposes ISR 2 3 1 for orders-0
+  20.369  broker-2   proposes ISR 2 3 1 for orders-1
+  20.371  broker-2   writes (alter-partition) orders-0: leader 2 epoch 2 ISR 2 3 1, orders-1: leader 2 epoch 2 ISR 2 3 1
+  20.371  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+  20.371  broker-2   is answered NONE for orders-0: ISR 2 3 1
+  20.371  broker-2   is answered NONE for orders-1: ISR 2 3 1
+  20.372  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+  20.372  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+  20.378  broker-2   writes (alter-partition) orders-2: leader 3 epoch 4 ISR 2 3 1
+  20.378  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  20.378  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  20.378  broker-3   is answered NONE for orders-2: ISR 2 3 1
+  20.379  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
   20.420  = controller 2 epoch 2; leaders (ISR): orders-0 2 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)
 
 advance 12s
@@ -152,9 +152,9 @@ advance 12s
   31.546  broker-2   follows orders-0 at epoch 3, as controller 2 orders
   31.546  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
   31.546  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
-  31.547  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  31.546  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
   31.547  broker-3   follows orders-0 at epoch 3, as controller 2 orders
   31.547  broker-1   leads orders-0 at epoch 3, as controller 2 orders
-  31.550  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+  31.549  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
   31.550  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
   32.420  = controller 2 epoch 2; leaders (ISR): orders-0 1 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)

@@ -16,22 +16,22 @@ advance 9s
    6.502  broker-1   hears from ZooKeeper: /controller deleted
    6.515  broker-1   loses its connection to ZooKeeper
    6.515  broker-1   does not learn what became of a write
-   6.671  broker-1   is connected to ZooKeeper again, in the same session
-   6.675  broker-1   hears from ZooKeeper: /controller created
-   6.682  broker-1   wins the election: controller epoch 2
-   6.719  broker-1   has read the cluster: brokers 1, 2 partitions
-   6.723  broker-1   hears from controller 1 that brokers 1 live
-   6.723  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
-   6.723  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
-   6.727  broker-1   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1, orders-1: leader none epoch 1 ISR 1
-   6.727  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
-   6.727  broker-1   leads orders-0 at epoch 1, as controller 1 orders
-   6.727  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
-   6.731  broker-1   writes (offline) orders-1: leader 1 epoch 2 ISR 1
-   6.731  broker-1   has taken over at controller epoch 2
-   6.731  broker-1   sends LeaderAndIsr to broker 1 with 1 partition
-   6.731  broker-1   leads orders-1 at epoch 2, as controller 1 orders
-   6.731  broker-1   hears from controller 1 that brokers 1 live, and of 1 partition
+   6.589  broker-1   is connected to ZooKeeper again, in the same session
+   6.592  broker-1   hears from ZooKeeper: /controller created
+   6.599  broker-1   wins the election: controller epoch 2
+   6.637  broker-1   has read the cluster: brokers 1, 2 partitions
+   6.640  broker-1   hears from controller 1 that brokers 1 live
+   6.640  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
+   6.640  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
+   6.644  broker-1   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1, orders-1: leader none epoch 1 ISR 1
+   6.644  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
+   6.644  broker-1   leads orders-0 at epoch 1, as controller 1 orders
+   6.644  broker-1   hears from controller 1 that brokers 1 live, and of 2 partitions
+   6.648  broker-1   writes (offline) orders-1: leader 1 epoch 2 ISR 1
+   6.648  broker-1   has taken over at controller epoch 2
+   6.648  broker-1   sends LeaderAndIsr to broker 1 with 1 partition
+   6.648  broker-1   leads orders-1 at epoch 2, as controller 1 orders
+   6.648  broker-1   hears from controller 1 that brokers 1 live, and of 1 partition
    9.223  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1), orders-1 1 (1)
 
 restart 2
@@ -50,9 +50,9 @@ settle
    9.248  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
    9.249  broker-1   proposes ISR 1 2 for orders-0
    9.249  broker-1   proposes ISR 1 2 for orders-1
-   9.253  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 1 epoch 2 ISR 1 2
-   9.253  broker-1   is answered NONE for orders-0: ISR 1 2
-   9.253  broker-1   is answered NONE for orders-1: ISR 1 2
-   9.253  broker-1   hears from controller 1 that brokers 1 2 live, and of 2 partitions
+   9.252  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 1 epoch 2 ISR 1 2
+   9.252  broker-1   is answered NONE for orders-0: ISR 1 2
+   9.252  broker-1   is answered NONE for orders-1: ISR 1 2
+   9.252  broker-1   hears from controller 1 that brokers 1 2 live, and of 2 partitions
    9.255  broker-2   hears from controller 1 that brokers 1 2 live, and of 2 partitions
    9.323  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2), orders-1 1 (1 2)

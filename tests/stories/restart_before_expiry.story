@@ -5,7 +5,7 @@ cluster brokers=3 seed=4
 topic orders 0:1,2,3 1:2,3,1 2:3,1,2
 settle
 ----
-   0.325  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
+   0.325  = controller 2 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
 
 bounce leader(orders/0) 300ms
 advance 3s
@@ -13,59 +13,63 @@ advance 3s
    0.325  simulator  kill broker-1
    0.625  simulator  start broker-1
    0.629  broker-1   opens a ZooKeeper session
-   1.674  broker-1   opens a ZooKeeper session
-   2.717  broker-1   opens a ZooKeeper session
-   3.325  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
+   1.676  broker-1   opens a ZooKeeper session
+   2.724  broker-1   opens a ZooKeeper session
+   3.325  = controller 2 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
 
 advance 9s
 settle
 ----
-   3.758  broker-1   opens a ZooKeeper session
-   4.803  broker-1   opens a ZooKeeper session
-   5.847  broker-1   opens a ZooKeeper session
-   6.502  broker-3   hears from ZooKeeper: /brokers/ids/1 deleted
-   6.502  broker-3   hears from ZooKeeper: /brokers/ids children
-   6.505  broker-3   finds brokers dead 1
-   6.507  broker-3   writes (offline) orders-0: leader 2 epoch 1 ISR 2 3
-   6.507  broker-3   sends LeaderAndIsr to broker 2 with 1 partition
-   6.507  broker-3   sends LeaderAndIsr to broker 3 with 1 partition
-   6.507  broker-3   follows orders-0 at epoch 1, as controller 3 orders
-   6.507  broker-3   hears from controller 3 that brokers 2 3 live, and of 1 partition
-   6.509  broker-2   leads orders-0 at epoch 1, as controller 3 orders
-   6.509  broker-3   writes (isr-removal) orders-1: leader 2 epoch 1 ISR 2 3, orders-2: leader 3 epoch 1 ISR 3 2
-   6.509  broker-3   sends LeaderAndIsr to broker 3 with 3 partitions
-   6.509  broker-3   leads orders-2 at epoch 1 and follows orders-1 at epoch 1, as controller 3 orders
-   6.509  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 0, known 1)
-   6.509  broker-3   hears from controller 3 that brokers 2 3 live, and of 3 partitions
-   6.513  broker-2   hears from controller 3 that brokers 2 3 live, and of 1 partition
-   6.515  broker-3   sends LeaderAndIsr to broker 2 with 3 partitions
-   6.517  broker-2   leads orders-1 at epoch 1 and follows orders-2 at epoch 1, as controller 3 orders
-   6.517  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
-   6.521  broker-2   hears from controller 3 that brokers 2 3 live, and of 3 partitions
-   6.892  broker-1   opens a ZooKeeper session
-   6.924  broker-3   hears from ZooKeeper: /brokers/ids children
-   6.925  broker-1   is registered, broker epoch 96
-   6.927  broker-3   finds brokers new 1
-   6.927  broker-3   hears from controller 3 that brokers 1 2 3 live
-   6.927  broker-3   hears from controller 3 that brokers 1 2 3 live, and of 3 partitions
-   6.929  broker-1   hears from controller 3 that brokers 1 2 3 live, and of 3 partitions
-   6.929  broker-3   sends LeaderAndIsr to broker 1 with 3 partitions
-   6.929  broker-2   hears from controller 3 that brokers 1 2 3 live
-   6.930  broker-1   follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 1, as controller 3 orders
-   6.930  broker-1   hears from controller 3 that brokers 1 2 3 live, and of 3 partitions
-   6.931  broker-3   proposes ISR 3 2 1 for orders-2
-   6.933  broker-3   writes (alter-partition) orders-2: leader 3 epoch 1 ISR 3 2 1
-   6.933  broker-3   is answered NONE for orders-2: ISR 3 2 1
-   6.933  broker-3   hears from controller 3 that brokers 1 2 3 live, and of 1 partition
-   6.933  broker-1   hears from controller 3 that brokers 1 2 3 live, and of 1 partition
-   6.934  broker-2   hears from controller 3 that brokers 1 2 3 live, and of 3 partitions
-   6.935  broker-2   proposes ISR 2 3 1 for orders-0
-   6.935  broker-2   proposes ISR 2 3 1 for orders-1
-   6.938  broker-2   hears from controller 3 that brokers 1 2 3 live, and of 1 partition
-   6.949  broker-3   writes (alter-partition) orders-0: leader 2 epoch 1 ISR 2 3 1, orders-1: leader 2 epoch 1 ISR 2 3 1
-   6.949  broker-3   hears from controller 3 that brokers 1 2 3 live, and of 2 partitions
-   6.950  broker-1   hears from controller 3 that brokers 1 2 3 live, and of 2 partitions
-   6.951  broker-2   hears from controller 3 that brokers 1 2 3 live, and of 2 partitions
-   6.951  broker-2   is answered NONE for orders-0: ISR 2 3 1
-   6.951  broker-2   is answered NONE for orders-1: ISR 2 3 1
-  12.325  = controller 3 epoch 1; leaders (ISR): orders-0 2 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (3 2 1)
+   3.772  broker-1   opens a ZooKeeper session
+   4.821  broker-1   opens a ZooKeeper session
+   5.868  broker-1   opens a ZooKeeper session
+   6.060  broker-3   proposes ISR 3 2 for orders-2
+   6.073  broker-2   writes (alter-partition) orders-2: leader 3 epoch 0 ISR 3 2
+   6.073  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   6.075  broker-3   is answered NONE for orders-2: ISR 3 2
+   6.076  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   6.502  broker-2   hears from ZooKeeper: /brokers/ids/1 deleted
+   6.502  broker-2   hears from ZooKeeper: /brokers/ids children
+   6.505  broker-2   finds brokers dead 1
+   6.507  broker-2   writes (offline) orders-0: leader 2 epoch 1 ISR 2 3
+   6.507  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+   6.507  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
+   6.507  broker-2   leads orders-0 at epoch 1, as controller 2 orders
+   6.507  broker-2   hears from controller 2 that brokers 2 3 live, and of 1 partition
+   6.509  broker-2   writes (isr-removal) orders-1: leader 2 epoch 1 ISR 2 3
+   6.509  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
+   6.509  broker-2   leads orders-1 at epoch 1, as controller 2 orders
+   6.509  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
+   6.509  broker-2   hears from controller 2 that brokers 2 3 live, and of 3 partitions
+   6.510  broker-3   follows orders-0 at epoch 1, as controller 2 orders
+   6.514  broker-3   hears from controller 2 that brokers 2 3 live, and of 1 partition
+   6.516  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
+   6.519  broker-3   follows orders-1 at epoch 1, as controller 2 orders
+   6.523  broker-3   hears from controller 2 that brokers 2 3 live, and of 3 partitions
+   6.917  broker-1   opens a ZooKeeper session
+   6.950  broker-2   hears from ZooKeeper: /brokers/ids children
+   6.952  broker-1   is registered, broker epoch 97
+   6.953  broker-2   finds brokers new 1
+   6.953  broker-2   hears from controller 2 that brokers 1 2 3 live
+   6.953  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   6.956  broker-3   hears from controller 2 that brokers 1 2 3 live
+   6.959  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   6.960  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   6.961  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+   6.963  broker-1   follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 0, as controller 2 orders
+   6.964  broker-3   proposes ISR 3 2 1 for orders-2
+   6.967  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   6.968  broker-2   writes (alter-partition) orders-2: leader 3 epoch 0 ISR 3 2 1
+   6.968  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   6.969  broker-2   proposes ISR 2 3 1 for orders-0
+   6.969  broker-2   proposes ISR 2 3 1 for orders-1
+   6.971  broker-3   is answered NONE for orders-2: ISR 3 2 1
+   6.971  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   6.971  broker-2   writes (alter-partition) orders-0: leader 2 epoch 1 ISR 2 3 1, orders-1: leader 2 epoch 1 ISR 2 3 1
+   6.971  broker-2   is answered NONE for orders-0: ISR 2 3 1
+   6.971  broker-2   is answered NONE for orders-1: ISR 2 3 1
+   6.971  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   6.971  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   6.975  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   6.976  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+  12.325  = controller 2 epoch 1; leaders (ISR): orders-0 2 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (3 2 1)

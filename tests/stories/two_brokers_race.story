@@ -24,27 +24,27 @@ advance 3s
    0.239  broker-2   follows orders-0 at epoch 1, as controller 3 orders
    0.239  broker-1   leads orders-0 at epoch 1, as controller 3 orders
    0.239  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
-   0.240  broker-1   hears from controller 3 that brokers 1 2 3 live, and of 1 partition
+   0.241  broker-1   hears from controller 3 that brokers 1 2 3 live, and of 1 partition
    0.241  broker-2   hears from controller 3 that brokers 1 2 3 live, and of 1 partition
-   0.241  broker-3   resigns from controller epoch 1: the broker is shutting down
-   0.243  broker-2   hears from ZooKeeper: /controller deleted
+   0.242  broker-3   resigns from controller epoch 1: the broker is shutting down
+   0.244  broker-2   hears from ZooKeeper: /controller deleted
    0.244  broker-1   hears from ZooKeeper: /controller deleted
-   0.251  broker-2   hears from ZooKeeper: /controller created
-   0.251  broker-1   hears from ZooKeeper: /controller created
+   0.252  broker-2   hears from ZooKeeper: /controller created
    0.252  broker-2   wins the election: controller epoch 2
-   0.265  broker-1   finds broker 2 elected
+   0.252  broker-1   hears from ZooKeeper: /controller created
+   0.266  broker-1   finds broker 2 elected
    0.274  broker-2   has read the cluster: brokers 1 2, 1 partition
-   0.277  broker-2   has taken over at controller epoch 2
-   0.277  broker-2   hears from controller 2 that brokers 1 2 live
-   0.277  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
-   0.277  broker-2   hears from controller 2 that brokers 1 2 live, and of 1 partition
-   0.277  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
-   0.277  broker-2   hears from controller 2 that brokers 1 2 live, and of 1 partition
-   0.282  broker-1   hears from controller 2 that brokers 1 2 live
+   0.276  broker-2   has taken over at controller epoch 2
+   0.276  broker-2   hears from controller 2 that brokers 1 2 live
+   0.276  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+   0.276  broker-2   hears from controller 2 that brokers 1 2 live, and of 1 partition
+   0.276  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+   0.276  broker-2   hears from controller 2 that brokers 1 2 live, and of 1 partition
+   0.281  broker-1   hears from controller 2 that brokers 1 2 live
    0.283  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
-   0.289  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
-   0.291  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
-   0.296  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
+   0.288  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
+   0.290  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
+   0.295  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
    3.232  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2)
 
 restart leaving
@@ -52,21 +52,21 @@ settle
 ----
    3.232  simulator  start broker-3
    3.234  broker-3   opens a ZooKeeper session
-   3.249  broker-3   is registered, broker epoch 76
-   3.249  broker-2   hears from ZooKeeper: /brokers/ids children
-   3.253  broker-2   finds brokers new 3
-   3.253  broker-2   hears from controller 2 that brokers 1 2 3 live
-   3.253  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   3.255  broker-1   hears from controller 2 that brokers 1 2 3 live
-   3.256  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   3.257  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
-   3.257  broker-3   follows orders-0 at epoch 1, as controller 2 orders
-   3.258  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   3.259  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   3.260  broker-1   proposes ISR 1 2 3 for orders-0
-   3.272  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3
-   3.272  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   3.250  broker-2   hears from ZooKeeper: /brokers/ids children
+   3.251  broker-3   is registered, broker epoch 77
+   3.254  broker-2   finds brokers new 3
+   3.254  broker-2   hears from controller 2 that brokers 1 2 3 live
+   3.254  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   3.256  broker-1   hears from controller 2 that brokers 1 2 3 live
+   3.257  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   3.258  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
+   3.259  broker-3   follows orders-0 at epoch 1, as controller 2 orders
+   3.260  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   3.261  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   3.262  broker-1   proposes ISR 1 2 3 for orders-0
+   3.273  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3
+   3.273  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
    3.273  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   3.274  broker-1   is answered NONE for orders-0: ISR 1 2 3
-   3.274  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   3.275  broker-1   is answered NONE for orders-0: ISR 1 2 3
+   3.275  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
    3.332  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3)

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from brokers.apis.auto_creation import creatable_topic
+from brokers.config.description import Source
+from brokers.config.kafka_config import KafkaConfig
 from brokers.topic_names import CLUSTER_METADATA_TOPIC
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.admin_client import TOPIC
 from understudy.simulator.cluster import SimulatedCluster
 
 
@@ -28,6 +32,17 @@ def ask(
     response = cluster.ask(cluster.admin.ask(f"broker-{number}", 9092, asked, version=version))
     assert isinstance(response, MetadataResponse)
     return {str(topic.name): Errors(topic.error_code).name for topic in response.topics}
+
+
+def replicas_of(cluster: SimulatedCluster, topic: str) -> list[tuple[int, ...]]:
+    [described] = cluster.ask(cluster.admin.metadata([topic])).topics
+    return [partition.replica_nodes for partition in described.partitions]
+
+
+def config_of(cluster: SimulatedCluster, topic: str) -> dict[str, str | None]:
+    """What the topic itself says, not a broker or a default."""
+    described = cluster.ask(cluster.admin.describe_config(TOPIC, topic))
+    return {name: entry.value for name, entry in sorted(described.items()) if entry.config_source == Source.TOPIC}
 
 
 @pytest.mark.spec("TC-9")
@@ -67,9 +82,59 @@ def test_who_does_not_want_a_topic_made_gets_none(cluster: SimulatedCluster) -> 
     assert ask(cluster, "unwanted", may=False) == {"unwanted": "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
-def test_topics_of_kafkas_own_are_not_made_by_asking(cluster: SimulatedCluster) -> None:
-    for name in ("__consumer_offsets", "__transaction_state", CLUSTER_METADATA_TOPIC):
-        assert ask(cluster, name) == {name: "UNKNOWN_TOPIC_OR_PARTITION"}
+@pytest.mark.spec("TC-10")
+def test_the_coordinators_topics_have_settings_of_their_own(cluster: SimulatedCluster) -> None:
+    names = ("__consumer_offsets", "__transaction_state")
+    assert ask(cluster, *names) == dict.fromkeys(names, "LEADER_NOT_AVAILABLE")
+    cluster.run_for(2_000)
+    assert ask(cluster, *names) == dict.fromkeys(names, "NONE")
+    for name in names:
+        assert {len(replicas) for replicas in replicas_of(cluster, name)} == {3}
+        assert len(replicas_of(cluster, name)) == 50
+    assert config_of(cluster, "__consumer_offsets") == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+    assert config_of(cluster, "__transaction_state") == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "2",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    }
+
+
+@pytest.mark.spec("TC-10")
+def test_what_is_configured_of_the_coordinators_topics_counts() -> None:
+    config = KafkaConfig.from_properties(
+        {
+            "zookeeper.connect": "z",
+            "offsets.topic.num.partitions": "3",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.segment.bytes": "1000",
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": "2",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.segment.bytes": "2000",
+        }
+    )
+    offsets, transactions = (creatable_topic(name, config) for name in ("__consumer_offsets", "__transaction_state"))
+    assert (offsets.num_partitions, offsets.replication_factor) == (3, 1)
+    assert (transactions.num_partitions, transactions.replication_factor) == (4, 2)
+    values = [{config.name: config.value for config in topic.configs} for topic in (offsets, transactions)]
+    assert [each["segment.bytes"] for each in values] == ["1000", "2000"]
+    assert values[1]["min.insync.replicas"] == "1"
+
+
+@pytest.mark.spec("TC-9", "TC-10")
+def test_the_topic_of_share_groups_is_one_like_any_other_and_that_of_kraft_is_none(cluster: SimulatedCluster) -> None:
+    assert ask(cluster, "__share_group_state", CLUSTER_METADATA_TOPIC) == {
+        "__share_group_state": "LEADER_NOT_AVAILABLE",
+        CLUSTER_METADATA_TOPIC: "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+    cluster.run_for(2_000)
+    assert [len(replicas) for replicas in replicas_of(cluster, "__share_group_state")] == [1]
 
 
 @pytest.mark.spec("TC-9")

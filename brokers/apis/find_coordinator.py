@@ -1,0 +1,113 @@
+"""FindCoordinator (key 10, versions 0 to 6): who coordinates a group, or the transactions of a transactional id (CO-3).
+
+Any broker answers, from its metadata cache: the leader of the partition that keeps the key, on the listener of the request. A
+topic that is not there yet is made, whether or not `auto.create.topics.enable` (TC-10), and the client asks again. Version 4
+asks for many keys at once; a topic missing for all of them is made once.
+
+Share groups have no coordinator in ZooKeeper mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from brokers.apis import auto_creation
+from brokers.apis.serving import Serves
+from brokers.coordinators import TOPICS, CoordinatorType, partition_for
+from brokers.metadata_cache import MetadataSnapshot
+from brokers.services import BrokerServices, RequestContext
+from foundation.cluster.errors import ApiError, Errors
+from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+FIRST_VERSION_WITH_MANY_KEYS = 4
+FIRST_VERSION_WITH_SHARE_GROUPS = 6
+KEYS_WITHOUT_PAUSE = 100
+"""After so many keys of one request, everybody else gets a turn: a key may be as long as a string can be."""
+
+
+class Node(NamedTuple):
+    """A broker as clients reach it."""
+
+    id: int
+    host: str
+    port: int
+
+
+NO_NODE = Node(id=-1, host="", port=-1)
+NOT_AVAILABLE = ApiError(Errors.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+
+
+async def handle(services: BrokerServices, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    many = context.api_version >= FIRST_VERSION_WITH_MANY_KEYS
+    keys = request.coordinator_keys if many else (request.key,)
+    topic = topic_of(request.key_type, context.api_version)
+    if isinstance(topic, ApiError):
+        found: Sequence[Node | ApiError] = [topic for _ in keys]
+    else:
+        found = await _coordinators(services, topic, keys, context.listener)
+    if many:
+        return FindCoordinatorResponse(coordinators=tuple(_of_many(key, each) for key, each in zip(keys, found, strict=True)))
+    return _alone(found[0])
+
+
+def topic_of(key_type: int, version: int) -> str | ApiError:
+    """The topic whose leaders coordinate keys of this type; or why there is none."""
+    if key_type not in tuple(CoordinatorType):
+        return ApiError(
+            Errors.INVALID_REQUEST, f"Unknown coordinator type {key_type}; 0 stands for groups, 1 for transactional ids."
+        )
+    kind = CoordinatorType(key_type)
+    if kind is CoordinatorType.SHARE and version < FIRST_VERSION_WITH_SHARE_GROUPS:
+        return ApiError(
+            Errors.INVALID_REQUEST,
+            f"Share groups are asked for from version {FIRST_VERSION_WITH_SHARE_GROUPS} on; this is version {version}.",
+        )
+    return TOPICS.get(kind, NOT_AVAILABLE)
+
+
+def coordinator(snapshot: MetadataSnapshot, topic: str, partition: int, listener: str) -> Node | None:
+    """Who leads the partition, as `listener` reaches it; None where it has no leader, or one that is not alive."""
+    state = snapshot.partition(topic, partition)
+    at = None if state is None else snapshot.endpoint(state.leader, listener)
+    return None if state is None or at is None else Node(state.leader, at.host, at.port)
+
+
+async def _coordinators(services: BrokerServices, topic: str, keys: Sequence[str], listener: str) -> list[Node | ApiError]:
+    snapshot = services.metadata.snapshot
+    if keys and topic not in snapshot.topics:
+        await auto_creation.create(services, (topic,))
+        return [NOT_AVAILABLE for _ in keys]
+    partitions = services.coordinator_partitions[topic]
+    found: list[Node | ApiError] = []
+    for number, key in enumerate(keys, start=1):
+        found.append(coordinator(snapshot, topic, partition_for(key, partitions), listener) or NOT_AVAILABLE)
+        if number % KEYS_WITHOUT_PAUSE == 0:
+            await asyncio.sleep(0)
+    return found
+
+
+def _alone(found: Node | ApiError) -> FindCoordinatorResponse:
+    """The answer for a single key; Kafka has a word for no error there."""
+    if isinstance(found, ApiError):
+        return FindCoordinatorResponse(
+            error_code=found.error, error_message=found.message, node_id=NO_NODE.id, host=NO_NODE.host, port=NO_NODE.port
+        )
+    return FindCoordinatorResponse(error_message="NONE", node_id=found.id, host=found.host, port=found.port)
+
+
+def _of_many(key: str, found: Node | ApiError) -> Coordinator:
+    if isinstance(found, ApiError):
+        return Coordinator(
+            key=key,
+            node_id=NO_NODE.id,
+            host=NO_NODE.host,
+            port=NO_NODE.port,
+            error_code=found.error,
+            error_message=found.message,
+        )
+    return Coordinator(key=key, node_id=found.id, host=found.host, port=found.port, error_message="")
+
+
+SERVES = Serves(request=FindCoordinatorRequest, versions=(0, 6), handle=handle)

@@ -1,0 +1,210 @@
+"""Who coordinates: any broker says, from what it has heard; a topic that is missing is made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+
+from brokers.apis import find_coordinator
+from brokers.coordinators import partition_for
+from foundation.cluster.errors import Errors
+from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
+from tests.brokers.services import Stage
+from understudy.simulator.cluster import SimulatedCluster
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+SINGLE, MANY = range(4), range(4, 7)
+NOWHERE = (-1, "", -1)
+LEADERS = {
+    "__consumer_offsets": {12: 2, 40: 3, 48: -1, 17: 9},
+    "__transaction_state": {12: 3},
+}
+"""my-group is at 12, group1 at 40, test at 48, orders-service at 17; only brokers 1 to 3 are alive."""
+
+
+def ask(
+    request: FindCoordinatorRequest,
+    version: int,
+    leaders: Mapping[str, dict[int, int]] = LEADERS,
+    moved: UpdateMetadataRequest | None = None,
+) -> FindCoordinatorResponse:
+    async def scene() -> FindCoordinatorResponse:
+        stage = Stage()
+        stage.hear(dict(leaders))
+        if moved is not None:
+            stage.metadata.update(moved)
+        return await find_coordinator.handle(stage.services, request, stage.context(version))
+
+    return asyncio.run(scene())
+
+
+def single(key: str, version: int, *, key_type: int = GROUP) -> tuple[str, tuple[int, str, int]]:
+    answer = ask(FindCoordinatorRequest(key=key, key_type=key_type), version)
+    assert answer.coordinators == ()
+    return Errors(answer.error_code).name, (answer.node_id, answer.host, answer.port)
+
+
+def many(keys: Sequence[str], version: int, *, key_type: int = GROUP) -> list[tuple[str, str, tuple[int, str, int]]]:
+    answer = ask(FindCoordinatorRequest(coordinator_keys=tuple(keys), key_type=key_type), version)
+    assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 0, "", 0)
+    return [(at.key, Errors(at.error_code).name, (at.node_id, at.host, at.port)) for at in answer.coordinators]
+
+
+@pytest.mark.spec("CO-3")
+@pytest.mark.parametrize("version", SINGLE)
+def test_one_key_is_answered_by_the_leader_of_its_partition(version: int) -> None:
+    assert single("my-group", version) == ("NONE", (2, "h2", 9092))
+    assert single("my-group", version, key_type=TRANSACTION) == ("NONE", (3, "h3", 9092))
+
+
+@pytest.mark.spec("CO-3")
+@pytest.mark.parametrize("version", MANY)
+def test_many_keys_are_answered_in_their_order_each_as_often_as_asked(version: int) -> None:
+    assert many(["group1", "my-group", "test", "group1"], version) == [
+        ("group1", "NONE", (3, "h3", 9092)),
+        ("my-group", "NONE", (2, "h2", 9092)),
+        ("test", "COORDINATOR_NOT_AVAILABLE", NOWHERE),
+        ("group1", "NONE", (3, "h3", 9092)),
+    ]
+    assert many([], version) == []
+    assert many(["my-group"], version, key_type=TRANSACTION) == [("my-group", "NONE", (3, "h3", 9092))]
+
+
+@pytest.mark.spec("CO-3")
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param("test", id="nobody leads"),
+        pytest.param("orders-service", id="the leader is dead"),
+        pytest.param("connect-cluster", id="the partition is not known"),
+    ],
+)
+def test_no_live_leader_is_no_coordinator(group: str) -> None:
+    assert single(group, 3) == ("COORDINATOR_NOT_AVAILABLE", NOWHERE)
+    assert many([group], 4) == [(group, "COORDINATOR_NOT_AVAILABLE", NOWHERE)]
+
+
+@pytest.mark.spec("CO-3")
+def test_a_leader_that_the_requests_listener_does_not_reach_is_no_coordinator() -> None:
+    def heard(listener: str) -> UpdateMetadataRequest:
+        at = UpdateMetadataEndpoint(host="elsewhere", port=7, listener=listener)
+        return UpdateMetadataRequest(live_brokers=(UpdateMetadataBroker(id=2, endpoints=(at,)),))
+
+    asked = FindCoordinatorRequest(key="my-group")
+    assert ask(asked, 0, moved=heard("INTERNAL")).error_code == Errors.COORDINATOR_NOT_AVAILABLE
+    assert ask(asked, 0, moved=heard("PLAINTEXT")).host == "elsewhere"
+
+
+@pytest.mark.spec("CO-3")
+@pytest.mark.parametrize(("key_type", "version"), [(3, 1), (-1, 3), (SHARE, 1), (SHARE, 3)])
+def test_a_type_there_is_not_is_refused(key_type: int, version: int) -> None:
+    answer = ask(FindCoordinatorRequest(key="k", key_type=key_type), version)
+    assert (answer.error_code, answer.node_id, answer.port) == (Errors.INVALID_REQUEST, -1, -1)
+    assert answer.error_message
+
+
+@pytest.mark.spec("CO-3")
+@pytest.mark.parametrize(
+    ("key_type", "version", "error"),
+    [
+        (3, 4, "INVALID_REQUEST"),
+        (-1, 6, "INVALID_REQUEST"),
+        (SHARE, 5, "INVALID_REQUEST"),
+        (SHARE, 6, "COORDINATOR_NOT_AVAILABLE"),
+    ],
+)
+def test_a_type_nobody_coordinates_is_refused_for_every_key(key_type: int, version: int, error: str) -> None:
+    assert many(["a", "b"], version, key_type=key_type) == [("a", error, NOWHERE), ("b", error, NOWHERE)]
+
+
+def test_what_is_said_beside_the_error() -> None:
+    assert ask(FindCoordinatorRequest(key="my-group"), 3).error_message == "NONE"
+    assert ask(FindCoordinatorRequest(key="test"), 3).error_message == "The coordinator is not available."
+    [found] = ask(FindCoordinatorRequest(coordinator_keys=("my-group",)), 4).coordinators
+    assert found == Coordinator(key="my-group", node_id=2, host="h2", port=9092, error_message="")
+
+
+def test_a_request_with_very_many_keys_lets_others_have_a_turn() -> None:
+    async def scene() -> list[str]:
+        stage = Stage()
+        stage.hear(dict(LEADERS))
+        asked = FindCoordinatorRequest(coordinator_keys=tuple(f"group-{number}" for number in range(1_000)))
+        order: list[str] = []
+
+        async def answer() -> None:
+            await find_coordinator.handle(stage.services, asked, stage.context(4))
+            order.append("the request")
+
+        async def other() -> None:
+            order.append("somebody else")
+
+        await asyncio.gather(answer(), other())
+        return order
+
+    assert asyncio.run(scene()) == ["somebody else", "the request"]
+
+
+# -- the whole way
+
+
+@pytest.fixture
+def cluster() -> Iterator[SimulatedCluster]:
+    settings = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "5"}
+    with SimulatedCluster(seed=5, brokers=3, settings=settings) as cluster:
+        cluster.start()
+        yield cluster
+
+
+def find(cluster: SimulatedCluster, broker: int, *keys: str, key_type: int = GROUP) -> list[tuple[str, int]]:
+    asked = FindCoordinatorRequest(coordinator_keys=keys, key_type=key_type)
+    answer = cluster.ask(cluster.admin.ask(f"broker-{broker}", 9092, asked, version=6))
+    assert isinstance(answer, FindCoordinatorResponse)
+    return [(Errors(at.error_code).name, at.node_id) for at in answer.coordinators]
+
+
+@pytest.mark.spec("CO-3", "TC-10")
+def test_a_missing_topic_is_made_once_and_then_every_broker_says_the_same(cluster: SimulatedCluster) -> None:
+    other = next(number for number in cluster.brokers if number != cluster.controller())
+    assert find(cluster, other, "my-group", "group1") == [("COORDINATOR_NOT_AVAILABLE", -1)] * 2
+    cluster.run_for(2_000)
+    leaders = [cluster.leader_of("__consumer_offsets", partition_for(group, 5)) for group in ("my-group", "group1")]
+    assert None not in leaders
+    for broker in cluster.brokers:
+        assert find(cluster, broker, "my-group", "group1") == [("NONE", leader) for leader in leaders]
+
+
+@pytest.mark.spec("CO-3")
+def test_whoever_leads_next_coordinates_next(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("__transaction_state", assignment={index: [3, 1] for index in range(50)})
+    assert find(cluster, 1, "payments", key_type=TRANSACTION) == [("NONE", 3)]
+    cluster.broker(3).crash()
+    cluster.settle()
+    assert find(cluster, 1, "payments", key_type=TRANSACTION) == [("NONE", 1)]
+    assert find(cluster, 2, "payments", key_type=TRANSACTION) == [("NONE", 1)]
+
+
+@pytest.mark.spec("CO-2")
+def test_a_broker_counts_the_partitions_when_it_starts_and_never_again(cluster: SimulatedCluster) -> None:
+    """Whoever coordinates does not count again either."""
+    cluster.create_topic("__consumer_offsets", assignment={0: [1, 2], 1: [1, 2]})
+    group = next(f"group-{number}" for number in range(100) if partition_for(f"group-{number}", 5) >= 2)
+    assert find(cluster, 3, group) == [("COORDINATOR_NOT_AVAILABLE", -1)]
+    cluster.broker(3).stop()
+    cluster.settle()
+    cluster.broker(3).start()
+    cluster.settle()
+    assert find(cluster, 3, group) == [("NONE", 1)]
+    assert find(cluster, 2, group) == [("COORDINATOR_NOT_AVAILABLE", -1)]
+
+
+@pytest.mark.spec("TC-10")
+def test_with_too_few_brokers_the_topic_cannot_be_made() -> None:
+    with SimulatedCluster(seed=5, brokers=2) as cluster:
+        cluster.start()
+        for _ in range(2):
+            assert find(cluster, 1, "my-group") == [("COORDINATOR_NOT_AVAILABLE", -1)]
+            cluster.run_for(1_000)
+        assert cluster.ask(cluster.admin.metadata()).topics == ()
