@@ -26,6 +26,7 @@ from brokers.metadata_cache import MetadataCache
 from brokers.metrics.broker_metrics import BROKER_STATE, BrokerState, counted, replica_readings
 from brokers.metrics.metered_zookeeper import MeteredZooKeeper
 from brokers.metrics.metrics_server import ADDRESS_FILE, MetricsServer
+from brokers.producer_id_manager import ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager
 from brokers.registration import Registration
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.partition import Partition
@@ -70,7 +71,7 @@ class Broker:
         self._controller: KafkaController | None = None
         self._fetchers: ReplicaFetcherManager | None = None
         self._replicas: ReplicaManager | None = None
-        self._channel: ControllerChannel | None = None
+        self._channels: list[ControllerChannel] = []
         self._started = False
         self._closed = asyncio.Event()
 
@@ -153,6 +154,7 @@ class Broker:
             supervisor.spawn(feature_listener.run(), "feature-zk-node-event-process-thread")
         supervisor.spawn(services.isr.alter_partitions.run(), "alter-partition")
         supervisor.spawn(services.isr.run_checks(), "isr-expiration")
+        supervisor.spawn(services.producer_ids.run(), "producer-ids")
         self._started = True
         self.state = BrokerState.RUNNING
         log.info("started", broker_id=broker_id, cluster_id=cluster_id)
@@ -276,12 +278,6 @@ class Broker:
                 spawn=supervisor.spawn,
             )
         )
-        self._channel = ControllerChannel(
-            client_id=str(broker_id),
-            network=world.network,
-            controller=self._controller_address,
-            timeout_ms=config.controller_socket_timeout_ms,
-        )
         replicas = self._replicas = ReplicaManager(broker_id, fences=world.fences, fetchers=self._fetchers)
         isr = self._isr = IsrManager(
             config=config,
@@ -289,7 +285,7 @@ class Broker:
             events=world.events,
             metadata=self.metadata,
             replicas=replicas,
-            channel=self._channel,
+            channel=self._controller_channel(broker_id),
             broker_epoch=broker_epoch,
             zk=lambda: session.zk,
         )
@@ -307,6 +303,7 @@ class Broker:
             features=self.features,
             replicas=replicas,
             isr=isr,
+            producer_ids=self._producer_id_manager(broker_id, registration, session),
             controller=controller,
             broker_epoch=broker_epoch,
             zk=lambda: session.zk,
@@ -332,6 +329,31 @@ class Broker:
             lambda failure: supervisor.fail("controller-event-thread", failure),
             self.features,
         )
+
+    def _producer_id_manager(
+        self, broker_id: BrokerId, registration: Registration, session: BrokerSession
+    ) -> ProducerIdManager:
+        timeout_ms = self.config.request_timeout_ms
+        if not self.config.metadata_version.is_allocate_producer_ids_supported:
+            return ZkProducerIdManager(broker_id, zk=lambda: session.zk, timeout_ms=timeout_ms)
+        return RPCProducerIdManager(
+            broker_id,
+            channel=self._controller_channel(broker_id),
+            clock=self.world.clock,
+            broker_epoch=lambda: registration.broker_epoch,
+            timeout_ms=timeout_ms,
+        )
+
+    def _controller_channel(self, broker_id: BrokerId) -> ControllerChannel:
+        """One more connection to the controller: who uses it waits for nobody else's answers."""
+        channel = ControllerChannel(
+            client_id=str(broker_id),
+            network=self.world.network,
+            controller=self._controller_address,
+            timeout_ms=self.config.controller_socket_timeout_ms,
+        )
+        self._channels.append(channel)
+        return channel
 
     def _inter_broker_address(self, broker: int) -> UpdateMetadataEndpoint | None:
         return self.metadata.snapshot.endpoint(broker, self.config.inter_broker_listener)
@@ -370,8 +392,8 @@ class Broker:
         self.state = BrokerState.SHUTTING_DOWN
         if self._fetchers is not None:
             self._fetchers.close()
-        if self._channel is not None:
-            self._channel.forget_controller()
+        for channel in self._channels:
+            channel.forget_controller()
         if self._controller is not None and self._started:
             await self._controller.shutdown()
         if self._supervisor is not None:

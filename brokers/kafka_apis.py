@@ -28,6 +28,7 @@ from brokers.apis import (
     fetch,
     find_coordinator,
     incremental_alter_configs,
+    init_producer_id,
     leader_and_isr,
     list_partition_reassignments,
     metadata,
@@ -72,6 +73,7 @@ _SERVED: tuple[Serves[Any], ...] = (
     describe_log_dirs.SERVES,
     update_features.SERVES,
     allocate_producer_ids.SERVES,
+    init_producer_id.SERVES,
 )
 
 SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)

@@ -10,6 +10,7 @@ from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.metadata_cache import MetadataCache
+from brokers.producer_id_manager import ProducerIdManager
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.replica_manager import ReplicaManager
 from brokers.world import Storage
@@ -46,6 +47,7 @@ class BrokerServices:
     features: FinalizedFeatureCache
     replicas: ReplicaManager
     isr: IsrManager
+    producer_ids: ProducerIdManager
     controller: KafkaController
     broker_epoch: Callable[[], int]
     zk: Callable[[], KafkaZkClient]

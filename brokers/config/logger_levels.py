@@ -26,6 +26,7 @@ LOGGERS = (
     "kafka.controller.ControllerChannelManager",
     "kafka.controller.KafkaController",
     "kafka.controller.TopicDeletionManager",
+    "kafka.coordinator.transaction.ProducerIdManager",
     "kafka.network.Acceptor",
     "kafka.network.SocketServer",
     "kafka.server.ConfigAdminManager",

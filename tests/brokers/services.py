@@ -12,6 +12,7 @@ from brokers.config.logger_levels import LoggerLevels
 from brokers.controller_channel import ControllerChannel
 from brokers.coordinators import partition_counts
 from brokers.metadata_cache import MetadataCache
+from brokers.producer_id_manager import ProducerIdManager, RPCProducerIdManager
 from brokers.replication.isr_manager import IsrManager
 from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
@@ -90,8 +91,11 @@ class ObedientController:
 class Stage:
     """Broker 1 with live brokers 1 to 3. Make it inside a running loop."""
 
-    def __init__(self, config: KafkaConfig | None = None, *, detail: bool = False) -> None:
+    def __init__(
+        self, config: KafkaConfig | None = None, *, detail: bool = False, producer_ids: ProducerIdManager | None = None
+    ) -> None:
         self.clock = StillClock()
+        self._producer_ids = producer_ids
         self.replicas, self.fetchers, self.recorder = replica_manager()
         self.recorder.log.detail = detail
         self.metadata = MetadataCache()
@@ -165,11 +169,16 @@ class Stage:
             features=self.features,
             replicas=self.replicas,
             isr=isr,
+            producer_ids=self._producer_ids or _nobodys_producer_ids(channel, self.clock),
             controller=cast(KafkaController, self.controller),
             broker_epoch=lambda: BROKER_EPOCH,
             zk=_no_zookeeper,
             coordinator_partitions=partition_counts({}, self.config),
         )
+
+
+def _nobodys_producer_ids(channel: ControllerChannel, clock: StillClock) -> ProducerIdManager:
+    return RPCProducerIdManager(BrokerId(ME), channel=channel, clock=clock, broker_epoch=lambda: BROKER_EPOCH, timeout_ms=1)
 
 
 def _no_zookeeper() -> KafkaZkClient:
