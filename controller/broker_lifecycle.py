@@ -7,12 +7,14 @@ failure and a startup in one) and the dead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import structlog
 
 from controller import features, partition_state_machine, replica_state_machine, topic_deletion
 from controller.broker_changes import BrokerChanges, broker_changes
 from controller.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from controller.isr_change_notification import catch_up
 from controller.reassignment import partition_reassignment
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
@@ -137,6 +139,7 @@ async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Seq
     staying = {broker: context.without_queued_topics(partitions) for broker, partitions in replicas.items()}
     remaining = {broker: partitions for broker, partitions in staying.items() if partitions}
     lost = context.partitions_with_offline_leader()
+    await catch_up(term, chain(lost, *remaining.values()))
     await partition_state_machine.handle_state_changes(term, lost, PartitionState.OFFLINE)
     elections = await partition_state_machine.trigger_online_state_change(term)
     await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)

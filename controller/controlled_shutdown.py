@@ -6,6 +6,7 @@ import structlog
 
 from controller import partition_state_machine, replica_state_machine
 from controller.events import ControlledShutdown
+from controller.isr_change_notification import catch_up
 from controller.partition_state_machine import Strategy
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
@@ -32,6 +33,7 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
         for partition in context.without_queued_topics(context.partitions_by_replica(only=[broker]).get(broker, ()))
         if len(context.partition_assignment(partition).replicas) > 1 and partition in context.leadership
     ]
+    await catch_up(term, concerned)
     led = [partition for partition in concerned if context.leadership[partition].leader_and_isr.leader == broker]
     followed = [partition for partition in concerned if context.leadership[partition].leader_and_isr.leader != broker]
     await partition_state_machine.handle_state_changes(term, led, PartitionState.ONLINE, Strategy.CONTROLLED_SHUTDOWN)

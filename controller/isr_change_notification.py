@@ -6,7 +6,7 @@ written. In a cluster that is being upgraded some leaders do, whatever the contr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import structlog
 
@@ -29,6 +29,7 @@ async def process_isr_change_notification(term: Term) -> None:
     notifications = await term.zk.isr_change_notifications()
     if not notifications:
         return
+    term.leaders_write_isrs = True
     partitions = sorted({partition for announced in notifications.values() for partition in announced})
     log.info("handling ISR change notifications", notifications=len(notifications), partitions=len(partitions))
     failed: ZooKeeperFailure | None = None
@@ -47,8 +48,22 @@ async def _follow_up(term: Term, announced: Sequence[TopicPartition]) -> None:
     """Read the states, pass them on, and see what has arrived. A partition nobody knows of is told of by its topic's znode."""
     context = term.context
     partitions = [partition for partition in announced if partition in context.assignments]
-    states = await term.zk.partition_states(partitions)
-    context.put_leadership({partition: state for partition, state in states.items() if not isinstance(state, Failure)})
+    await _read(term, partitions)
     if partitions:
         await term.send_update_metadata(context.live_or_shutting_down_broker_ids, partitions)
     await partition_reassignment.maybe_complete(term, [p for p in partitions if p in context.partitions_being_reassigned])
+
+
+async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Read again what leaders may have written and not announced yet, before something is decided from memory.
+
+    Memory that is behind is noticed where a decision is written over it, but not where it decides that there is nothing to
+    write: that nobody is in sync who could lead, or that a replica has left the ISR already.
+    """
+    if term.leaders_write_isrs or not term.settings.inter_broker_protocol_version.is_alter_partition_supported:
+        await _read(term, [partition for partition in dict.fromkeys(partitions) if partition in term.context.leadership])
+
+
+async def _read(term: Term, partitions: Sequence[TopicPartition]) -> None:
+    states = await term.zk.partition_states(partitions)
+    term.context.put_leadership({partition: state for partition, state in states.items() if not isinstance(state, Failure)})

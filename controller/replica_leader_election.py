@@ -12,6 +12,7 @@ import structlog
 from controller import partition_state_machine
 from controller.context import ControllerContext
 from controller.events import ElectionTrigger, ElectionType, LeaderElectionResults, ReplicaLeaderElection
+from controller.isr_change_notification import catch_up
 from controller.partition_state_machine import ElectionResults, StateChangeFailed, Strategy
 from controller.term import Term
 from controller.transitions import PartitionState
@@ -92,6 +93,7 @@ async def on_replica_election(
         strategy = Strategy.PREFERRED
     else:
         strategy = Strategy.UNCLEAN if unclean else Strategy.OFFLINE
+    await catch_up(term, partitions)
     results = await partition_state_machine.handle_state_changes(term, partitions, PartitionState.ONLINE, strategy)
     for partition, result in with_a_line(log, results.items()):
         outcome = {"leader": result.leader} if isinstance(result, LeaderAndIsr) else {"why": result.why}

@@ -56,6 +56,8 @@ class Term:
     """The event in progress, for the record of what it sends."""
     is_expiring: bool = False
     """The session is over: an event was left in the middle, and what the context says is not kept true any more."""
+    leaders_write_isrs: bool = False
+    """One of them has announced a change that it had written itself: memory may be behind what ZooKeeper holds."""
     changes_recorded: int = field(default=-1)
     """`context.changes` when the context was last recorded."""
     state_changes: StateChangeLog = field(init=False)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pytest
 
+from controller.events import ElectionType
 from controller.isr_change_notification import process_isr_change_notification
 from controller.reassignment import partition_reassignment
+from controller.settings import ControllerSettings
 from controller.term import Term
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.metadata_version import MetadataVersion
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.schema import Message
 from foundation.zk.client import Failure, SetData
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from tests.controller.office import Office
-from tests.controller.stage import Stage
+from tests.controller.stage import SETTINGS, Stage, answer_none
 from tests.controller.values import ids, led, tp
 
 FOLDER = "/isr_change_notification/"
@@ -25,10 +32,18 @@ def announced(stage: Stage) -> list[str]:
 
 
 def shrink(stage: Stage, *partitions: str) -> None:
+    write(stage, SHRUNK, *partitions)
+
+
+def expand(stage: Stage, *partitions: str) -> None:
+    write(stage, SHRUNK.replace(b"[1]", b"[1,2]"), *partitions)
+
+
+def write(stage: Stage, state: bytes, *partitions: str) -> None:
     for name in partitions:
         partition = tp(name)
         path = f"/brokers/topics/{partition.topic}/partitions/{partition.partition}/state"
-        stage.operator.run(stage.operator.client.write(SetData(path, SHRUNK)))
+        stage.operator.run(stage.operator.client.write(SetData(path, state)))
 
 
 def announce(stage: Stage, *partitions: str) -> None:
@@ -121,3 +136,59 @@ def test_a_deposed_controller_deletes_no_notification() -> None:
         with pytest.raises(ControllerMoved):
             office.run(process_isr_change_notification(office.term))
         assert len(announced(office)) == 1
+
+
+OLD_PROTOCOL = replace(SETTINGS, inter_broker_protocol_version=MetadataVersion.parse("2.6"))
+
+
+def in_old_words(message: Message) -> Message:
+    return LeaderAndIsrResponse() if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
+
+
+def leader_that_tells_late(stage: Stage, replicas: Sequence[int] = (1, 2)) -> None:
+    """The controller knows that nobody but the leader is in sync. Meanwhile 2 is again, and nothing has been announced."""
+    for member in stage.members.values():
+        member.answer = in_old_words
+    stage.start()
+    stage.create_topic("orders", {0: replicas})
+    shrink(stage, "orders-0")
+    announce(stage, "orders-0")
+    stage.settle()
+    expand(stage, "orders-0")
+    stage.forget()
+
+
+@pytest.mark.spec("IS-16", "PSM-9")
+@pytest.mark.parametrize("settings", [OLD_PROTOCOL, SETTINGS], ids=["old protocol", "old leader, new controller"])
+def test_a_leader_dies_before_it_has_announced_who_could_take_over(settings: ControllerSettings) -> None:
+    with Stage(settings=settings) as stage:
+        leader_that_tells_late(stage)
+        stage.member(1).crash()
+        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=3, by=1)
+
+
+@pytest.mark.spec("IS-16", "RSM-7")
+def test_a_follower_dies_before_its_leader_has_announced_that_it_was_in_sync() -> None:
+    with Stage(settings=OLD_PROTOCOL) as stage:
+        leader_that_tells_late(stage)
+        stage.member(2).crash()
+        assert stage.state("orders", 0) == led(1, (1,), epoch=1, version=3, by=1)
+
+
+@pytest.mark.spec("IS-16", "CS-9")
+def test_a_leader_leaves_before_it_has_announced_who_could_take_over() -> None:
+    with Stage(settings=OLD_PROTOCOL) as stage:
+        leader_that_tells_late(stage)
+        controller = stage.member(0)
+        remaining = controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+        assert remaining == (Errors.NONE, ())
+        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=3, by=1)
+
+
+@pytest.mark.spec("IS-16", "PSM-14")
+def test_a_preferred_leader_is_elected_before_it_is_announced_that_it_could_be() -> None:
+    with Stage(settings=OLD_PROTOCOL) as stage:
+        leader_that_tells_late(stage, replicas=(2, 1))
+        controller = stage.member(0)
+        elected = controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))
+        assert elected == {tp("orders-0"): BrokerId(2)}
