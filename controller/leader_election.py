@@ -84,9 +84,13 @@ def elect_for_offline_partition(
     unclean_allowed: bool,
     leader_recovery_supported: bool = True,
 ) -> LeaderElection | None:
-    """PSM-12. A leader from outside the ISR is the ISR by itself, and starts in recovery where brokers know of it (PSM-18)."""
+    """PSM-12. A leader from outside the ISR is the ISR by itself, and starts in recovery where brokers know of it (PSM-18).
+
+    No data is given up while anybody in sync is alive (PSM-17), be it a replica that is assigned no more.
+    """
     replicas = assignment.replicas
-    leader = offline_partition_leader(replicas, current.isr, online, unclean_allowed=unclean_allowed)
+    lost = not any(replica in online for replica in current.isr)
+    leader = offline_partition_leader(replicas, current.isr, online, unclean_allowed=unclean_allowed and lost)
     if leader is None:
         return None
     recipients = tuple(replica for replica in replicas if replica in online)

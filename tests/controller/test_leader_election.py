@@ -141,6 +141,15 @@ def test_unclean_leader_is_the_isr_and_recovers() -> None:
     assert election.unclean
 
 
+@pytest.mark.spec("PSM-17")
+def test_data_is_not_given_up_while_a_replica_that_is_assigned_no_more_still_has_it() -> None:
+    assigned = ReplicaAssignment(ids(2, 4))
+    assert elect_for_offline_partition(state(2, (2, 6)), assigned, ids(4, 6), unclean_allowed=True) is None
+    election = elect_for_offline_partition(state(2, (2, 6)), assigned, ids(4), unclean_allowed=True)
+    assert election is not None
+    assert election.unclean
+
+
 @pytest.mark.spec("PSM-18")
 @pytest.mark.parametrize("before", [RECOVERED, RECOVERING])
 def test_brokers_that_do_not_know_of_recovery_are_not_told(before: LeaderRecoveryState) -> None:
@@ -219,4 +228,4 @@ def test_what_holds_of_every_election_of_an_offline_partition(
     assert chosen.leader_epoch == current.leader_epoch + 1
     assert chosen.partition_epoch == current.partition_epoch
     assert election.unclean == (chosen.leader not in current.isr)
-    assert not election.unclean or unclean
+    assert not election.unclean or (unclean and set(online).isdisjoint(isr))
