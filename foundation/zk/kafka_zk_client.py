@@ -187,9 +187,17 @@ class KafkaZkClient:
     # -- brokers
 
     async def brokers(self, *, watch: bool = False) -> dict[BrokerId, BrokerAndEpoch]:
-        """All registered brokers in order of id; one that vanishes between list and read is left out."""
+        """All registered brokers in order of id; one that vanishes between list and read is left out, and so is a name that is
+        no broker's: it would end every takeover.
+
+        Raises:
+            MalformedZNode: a registration cannot be read.
+        """
         listed = await self._transactions.children(BrokerIdsZNode.path, watch=watch)
-        broker_ids = sorted(BrokerId(int(name)) for name in (listed.names if listed else ()))
+        names = listed.names if listed else ()
+        if strangers := sorted(name for name in names if not name.isdecimal()):
+            _log.error("not a broker id", names=strangers, path=BrokerIdsZNode.path)
+        broker_ids = sorted(BrokerId(int(name)) for name in names if name.isdecimal())
         nodes = await self._transactions.get_many([BrokerIdZNode.path(broker_id) for broker_id in broker_ids])
         return {
             broker_id: BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)

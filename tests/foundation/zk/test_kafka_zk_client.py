@@ -222,6 +222,19 @@ async def test_brokers_are_read_in_order_with_their_epochs(ground: Ground) -> No
     assert list(await stores[0].zk.brokers()) == [9, 10]
 
 
+@pytest.mark.spec("ZN-4")
+@contract
+async def test_a_name_that_is_no_brokers_is_left_out_and_what_cannot_be_read_is_an_error(ground: Ground) -> None:
+    opened = await store(ground)
+    await opened.zk.create_top_level_paths()
+    await opened.zk.register_broker(broker(1), timestamp_ms=7, previous_session_id=None)
+    await opened.raw.write(Create("/brokers/ids/lock"))
+    assert list(await opened.zk.brokers()) == [1]
+    await opened.raw.write(Create("/brokers/ids/2", b"{"))
+    with pytest.raises(MalformedZNode, match="/brokers/ids/2"):
+        await opened.zk.brokers()
+
+
 @pytest.mark.spec("BR-16")
 @contract
 async def test_a_watched_broker_tells_of_its_change(ground: Ground) -> None:
