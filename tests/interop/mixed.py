@@ -35,6 +35,9 @@ HARMLESS = {
 }
 """Patterns of log entries that brokers of Kafka print just so in a cluster of their own, and when they do."""
 
+DEPOSED = r"from an old controller|its controller epoch \d+ is old|ControllerMovedException|fails to send (a )?request"
+"""A controller of Kafka's that is deposed in the middle of something hears so from its own broker, and stops its senders."""
+
 _READY = re.compile(
     r'Ready to serve as the new controller with epoch (\d+)|"epoch": (\d+),.*"ready to serve as the new controller"'
 )

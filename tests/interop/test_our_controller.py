@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
-import confluent_kafka
 import pytest
 
 from tests.interop.mixed import (
@@ -16,10 +13,7 @@ from tests.interop.mixed import (
     KAFKAS,
     OURS,
     all_at_work,
-    hand_over,
     mixed_cluster,
-    new_controller,
-    operator,
     settle,
 )
 from tests.interop.steps import create, leaders, whole
@@ -28,8 +22,6 @@ from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.xdist_group("our controller"), pytest.mark.usefixtures("complaints")]
-
-ATTEMPTS = 20
 
 
 @pytest.fixture(scope="module")
@@ -112,88 +104,7 @@ def test_topics_are_deleted_from_brokers_of_kafka(cluster: LocalCluster, tools: 
         assert [path for path in folder.glob("passing-*") if not path.name.endswith("-delete")] == []
 
 
-@pytest.mark.spec("IO-2", "IO-3")
-def test_no_record_is_lost_while_our_controllers_change(cluster: LocalCluster, tools: Tools) -> None:
-    """Partitions that hold records have all their replicas on brokers of Kafka."""
-    create(tools, cluster, "records", "--replica-assignment 3:4,4:3,3:4,4:3 --config min.insync.replicas=2")
-    kafkas = ",".join(cluster.broker(broker).address for broker in KAFKAS)
-    without_ids = tools.directory / "producer.properties"
-    without_ids.write_text("enable.idempotence=false\n")
-    line = f"kafka-verifiable-producer --bootstrap-server {kafkas} --topic records --max-messages 12000 --throughput 1000"
-    producing = tools.start(f"{line} --producer.config {without_ids}", tools.directory / "acknowledged")
-    cluster.wait_until(lambda: acknowledged(producing.log), "the first record is acknowledged")
-
-    before = cluster.controller()
-    epoch = cluster.view.picture().controller_epoch
-    before.kill()
-    new_controller(cluster, epoch)
-    hand_over(cluster, to=OURS)
-    halfway = len(acknowledged(producing.log))
-    cluster.wait_until(lambda: not producing.is_running, "the producer has finished", 120)
-
-    values = acknowledged(producing.log)
-    assert producing.exit_code == 0, producing.log_tail()
-    assert len(values) == 12_000 > halfway > 0
-    assert sorted(consumed(tools, cluster, "records")) == sorted(values)
-
-
-@pytest.mark.spec("IO-7", "CO-6")
-def test_idempotent_producers_get_their_ids_from_our_controller(cluster: LocalCluster, tools: Tools) -> None:
-    create(tools, cluster, "exactly-once", "--replica-assignment 3:4,4:3")
-    producer = idempotent_producer(",".join(cluster.broker(broker).address for broker in KAFKAS))
-    for number in range(1, 1_000):
-        producer.produce("exactly-once", str(number).encode())
-    assert producer.flush(60) == 0
-    with operator(cluster) as zookeeper:
-        block = json.loads(zookeeper.get("/latest_producer_id_block")[0])
-    assert block["broker"] in KAFKAS
-    assert int(block["block_end"]) - int(block["block_start"]) == 999
-    assert sorted(consumed(tools, cluster, "exactly-once")) == list(range(1_000))
-
-
-def idempotent_producer(bootstrap: str) -> confluent_kafka.Producer:
-    """One that has its producer id.
-
-    librdkafka gives up for good where none of the brokers it has reached so far serves InitProducerId; ours do not.
-    """
-    errors: list[confluent_kafka.KafkaError] = []
-    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0, "error_cb": errors.append}
-    for _ in range(ATTEMPTS):
-        producer = confluent_kafka.Producer(settings)
-        with suppress(confluent_kafka.KafkaException):
-            producer.produce("exactly-once", b"0")
-            if producer.flush(30) == 0 and not any(error.fatal() for error in errors):
-                return producer
-        errors.clear()
-    raise AssertionError(f"no producer id in {ATTEMPTS} attempts")
-
-
 def replicas(cluster: LocalCluster, topic: str) -> list[list[int]]:
     """Where the partitions of `topic` are to be, in their order."""
     partitions = cluster.view.picture().partitions
     return [list(partitions[partition].assignment.replicas) for partition in sorted(partitions) if partition.topic == topic]
-
-
-def acknowledged(log: Path) -> list[int]:
-    """The values of the records that the verifiable producer says were acknowledged."""
-    found = []
-    for line in log.read_text().splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if event.get("name") == "producer_send_success":
-            found.append(int(event["value"]))
-    return found
-
-
-def consumed(tools: Tools, cluster: LocalCluster, topic: str) -> list[int]:
-    """All values in `topic`, by Kafka's console consumer, which is told how many there are."""
-    kafkas = ",".join(cluster.broker(broker).address for broker in KAFKAS)
-    ends = tools.succeed(f"kafka-get-offsets --bootstrap-server {kafkas} --topic {topic}").split()
-    read = []
-    for partition, end in (line.split(":")[1:] for line in ends):
-        line = f"kafka-console-consumer --bootstrap-server {kafkas} --topic {topic} --partition {partition} --offset earliest"
-        if int(end):
-            read += tools.succeed(f"{line} --max-messages {end} --timeout-ms 60000").splitlines()
-    return [int(value) for value in read]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from brokers.config.properties import format_properties
 from understudy.testbed.apache_kafka import ApacheKafka
@@ -20,8 +21,12 @@ MAIN_CLASSES = {
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
@@ -71,6 +76,26 @@ class Tools:
         """Start a command line; its output goes to `log`."""
         name, *_ = shlex.split(line)
         return ChildProcess(name, self._command(shlex.split(line)), log=log, directory=self.directory)
+
+    @contextmanager
+    def typing(self, line: str, log: Path) -> Iterator[IO[str]]:
+        """Start a command line that reads what one writes here; it has to end with 0 when one is done. Output goes to `log`."""
+        command = self._command(shlex.split(line))
+        with (
+            log.open("ab") as output,
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, text=True, cwd=self.directory
+            ) as process,
+        ):
+            try:
+                assert process.stdin is not None
+                yield process.stdin
+                process.stdin.close()
+                rc = process.wait(TIMEOUT_S)
+            except BaseException:
+                process.kill()
+                raise
+        assert rc == 0, f"{line}\nexited with {rc}\n{log.read_text()}"
 
     def _command(self, words: Sequence[str]) -> list[str]:
         logging = self.directory / "tools-log4j.properties"
