@@ -22,7 +22,7 @@ def test_every_row_is_read_and_no_id_is_there_twice() -> None:
 
 def test_what_waits_for_records_exists() -> None:
     assert waiting_for_records() <= {row.id for row in behaviours()}
-    assert {"CO-1", "BK-3"} <= waiting_for_records()
+    assert {"CO-4", "BK-3"} <= waiting_for_records()
 
 
 def test_what_is_explained_is_read_from_the_text() -> None:
