@@ -148,6 +148,7 @@ class KafkaController:
         self._points = points
         self._features = features
         self._zk: KafkaZkClient | None = None
+        self._is_registered = False
         self._term: Term | None = None
         self._next_race: asyncio.TimerHandle | None = None
         self._stats = ControllerStats(clock)
@@ -196,7 +197,7 @@ class KafkaController:
 
     def startup(self, zk: KafkaZkClient) -> None:
         """Join the race. The broker is registered in this session."""
-        self._zk = zk
+        self._zk, self._is_registered = zk, True
         self._event_manager.put(Startup())
         self._event_manager.start()
 
@@ -333,8 +334,9 @@ class KafkaController:
                 await self._election.maybe_resign(zk, "/controller changed")
                 self._race_again_if_nobody_rules()
             case RegisterBrokerAndReelect():
-                self._zk = event.zk
+                self._zk, self._is_registered = event.zk, False
                 await self._register(event.zk)
+                self._is_registered = True
                 await self._election.maybe_resign(event.zk, "a new session")
                 await self._elect(event.zk)
             case Expire():
@@ -440,6 +442,10 @@ class KafkaController:
     # ------------------------------------------------------------------ the race
 
     async def _elect(self, zk: KafkaZkClient) -> None:
+        """A broker whose registration failed must not win: nobody else would know its address (BUG-5)."""
+        if not self._is_registered:
+            log.warning("not registered, so out of the race until the next session")
+            return
         if self._names_us_in_vain:
             await zk.delete_left_over_controller()
         await self._election.elect(zk)

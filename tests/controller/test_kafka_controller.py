@@ -32,7 +32,7 @@ from foundation.wire.messages.alter_partition import (
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
-from foundation.zk.client import Delete, SetData, WatchFired, WatchKind
+from foundation.zk.client import Create, Delete, SetData, WatchFired, WatchKind
 from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none, answer_stop_replica
 from tests.controller.values import led, tp
 from understudy.checkers.history import OpKind
@@ -40,6 +40,7 @@ from understudy.checkers.history import OpKind
 SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: [2, 1, 0]}
 
 
+REGISTRATION = b'{"version":5,"endpoints":["PLAINTEXT://elsewhere:9092"],"jmx_port":-1,"port":9092,"host":"elsewhere"}'
 UNREADABLE = b"{"
 """What no controller can read, among the brokers, and none can take over with."""
 
@@ -226,6 +227,24 @@ def test_who_cannot_take_over_gives_the_role_back() -> None:
         stage.operator.run(stage.operator.client.write(Delete("/brokers/ids/9")))
         stage.settle(2_000)
         assert stage.member(1).controller.is_active
+
+
+@pytest.mark.spec("BUG-5", "EL-12")
+def test_who_could_not_register_again_stays_out_of_the_race_until_the_next_session() -> None:
+    with Stage(standing=(0, 1), brokers=(2,)) as stage:
+        stage.start()
+        unregistered = stage.member(1)
+        # Somebody sits on its name between its two sessions.
+        stage.zookeeper.expire(unregistered.client.session_id)
+        assert stage.zookeeper.operate([Create("/brokers/ids/1", REGISTRATION)])
+        stage.settle(8_000)
+        stage.member(0).crash()
+        stage.settle(5_000)
+        assert "/controller" not in stage.znodes(), "nobody could find it"
+        assert not unregistered.controller.is_active
+        assert stage.zookeeper.operate([Delete("/brokers/ids/1")])
+        unregistered.expire()
+        assert unregistered.controller.is_active
 
 
 @pytest.mark.spec("EL-8", "EL-11")
