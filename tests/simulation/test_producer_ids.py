@@ -1,21 +1,30 @@
-"""Producer ids across takeovers: whoever is controller, and wherever it dies, no id is given twice."""
+"""Producer ids across takeovers: whoever is controller, and wherever it dies, no block and no id is given twice."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.network import ConnectionLost
+from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from foundation.wire.network import ConnectionFailed, ConnectionLost
+from foundation.wire.request_channel import RequestTimedOut
 from foundation.zk.admin_znodes import Features, FeatureZNode
 from foundation.zk.client import SetData, Stat
 from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.simulator.faults import draw_schedule, run_schedule
+from understudy.simulator.judgement import judge
+from understudy.simulator.randomness import derived
 from understudy.simulator.zookeeper import LostAnswer
 
 Blocks = list[tuple[int, int]]
+SMALL = 10
+"""Ids of a block, so that the next one is soon asked for."""
 
 
 def epoch_of(cluster: SimulatedCluster, broker: int) -> int:
@@ -47,11 +56,14 @@ def ask_until_given(cluster: SimulatedCluster, broker: int, blocks: Blocks) -> N
     raise AssertionError(f"broker {broker} got no block in 20 s; so far {blocks}")
 
 
-def written(cluster: SimulatedCluster) -> Blocks:
-    """Every block that ever stood in ZooKeeper."""
+def blocks_in_zookeeper(cluster: SimulatedCluster) -> list[dict[str, Any]]:
+    """Every block that ever stood there."""
     ops = (op for transaction in cluster.zookeeper.transactions for op in transaction.writes)
-    found = [json.loads(op.data) for op in ops if op.path == "/latest_producer_id_block" and op.data]
-    return [(int(block["block_start"]), int(block["block_end"])) for block in found]
+    return [json.loads(op.data) for op in ops if op.path == "/latest_producer_id_block" and op.data]
+
+
+def written(cluster: SimulatedCluster) -> Blocks:
+    return [(int(block["block_start"]), int(block["block_end"])) for block in blocks_in_zookeeper(cluster)]
 
 
 @pytest.mark.spec("ZN-8", "IO-7", "CO-6")
@@ -126,6 +138,154 @@ def test_lost_answers_waste_ids_and_nothing_else() -> None:
         elsewhere = ask(cluster, other, 1)
         assert elsewhere is not None
         assert elsewhere.error_code == Errors.NOT_CONTROLLER
+
+
+# ------------------------------------------------------------------ what producers are given
+
+
+class Producers:
+    """Ask brokers for ids, one after the other, and remember who was given which by whom."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.cluster = cluster
+        self.given: list[tuple[int, int]] = []
+        """Broker and id."""
+        self.failed = Counter[str]()
+
+    async def ask(self, broker: int) -> bool:
+        """Whether there was an id. Whoever is down, or away, is no broker to wait for."""
+        node = self.cluster.broker(broker).node.name
+        try:
+            answer = await self.cluster.admin.ask(node, PORT, InitProducerIdRequest())
+        except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
+            self.failed[type(error).__name__] += 1
+            return False
+        assert isinstance(answer, InitProducerIdResponse)
+        if answer.error_code != Errors.NONE:
+            self.failed[Errors(answer.error_code).name] += 1
+            return False
+        assert answer.producer_epoch == 0
+        self.given.append((broker, answer.producer_id))
+        return True
+
+    def ask_until_given(self, broker: int, count: int) -> None:
+        for _ in range(count):
+            for _ in range(1_000):
+                if self.cluster.ask(self.ask(broker)):
+                    break
+                self.cluster.run_for(20)
+            else:
+                raise AssertionError(f"broker {broker} gave no id in 20 s; so far {self.given[-20:]}, {self.failed}")
+
+    def ask_everybody_all_the_time(self, until_ms: float, *, every_ms: float = 50) -> None:
+        """From now on; lets no time pass."""
+
+        def again() -> None:
+            for broker in self.cluster.brokers:
+                self.cluster.begin(self.ask(broker))
+            if self.cluster.now_ms < until_ms:
+                self.cluster.after(every_ms, again)
+
+        again()
+
+    def judge(self) -> None:
+        """No id twice, each out of a block of the broker that gave it, and nothing else wrong with the history."""
+        ids = [producer_id for _, producer_id in self.given]
+        twice = sorted(producer_id for producer_id, times in Counter(ids).items() if times > 1)
+        assert twice == []
+        blocks = blocks_in_zookeeper(self.cluster)
+        owner = {
+            producer_id: int(block["broker"])
+            for block in blocks
+            for producer_id in range(int(block["block_start"]), int(block["block_end"]) + 1)
+        }
+        assert [(broker, producer_id) for broker, producer_id in self.given if owner.get(producer_id) != broker] == []
+        self.cluster.close()
+        judgement = judge(self.cluster)
+        assert judgement.problems == ()
+        assert judgement.judged["A4"] == len(blocks)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controller.producer_ids.BLOCK_SIZE", SMALL)
+
+
+@pytest.mark.spec("CO-6", "ZN-8", "IO-7")
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("at", ["producer_ids.before_write", "producer_ids.after_write"])
+def test_producers_share_no_id_though_every_controller_dies_over_a_block(at: str) -> None:
+    with SimulatedCluster(21, brokers=3) as cluster:
+        cluster.start()
+        producers = Producers(cluster)
+        for _ in range(3):
+            dying = cluster.broker(cluster.controller())
+            dying.arm(at, "crash")
+            for broker in cluster.brokers:
+                if broker != dying.id:
+                    producers.ask_until_given(broker, 2 * SMALL)
+            assert not dying.alive
+            dying.restart()
+            cluster.settle()
+            producers.ask_until_given(dying.id, SMALL)
+        assert producers.failed["COORDINATOR_LOAD_IN_PROGRESS"] > 0
+        producers.judge()
+
+
+@pytest.mark.spec("CO-6", "ZN-8")
+@pytest.mark.usefixtures("small_blocks")
+def test_brokers_of_old_and_new_protocols_share_no_id() -> None:
+    """Those below 3.0-IV0 take blocks from ZooKeeper, the others from the controller, and both lose answers."""
+    versions = ({"inter.broker.protocol.version": version} for version in ("2.8", "3.9", "2.8", "3.9"))
+    with SimulatedCluster(22, brokers=4, own_settings=list(versions)) as cluster:
+        cluster.start()
+        producers = Producers(cluster)
+        for turn in range(4):
+            for broker in cluster.brokers.values():
+                path, applied = "/latest_producer_id_block", turn % 2 == 0
+                cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, path, applied=applied))
+            producers.ask_everybody_all_the_time(cluster.now_ms + 1_000, every_ms=100)
+            cluster.run_for(1_500)
+            for broker_id in cluster.brokers:
+                producers.ask_until_given(broker_id, SMALL)
+            cluster.depose()
+            cluster.settle()
+        producers.judge()
+
+
+@pytest.mark.spec("CO-6")
+def test_a_broker_that_starts_again_leaves_alone_what_it_was_given_before() -> None:
+    with SimulatedCluster(23, brokers=1) as cluster:
+        cluster.start()
+        producers = Producers(cluster)
+        producers.ask_until_given(1, 3)
+        cluster.broker(1).crash()
+        cluster.broker(1).restart()
+        cluster.settle()
+        producers.ask_until_given(1, 2)
+        assert [producer_id for _, producer_id in producers.given] == [0, 1, 2, 1000, 1001]
+        producers.judge()
+
+
+@pytest.mark.spec("CO-6", "ZN-8")
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 30))])
+def test_under_drawn_faults_producers_share_no_id(seed: int) -> None:
+    """Also with brokers of an older protocol among them."""
+    draw = derived(seed, "protocols")
+    settings = [{"inter.broker.protocol.version": draw.choice(("2.8", "3.9"))} for _ in range(4)]
+    schedule = draw_schedule(derived(seed, "faults"), brokers=4, duration_ms=20_000)
+    with SimulatedCluster(seed, brokers=4, own_settings=settings, reordering=True) as cluster:
+        cluster.start()
+        producers = Producers(cluster)
+        producers.ask_everybody_all_the_time(cluster.now_ms + schedule.healed_at_ms)
+        run_schedule(cluster, schedule)
+        cluster.run_for(schedule.healed_at_ms + 1)
+        cluster.settle()
+        assert len(producers.given) > 2 * SMALL, "even where hardly ever a controller lives"
+        for broker in cluster.brokers:
+            producers.ask_until_given(broker, SMALL)
+        producers.judge()
 
 
 @pytest.mark.spec("AP-2")
