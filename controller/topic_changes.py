@@ -49,11 +49,14 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
         # It could not be read when it appeared, and somebody has repaired it; or it is a successor of the same name.
         await process_topic_change(term)
         return
-    added = {p: assignment for p, assignment in found.partitions.items() if p not in term.context.assignments}
-    if not added:
-        return
+    known = term.context.assignments_for_topic(topic)
     if term.context.is_topic_queued_for_deletion(topic):
-        await _restore_assignment(term, topic, found)
+        if not found.partitions.keys() <= known.keys():
+            await _restore_assignment(term, topic, found)
+        return
+    # A partition that was made without replicas is as good as new when somebody gives it some.
+    added = {p: wanted for p, wanted in found.partitions.items() if p not in known or not known[p].replicas}
+    if not added:
         return
     first = [partition.partition for partition in some(added)]
     log.info("new partitions to be added", topic=topic, partitions=first, count=len(added))

@@ -49,6 +49,19 @@ def test_a_topic_that_somebody_repairs_is_created() -> None:
         assert stage.state("orders", 0) == led(1, (1, 2), by=1)
 
 
+@pytest.mark.spec("TC-12")
+def test_a_partition_that_was_made_without_replicas_is_created_when_it_is_given_some() -> None:
+    with Stage() as stage:
+        stage.start()
+        without = MADE_BY_HAND.replace(b"[1,2]", b"[]")
+        stage.operator.run(stage.operator.client.write(Create("/brokers/topics/orders", without)))
+        stage.settle()
+        assert stage.member(0).controller.is_active
+        stage.operator.run(stage.operator.client.write(SetData("/brokers/topics/orders", MADE_BY_HAND)))
+        stage.settle()
+        assert stage.state("orders", 0) == led(1, (1, 2), by=1)
+
+
 @pytest.mark.spec("TC-11", "FO-5", "TC-12")
 def test_a_topic_with_the_id_of_another_harms_neither_it_nor_the_role() -> None:
     with Stage(standing=(0, 1), brokers=(2,)) as stage:
