@@ -55,7 +55,11 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
             await _restore_assignment(term, topic, found)
         return
     # A partition that was made without replicas is as good as new when somebody gives it some.
-    added = {p: wanted for p, wanted in found.partitions.items() if p not in known or not known[p].replicas}
+    added = {
+        partition: wanted
+        for partition, wanted in found.partitions.items()
+        if partition not in known or (wanted.replicas and not known[partition].replicas)
+    }
     if not added:
         return
     first = [partition.partition for partition in some(added)]
