@@ -99,15 +99,8 @@ class ControllerContext:
 
     # -- who is online
 
-    def is_replica_online(
-        self, broker_id: BrokerId, partition: TopicPartition, *, include_shutting_down_brokers: bool = False
-    ) -> bool:
-        """CX-1: its broker is alive and has not reported the partition's log directory offline."""
-        alive = broker_id in self._brokers if include_shutting_down_brokers else self.is_live_broker(broker_id)
-        return alive and partition not in self.replicas_on_offline_dirs.get(broker_id, ())
-
     def online_brokers(self, *, include_shutting_down_brokers: bool = False) -> OnlineBrokers:
-        """A view for deciding about many partitions at once."""
+        """CX-1: those that are alive, by partition but for those that have reported its log directory offline."""
         ids = self._brokers if include_shutting_down_brokers else self.live_broker_ids
         offline_dirs = {broker: offline for broker, offline in self.replicas_on_offline_dirs.items() if offline}
         return OnlineBrokers(frozenset(ids), offline_dirs)

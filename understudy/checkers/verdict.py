@@ -30,11 +30,6 @@ FAMILIES = (
 ALL_CHECKS: tuple[type[Check], ...] = tuple(check for family in FAMILIES for check in family.checks)
 
 
-def all_checks(facts: ClusterFacts) -> tuple[Check, ...]:
-    """A fresh instance of every check, in the order of their families."""
-    return tuple(check(facts) for check in ALL_CHECKS)
-
-
 class Judge:
     """Folds a run as it happens. Feed transactions in order, each node's records in order, then ask for the violations."""
 

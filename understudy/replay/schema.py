@@ -68,11 +68,6 @@ def rule_is_kept(rule: str, data: str) -> str:
     )
 
 
-def table_ddl(table: type[msgspec.Struct]) -> str:
-    """The schema of a table of `foundation.eventlog.metric_tables`."""
-    return ", ".join(f"`{field.encode_name}` {_read_type(field.type)}" for field in _struct(table).fields)
-
-
 def _struct(struct: type[msgspec.Struct]) -> inspect.StructType:
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
