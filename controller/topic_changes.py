@@ -32,9 +32,9 @@ async def process_topic_change(term: Term) -> None:
     for topic in deleted:
         context.remove_topic(topic)
     found = await _with_ids_of_their_own(term, found)
-    # A topic that vanished between list and read is not there; one that cannot be read may be tried again.
     if not found and not deleted:
         return
+    # A topic that vanished between list and read is not there; one that cannot be read may be tried again.
     context.all_topics |= found.keys()
     term.events.append(TopicsChanged(new=tuple(found), deleted=tuple(deleted)))
     log.info("topics changed", new=some(found), deleted=some(deleted), new_count=len(found), deleted_count=len(deleted))
