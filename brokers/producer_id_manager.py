@@ -100,7 +100,7 @@ class RPCProducerIdManager:
         self._next: ProducerIdBlock | None = None
         self._wanted = asyncio.Event()
         """Set from when the next block is asked for until there is an answer, or none."""
-        self._retry_at_ms: float | None = None
+        self._retry_at_ms = 0.0
 
     async def generate_producer_id(self) -> int:
         producer_id = self._current.claim()
@@ -121,11 +121,10 @@ class RPCProducerIdManager:
             self._wanted.clear()
 
     def _want_next_block(self) -> None:
-        if self._next is None and (self._retry_at_ms is None or self._clock.monotonic_ms() >= self._retry_at_ms):
+        if self._clock.monotonic_ms() >= self._retry_at_ms:
             self._wanted.set()
 
     async def _fetch_next_block(self) -> None:
-        self._retry_at_ms = None
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 response = await self._ask_controller()

@@ -153,7 +153,7 @@ class Scene:
 
     def _answer(self, header: RequestHeader, message: Message) -> Message | None:
         if isinstance(message, ApiVersionsRequest):
-            return ApiVersionsResponse(api_keys=(ApiVersion(api_key=67, min_version=0, max_version=0),) if self.served else ())
+            return ApiVersionsResponse(api_keys=(ApiVersion(api_key=67 if self.served else 66, min_version=0, max_version=0),))
         assert isinstance(message, AllocateProducerIdsRequest)
         return self._script.pop(0)()
 
@@ -287,8 +287,11 @@ def test_a_controller_that_does_not_answer_is_given_up_and_asked_for_the_next_pr
         connections = scene.peer.connections
         await pause(10 * TIMEOUT_MS)
         assert scene.peer.connections == connections, "nobody asks for what nobody wants"
+        assert scene.asked == [], "no request has got so far"
         scene.controller, scene.served, scene.peer.delay_s = "controller-1", True, 0.001
-        assert await scene.eventually() == 0
+        await scene.id()
+        await pause(RETRY_BACKOFF_MS - 1)
+        assert await scene.id() == 0, "over a connection of its own, at once"
 
     scene.play(act())
 
