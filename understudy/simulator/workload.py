@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from foundation.wire.messages.init_producer_id import InitProducerIdRequest
 from foundation.zk.admin_znodes import (
     DeleteTopicsTopicZNode,
     IsrChangeNotificationZNode,
@@ -170,14 +171,16 @@ def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -
 
 
 def _allocate_producer_ids(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """Every broker asks for a block, and asks again: the answer has been lost."""
+    """A producer asks each broker, and every broker for a block, and asks again: the answer has been lost."""
+    for broker in cluster.brokers.values():
+        cluster.begin(cluster.admin.ask(broker.node.name, PORT, InitProducerIdRequest()))
     controller = cluster.controller()
     if controller is None:
         return
-    for broker in cluster.brokers:
-        registered = cluster.zookeeper.tree.exists(BrokerIdZNode.path(broker))
+    for broker_id in cluster.brokers:
+        registered = cluster.zookeeper.tree.exists(BrokerIdZNode.path(broker_id))
         if isinstance(registered, Stat):
-            request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=registered.czxid)
+            request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=registered.czxid)
             for _ in range(2):
                 cluster.begin(cluster.admin.ask(cluster.broker(controller).node.name, PORT, request))
 
