@@ -296,6 +296,7 @@ class Broker:
             loggers=world.loggers,
             clock=world.clock,
             random=world.random,
+            offload=world.offload,
             storage=world.storage,
             events=world.events,
             fences=world.fences,

@@ -5,12 +5,15 @@ One of the two places that build a `World`; the other is the simulator.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig
@@ -24,6 +27,8 @@ from foundation.eventlog.log import EventLog
 from foundation.eventlog.points import Points, UnarmedPoints
 from foundation.eventlog.records import PointReached
 from foundation.zk.kazoo_client import KazooZooKeeper
+
+T = TypeVar("T")
 
 EVENTS_FOLDER = "events"
 
@@ -68,6 +73,11 @@ class FilePoints:
         except (OSError, ValueError):
             return {}
         return armed if isinstance(armed, dict) else {}
+
+
+async def on_another_thread(work: Callable[[], T]) -> T:
+    """Takes as long, and the event loop gets its turn every half millisecond (`sys.setswitchinterval`)."""
+    return await asyncio.to_thread(work)
 
 
 def node_name(config: KafkaConfig, storage: FileStorage) -> str:
@@ -123,4 +133,5 @@ def real_world(config: KafkaConfig) -> World:
         events=events,
         fences=Fences(events),
         points=points,
+        offload=on_another_thread,
     )

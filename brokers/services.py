@@ -13,7 +13,7 @@ from brokers.metadata_cache import MetadataCache
 from brokers.producer_id_manager import ProducerIdManager
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.replica_manager import ReplicaManager
-from brokers.world import Storage
+from brokers.world import Offload, Storage, at_once
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.identifiers import BrokerId
@@ -52,6 +52,7 @@ class BrokerServices:
     broker_epoch: Callable[[], int]
     zk: Callable[[], KafkaZkClient]
     coordinator_partitions: Mapping[str, int]
+    offload: Offload = at_once
     topics_being_created: set[str] = field(default_factory=set)
 
     @property

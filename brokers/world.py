@@ -6,8 +6,9 @@ Two places build one: `brokers.real_world` for a process, `understudy.simulator`
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from brokers.config.logger_levels import LoggerLevels
 from foundation.eventlog.clock import Clock
@@ -16,6 +17,8 @@ from foundation.eventlog.log import EventLog
 from foundation.eventlog.points import Points
 from foundation.wire.network import Network
 from foundation.zk.client import ZooKeeper
+
+T = TypeVar("T")
 
 
 class Volume(NamedTuple):
@@ -48,8 +51,23 @@ class Storage(Protocol):
         """Names in a folder, sorted; empty where there is no such folder."""
 
 
+class Offload(Protocol):
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """What `work` returns or raises; it takes long and touches nothing that others may touch meanwhile."""
+
+
+async def at_once(work: Callable[[], T]) -> T:
+    """Nothing else goes on meanwhile, as in the simulator, where work takes no time."""
+    return work()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
+    """
+    Attributes:
+        offload: does work of more than some milliseconds without holding up everything else that a broker does.
+    """
+
     zookeeper: ZooKeeper
     network: Network
     clock: Clock
@@ -59,3 +77,4 @@ class World:
     fences: Fences
     points: Points
     loggers: LoggerLevels = field(default_factory=LoggerLevels)
+    offload: Offload = at_once

@@ -7,7 +7,7 @@ import random
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pytest
 import structlog
@@ -15,18 +15,20 @@ import structlog
 from brokers import kafka_apis
 from brokers.apis import api_versions
 from brokers.config.kafka_config import KafkaConfig
-from brokers.kafka_apis import SERVED_VERSIONS, KafkaApis
+from brokers.kafka_apis import LONG_REQUEST_BYTES, SERVED_VERSIONS, KafkaApis
 from brokers.server import KafkaServer
 from foundation.cluster.errors import Errors
 from foundation.wire.headers import decode_response, encode_request, encode_response
 from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
+from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from foundation.wire.network import Connection, ConnectionLost, Server
 from foundation.wire.registry import api_by_key, api_of
 from foundation.wire.schema import Message
 from tests.brokers.services import Stage
+
+T = TypeVar("T")
 
 
 class FakeConnection:
@@ -136,6 +138,30 @@ def test_answers_leave_in_the_order_of_requests_though_the_first_takes_longest()
     early, late = asyncio.run(scene())
     assert early == []
     assert late == [1, 2, 3]
+
+
+def test_a_long_request_is_read_aside() -> None:
+    """What a broker is told of every partition keeps nobody else waiting while it is taken apart."""
+    aside: list[int] = []
+
+    async def offload(work: Callable[[], T]) -> T:
+        aside.append(1)
+        return work()
+
+    async def scene() -> int:
+        played = await play()
+        apis = KafkaApis(replace(played.stage.services, offload=offload), played.stage.supervisor)
+        short = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),), allow_auto_topic_creation=False)
+        await apis.handle(frame(short)[4:], listener="PLAINTEXT", peer="127.0.0.1:5")
+        before = len(aside)
+        many = tuple(MetadataRequestTopic(name=f"{number:09d}") for number in range(LONG_REQUEST_BYTES // 10))
+        await apis.handle(
+            frame(MetadataRequest(topics=many, allow_auto_topic_creation=False))[4:], listener="PLAINTEXT", peer="127.0.0.1:5"
+        )
+        return before
+
+    assert asyncio.run(scene()) == 0
+    assert len(aside) == 1
 
 
 def test_a_client_that_does_not_read_is_not_read_either() -> None:
