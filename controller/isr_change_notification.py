@@ -45,12 +45,16 @@ async def process_isr_change_notification(term: Term) -> None:
 
 
 async def _follow_up(term: Term, announced: Sequence[TopicPartition]) -> None:
-    """Read the states, pass them on, and see what has arrived. A partition nobody knows of is told of by its topic's znode."""
+    """Read the states, pass them on, and see what has arrived. A partition nobody knows of is told of by its topic's znode.
+
+    Where none is known, brokers hear of the live brokers alone, as from Kafka.
+    """
+    if not announced:
+        return
     context = term.context
     partitions = [partition for partition in announced if partition in context.assignments]
     await _read(term, partitions)
-    if partitions:
-        await term.send_update_metadata(context.live_or_shutting_down_broker_ids, partitions)
+    await term.send_update_metadata(context.live_or_shutting_down_broker_ids, partitions)
     await partition_reassignment.maybe_complete(term, [p for p in partitions if p in context.partitions_being_reassigned])
 
 

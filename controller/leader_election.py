@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.assignment import ReplicaAssignment, those_in, those_not_in
 from foundation.cluster.identifiers import BrokerId
 from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 
@@ -79,7 +79,7 @@ def controlled_shutdown_leader(
 def elect_for_offline_partition(
     current: LeaderAndIsr,
     assignment: ReplicaAssignment,
-    online: Collection[BrokerId],
+    online: frozenset[BrokerId],
     *,
     unclean_allowed: bool,
     leader_recovery_supported: bool = True,
@@ -93,10 +93,9 @@ def elect_for_offline_partition(
     leader = offline_partition_leader(replicas, current.isr, online, unclean_allowed=unclean_allowed and lost)
     if leader is None:
         return None
-    recipients = tuple(replica for replica in replicas if replica in online)
+    recipients = those_in(replicas, online)
     if leader in current.isr:
-        isr = tuple(replica for replica in current.isr if replica in online)
-        return LeaderElection(under_new_leader(current, leader, isr), recipients)
+        return LeaderElection(under_new_leader(current, leader, those_in(current.isr, online)), recipients)
     alone = under_new_leader(current, leader, (leader,))
     if leader_recovery_supported:
         alone = alone._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)
@@ -123,17 +122,16 @@ def elect_preferred_replica(
 def elect_for_controlled_shutdown(
     current: LeaderAndIsr,
     assignment: ReplicaAssignment,
-    online_or_shutting_down: Collection[BrokerId],
-    shutting_down: Collection[BrokerId],
+    online_or_shutting_down: frozenset[BrokerId],
+    shutting_down: frozenset[BrokerId],
 ) -> LeaderElection | None:
     """PSM-15. Whoever is leaving leaves the ISR too, but still hears that it follows now."""
     replicas = assignment.replicas
     leader = controlled_shutdown_leader(replicas, current.isr, online_or_shutting_down, shutting_down)
     if leader is None:
         return None
-    isr = tuple(replica for replica in current.isr if replica not in shutting_down)
-    recipients = tuple(replica for replica in replicas if replica in online_or_shutting_down)
-    return LeaderElection(under_new_leader(current, leader, isr), recipients)
+    isr = those_not_in(current.isr, shutting_down)
+    return LeaderElection(under_new_leader(current, leader, isr), those_in(replicas, online_or_shutting_down))
 
 
 def under_new_leader(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:

@@ -120,13 +120,15 @@ async def handle_state_changes(
         _move(term, valid, target)
         return {}
     batch = term.new_batch()
+    results: ElectionResults = {}
     try:
-        results = await _bring_online(term, valid, strategy, batch)
+        await _bring_online(term, valid, strategy, results, batch)
     except ZooKeeperFailure as failure:
         if failure.failure is Failure.UNKNOWN:
             raise
         log.error("error while moving partitions", target=target.value, partitions=len(valid), why=str(failure))
-        results = dict.fromkeys(valid, StateChangeFailed(str(failure), failure.failure))
+        failed = StateChangeFailed(str(failure), failure.failure)
+        results |= {partition: failed for partition in valid if not isinstance(results.get(partition), LeaderAndIsr)}
         _record_failures(term, results, strategy.value)
     # What was written before a failure must be heard all the same.
     await term.flush(batch, "partition")
@@ -134,14 +136,14 @@ async def handle_state_changes(
 
 
 async def _bring_online(
-    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, batch: RequestBatch
-) -> ElectionResults:
+    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, results: ElectionResults, batch: RequestBatch
+) -> None:
     states = term.context.partition_states
     new = [partition for partition in partitions if states[partition] is PartitionState.NEW]
     led_before = [partition for partition in partitions if states[partition] is not PartitionState.NEW]
     if new:
         led_before += await _initialise_leader_and_isr(term, new, batch)
-    return await _elect_leaders(term, led_before, strategy, batch)
+    await _elect_leaders(term, led_before, strategy, results, batch)
 
 
 # ------------------------------------------------------------------ the first leader
@@ -199,10 +201,9 @@ async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[Topic
 
 
 async def _elect_leaders(
-    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, batch: RequestBatch
-) -> ElectionResults:
+    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, results: ElectionResults, batch: RequestBatch
+) -> None:
     """Decide, write; for what changed underneath read, decide and write again, a bounded number of times."""
-    results: ElectionResults = {}
     current = {partition: _known(term, partition) for partition in partitions}
     for _ in range(term.settings.conflict_rounds):
         if not current:
@@ -215,7 +216,6 @@ async def _elect_leaders(
             f"its state kept changing, {term.settings.conflict_rounds} times", Failure.BAD_VERSION
         )
     _record_failures(term, results, strategy.value)
-    return results
 
 
 def _known(term: Term, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | Failure:
@@ -253,6 +253,7 @@ def _choose(
     leaving_too = strategy is Strategy.CONTROLLED_SHUTDOWN
     recovery = term.settings.inter_broker_protocol_version.is_leader_recovery_supported
     online = context.online_brokers(include_shutting_down_brokers=leaving_too)
+    leaving = frozenset(context.shutting_down_broker_ids)
     elections = {}
     for partition, state in states.items():
         assignment, alive = context.partition_assignment(partition), online.of(partition)
@@ -267,7 +268,7 @@ def _choose(
             case Strategy.PREFERRED:
                 election = elect_preferred_replica(state, assignment, alive)
             case Strategy.CONTROLLED_SHUTDOWN:
-                election = elect_for_controlled_shutdown(state, assignment, alive, context.shutting_down_broker_ids)
+                election = elect_for_controlled_shutdown(state, assignment, alive, leaving)
         if election is not None:
             elections[partition] = election
     return elections
@@ -298,28 +299,32 @@ async def _write(
     results: ElectionResults,
     batch: RequestBatch,
 ) -> tuple[TopicPartition, ...]:
-    """Write, and take what was accepted into memory and into the batch. Returns what has changed underneath."""
+    """Write; take what was accepted into memory and into the batch while ZooKeeper works on the rest. Returns what has changed
+    underneath."""
     if not elections:
         return ()
     context = term.context
+
+    def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
+        clean: dict[TopicPartition, LeaderAndIsr] = {}
+        unclean: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, result in finished.items():
+            if isinstance(result, Failure):
+                results[partition] = StateChangeFailed("its leader could not be written", result)
+                continue
+            (unclean if elections[partition].unclean else clean)[partition] = result
+            results[partition] = result
+            batch.add_leader_and_isr(elections[partition].recipients, partition)
+        term.accept(clean, strategy.value)
+        term.accept(unclean, Strategy.UNCLEAN.value)
+        if unclean:
+            term.stats.unclean_leader_elections.mark(len(unclean))
+        _move(term, [*clean, *unclean], PartitionState.ONLINE)
+
     states = {partition: election.leader_and_isr for partition, election in elections.items()}
     await term.points.reach("partition.before_write")
-    written = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version)
+    written = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
     await term.points.reach("partition.after_write")
-    clean: dict[TopicPartition, LeaderAndIsr] = {}
-    unclean: dict[TopicPartition, LeaderAndIsr] = {}
-    for partition, result in written.finished.items():
-        if isinstance(result, Failure):
-            results[partition] = StateChangeFailed("its leader could not be written", result)
-            continue
-        (unclean if elections[partition].unclean else clean)[partition] = result
-        results[partition] = result
-        batch.add_leader_and_isr(elections[partition].recipients, partition)
-    term.accept(clean, strategy.value)
-    term.accept(unclean, Strategy.UNCLEAN.value)
-    if unclean:
-        term.stats.unclean_leader_elections.mark(len(unclean))
-    _move(term, [*clean, *unclean], PartitionState.ONLINE)
     return written.conflicts
 
 
@@ -349,9 +354,7 @@ def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionSta
     term.state_changes.partitions_enter(partitions, target)
     states = term.context.partition_states
     moved = tuple(
-        Transition(partition.topic, partition.partition, -1, states[partition].value)
-        for partition in partitions
-        if states[partition] is not target
+        [Transition(*partition, -1, source.value) for partition in partitions if (source := states[partition]) is not target]
     )
     if not moved:
         return

@@ -27,7 +27,7 @@ from controller.channels.request_batch import RequestBatch
 from controller.leader_election import under_new_leader
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
-from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.assignment import ReplicaAssignment, those_not_in
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, Refused, ReplicasMoved, Transition
@@ -130,7 +130,7 @@ def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) 
 
 async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
     """RSM-6. The StopReplica carries the leader epoch from before the replica leaves the ISR."""
-    context = term.context
+    context, only = term.context, frozenset({broker})
     for partition in partitions:
         batch.add_stop_replica(broker, partition, delete=False)
     led = [partition for partition in partitions if partition in context.leadership]
@@ -138,8 +138,7 @@ async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartitio
 
     removed = await _remove_replica_from_isr(term, broker, led)
     for partition in context.without_queued_topics(removed):
-        others = (replica for replica in context.partition_assignment(partition).replicas if replica != broker)
-        batch.add_leader_and_isr(others, partition)
+        batch.add_leader_and_isr(those_not_in(context.partition_assignment(partition).replicas, only), partition)
     if leaderless:
         # They have nothing to tell, but everybody hears which brokers are alive.
         batch.add_update_metadata(context.live_or_shutting_down_broker_ids, leaderless)
@@ -217,7 +216,7 @@ def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
     """`state` after `broker` left: without a leader if it led, and with the last member of an ISR still listed, because it
     is the only one that may lead again without loss (KAFKA-5083)."""
     leader = NO_LEADER if state.leader == broker else state.leader
-    isr = state.isr if len(state.isr) == 1 else tuple(replica for replica in state.isr if replica != broker)
+    isr = state.isr if len(state.isr) == 1 else those_not_in(state.isr, frozenset({broker}))
     return under_new_leader(state, leader, isr)
 
 
@@ -227,21 +226,24 @@ async def _write(
     done: dict[TopicPartition, None],
     failed: dict[TopicPartition, str],
 ) -> tuple[TopicPartition, ...]:
-    """Returns what has changed underneath."""
+    """Write, and take what was accepted into memory while ZooKeeper works on the rest. Returns what has changed underneath."""
     if not states:
         return ()
     context = term.context
+
+    def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
+        written: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, outcome in finished.items():
+            if isinstance(outcome, LeaderAndIsr):
+                written[partition] = outcome
+            else:
+                _note_failure(term, partition, outcome, failed)
+        term.accept(written, "isr-removal")
+        done.update(dict.fromkeys(written))
+
     await term.points.reach("replica.before_write")
-    result = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version)
+    result = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
     await term.points.reach("replica.after_write")
-    written: dict[TopicPartition, LeaderAndIsr] = {}
-    for partition, outcome in result.finished.items():
-        if isinstance(outcome, LeaderAndIsr):
-            written[partition] = outcome
-        else:
-            _note_failure(term, partition, outcome, failed)
-    term.accept(written, "isr-removal")
-    done.update(dict.fromkeys(written))
     return result.conflicts
 
 
@@ -289,9 +291,11 @@ def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], ta
     term.state_changes.replicas_enter(broker, partitions, target)
     states = term.context.replica_states[broker]
     moved = tuple(
-        Transition(partition.topic, partition.partition, broker, states[partition].value)
-        for partition in partitions
-        if states[partition] is not target
+        [
+            Transition(*partition, broker, source.value)
+            for partition in partitions
+            if (source := states[partition]) is not target
+        ]
     )
     if moved:
         states.update(dict.fromkeys(partitions, target))

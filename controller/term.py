@@ -114,15 +114,11 @@ class Term:
 def leaderships(known: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> tuple[Leadership, ...]:
     """Leadership as records carry it."""
     return tuple(
-        Leadership(
-            topic,
-            partition,
-            state.leader,
-            state.leader_epoch,
-            state.isr,
-            state.partition_epoch,
-            controller_epoch,
-            state.leader_recovery_state,
-        )
-        for (topic, partition), (state, controller_epoch) in known.items()
+        [
+            Leadership(topic, partition, leader, leader_epoch, isr, partition_epoch, controller_epoch, recovery_state)
+            for (topic, partition), (
+                (leader, leader_epoch, isr, recovery_state, partition_epoch),
+                controller_epoch,
+            ) in known.items()
+        ]
     )

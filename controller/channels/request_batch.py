@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from controller.channels.request_shapes import ControlMessage, split_by_deletion
 from controller.channels.shared_body import SharedBody
 from controller.context import ControllerContext, OnlineBrokers
+from foundation.cluster.assignment import NO_ASSIGNMENT, those_not_in
 from foundation.cluster.broker import Broker
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderIsrAndControllerEpoch, LeaderRecoveryState
@@ -86,7 +87,8 @@ class RequestBatch:
     def add_leader_and_isr(self, brokers: Iterable[BrokerId], partition: TopicPartition, *, is_new: bool = False) -> None:
         """RB-3. Once new, a partition stays new for that broker. Everybody hears of it by UpdateMetadata."""
         for broker in brokers:
-            news = self._leader_and_isr.setdefault(broker, {})
+            if (news := self._leader_and_isr.get(broker)) is None:
+                news = self._leader_and_isr[broker] = {}
             if is_new:
                 news[partition] = True
             else:
@@ -153,11 +155,12 @@ class RequestBatch:
         Args:
             built: states of earlier targets, by whether they are new; grows. Each is built once.
         """
+        recovers = self.metadata_version.is_leader_recovery_supported
         by_topic: dict[str, list[LeaderAndIsrPartitionState]] = {}
         for partition, is_new in news.items():
             state = built[is_new].get(partition)
             if state is None:
-                state = built[is_new][partition] = self._leader_and_isr_state(partition, is_new)
+                state = built[is_new][partition] = self._leader_and_isr_state(partition, is_new, recovers)
             if (of_topic := by_topic.get(partition.topic)) is None:
                 of_topic = by_topic[partition.topic] = []
             of_topic.append(state)
@@ -166,9 +169,9 @@ class RequestBatch:
             for topic, states in by_topic.items()
         )
 
-    def _leader_and_isr_state(self, partition: TopicPartition, is_new: bool) -> LeaderAndIsrPartitionState:
+    def _leader_and_isr_state(self, partition: TopicPartition, is_new: bool, recovers: bool) -> LeaderAndIsrPartitionState:
         (leader, leader_epoch, isr, recovery_state, partition_epoch), controller_epoch = self.context.leadership[partition]
-        replicas, adding_replicas, removing_replicas = self.context.partition_assignment(partition)
+        replicas, adding_replicas, removing_replicas = self.context.assignments.get(partition, NO_ASSIGNMENT)
         return LeaderAndIsrPartitionState(
             partition_index=partition.partition,
             controller_epoch=controller_epoch,
@@ -180,9 +183,7 @@ class RequestBatch:
             adding_replicas=adding_replicas,
             removing_replicas=removing_replicas,
             is_new=is_new,
-            leader_recovery_state=recovery_state
-            if self.metadata_version.is_leader_recovery_supported
-            else LeaderRecoveryState.RECOVERED,
+            leader_recovery_state=recovery_state if recovers else LeaderRecoveryState.RECOVERED,
         )
 
     def _live_leaders(self, topic_states: Iterable[LeaderAndIsrTopicState]) -> tuple[LeaderAndIsrLiveLeader, ...]:
@@ -248,7 +249,7 @@ class RequestBatch:
         (leader, leader_epoch, isr, _, partition_epoch), controller_epoch = known
         if partition.topic in self.context.topics_to_be_deleted:
             leader, leader_epoch, partition_epoch = LEADER_DURING_DELETE, 0, 0
-        replicas, alive = self.context.partition_assignment(partition).replicas, online.of(partition)
+        replicas = self.context.assignments.get(partition, NO_ASSIGNMENT).replicas
         return UpdateMetadataPartitionState(
             partition_index=partition.partition,
             controller_epoch=controller_epoch,
@@ -257,7 +258,7 @@ class RequestBatch:
             isr=isr,
             zk_version=partition_epoch,
             replicas=replicas,
-            offline_replicas=() if alive.issuperset(replicas) else tuple(broker for broker in replicas if broker not in alive),
+            offline_replicas=those_not_in(replicas, online.of(partition)),
         )
 
     # -- StopReplica

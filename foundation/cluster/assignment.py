@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from foundation.cluster.identifiers import BrokerId
@@ -45,3 +46,15 @@ class ReplicaAssignment(NamedTuple):
 
 
 NO_ASSIGNMENT = ReplicaAssignment(())
+
+
+@lru_cache
+def those_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
+    """Those of `replicas` that are among `brokers`, in order. Thousands of partitions ask alike, and share the answer."""
+    return tuple([replica for replica in replicas if replica in brokers])
+
+
+@lru_cache
+def those_not_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
+    """Those of `replicas` that are not among `brokers`."""
+    return tuple([replica for replica in replicas if replica not in brokers])

@@ -9,8 +9,7 @@ with what was meant and adopted if it is there (`transactions`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 
@@ -54,6 +53,8 @@ from foundation.zk.cluster_znodes import (
 )
 from foundation.zk.entity_configs import EntityConfigs
 from foundation.zk.isr_changes import IsrChanges
+from foundation.zk.partition_states import UpdateLeaderAndIsrResult as UpdateLeaderAndIsrResult
+from foundation.zk.partition_states import create_partition_states, read_partition_states, update_leader_and_isr
 from foundation.zk.registrations import Elected as Elected
 from foundation.zk.registrations import delete_left_over_controller, register_broker, register_controller
 from foundation.zk.topic_removal import delete_topics
@@ -68,22 +69,13 @@ from foundation.zk.znodes import (
     BrokerSequenceIdZNode,
     ControllerZNode,
     MalformedZNode,
-    TopicPartitionStateZNode,
     TopicPartitionsZNode,
-    TopicPartitionZNode,
     TopicsZNode,
     TopicZNode,
 )
 from foundation.zk.znodes import TopicAssignment as TopicAssignment
 
 _log = structlog.get_logger(__name__)
-
-
-class UpdateLeaderAndIsrResult(NamedTuple):
-    """`finished`: what ZooKeeper now holds (with its new partition epoch), or why not; `conflicts`: changed under us."""
-
-    finished: dict[TopicPartition, LeaderAndIsr | Failure]
-    conflicts: tuple[TopicPartition, ...]
 
 
 class KafkaZkClient:
@@ -302,55 +294,27 @@ class KafkaZkClient:
         self, partitions: Sequence[TopicPartition], *, watch: bool = False
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
         """Failure where there is none or it cannot be decoded (BAD_ARGUMENTS)."""
-        paths = [TopicPartitionStateZNode.path(partition) for partition in partitions]
-        nodes = await self._transactions.get_many(paths, watch=watch)
-        return {partition: _state(partition, node) for partition, node in zip(partitions, nodes, strict=True)}
+        return await read_partition_states(self._transactions, partitions, watch=watch)
 
     async def create_partition_states(
         self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, epoch_zk_version: int
     ) -> dict[TopicPartition, LeaderAndIsr | Failure]:
-        """PSM-5: `/partitions`, `/partitions/P` and `state`, fenced; what cannot be created fails alone.
-
-        Folders that exist already are as good as created. A folder and its state share a transaction.
-        """
-        topics = dict.fromkeys(partition.topic for partition in states)
-        folders = [Create(TopicPartitionsZNode.path(topic)) for topic in topics]
-        await self._fenced(folders, "create-partitions", epoch_zk_version)
-        creates = []
-        for partition, state in states.items():
-            creates.append(Create(TopicPartitionZNode.path(partition)))
-            creates.append(
-                Create(TopicPartitionStateZNode.path(partition), TopicPartitionStateZNode.encode(state, controller_epoch))
-            )
-        results = await self._fenced(creates, "create-partitions", epoch_zk_version, together=2)
-        return {
-            partition: result if isinstance(result, Failure) else state._replace(partition_epoch=0)
-            for (partition, state), result in zip(states.items(), results[1::2], strict=True)
-        }
+        """PSM-5: fenced; what cannot be created fails alone."""
+        return await create_partition_states(self._transactions, states, controller_epoch, Fenced(epoch_zk_version))
 
     async def update_leader_and_isr(
-        self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, epoch_zk_version: int
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        controller_epoch: int,
+        epoch_zk_version: int,
+        heard: Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None] = lambda finished: None,
     ) -> UpdateLeaderAndIsrResult:
-        """Set each state expecting its `partition_epoch`; batched and pipelined; a conflict fails alone (D15)."""
-        writes = [
-            SetData(
-                TopicPartitionStateZNode.path(partition),
-                TopicPartitionStateZNode.encode(state, controller_epoch),
-                state.partition_epoch,
-            )
-            for partition, state in states.items()
-        ]
-        finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-        conflicts = []
-        results = await self._fenced(writes, "leader-and-isr", epoch_zk_version)
-        for (partition, state), result in zip(states.items(), results, strict=True):
-            if isinstance(result, Updated):
-                finished[partition] = state._replace(partition_epoch=result.stat.version)
-            elif result is Failure.BAD_VERSION:
-                conflicts.append(partition)
-            elif isinstance(result, Failure):
-                finished[partition] = result
-        return UpdateLeaderAndIsrResult(finished, tuple(conflicts))
+        """Set each state expecting its `partition_epoch`; a conflict fails alone (D15).
+
+        Args:
+            heard: is told each part of `finished` as soon as it is known, while ZooKeeper works on the next.
+        """
+        return await update_leader_and_isr(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), heard)
 
     # -- configs
 
@@ -489,9 +453,9 @@ class KafkaZkClient:
     # -- how
 
     async def _fenced(
-        self, ops: Sequence[Create | SetData | Delete], purpose: str, epoch_zk_version: int, *, together: int = 1
+        self, ops: Sequence[Create | SetData | Delete], purpose: str, epoch_zk_version: int
     ) -> list[OpResult | Failure]:
-        return await self._transactions.fenced(ops, purpose, Fenced(epoch_zk_version), together=together)
+        return await self._transactions.fenced(ops, purpose, Fenced(epoch_zk_version))
 
     async def _delete_fenced(self, paths: Sequence[str], purpose: str, epoch_zk_version: int) -> None:
         """Delete them all; one that is gone already is as good as deleted."""
@@ -526,13 +490,3 @@ def _partitions_of(notification: Node) -> tuple[TopicPartition, ...]:
     except MalformedZNode as error:
         _log.error("ISR change notification ignored", why=str(error))
         return ()
-
-
-def _state(partition: TopicPartition, node: Node | Failure) -> LeaderIsrAndControllerEpoch | Failure:
-    if isinstance(node, Failure):
-        return node
-    try:
-        return TopicPartitionStateZNode.decode(partition, node.data, node.stat.version)
-    except MalformedZNode as error:
-        _log.error("partition state cannot be decoded", partition=str(partition), why=str(error))
-        return Failure.BAD_ARGUMENTS

@@ -13,7 +13,8 @@ Knows paths and bytes, not topics.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from foundation.eventlog.fences import Fence, Fences
@@ -183,31 +184,46 @@ class Transactions:
 
     # ------------------------------------------------------------------ fenced writes
 
-    async def fenced(self, ops: Sequence[Write], purpose: str, fence: Fenced, *, together: int = 1) -> list[OpResult | Failure]:
+    async def fenced(
+        self,
+        ops: Iterable[Write],
+        purpose: str,
+        fence: Fenced,
+        *,
+        together: int = 1,
+        finished: Callable[[int, Sequence[OpResult | Failure]], None] = lambda first, results: None,
+    ) -> list[OpResult | Failure]:
         """All of `ops`, each on its own conditions; one result each, in order. What fails, fails alone.
 
         They share transactions and these are pipelined, so that a prefix of them may be applied when the controller has moved.
+        `ops` are taken as room for them comes up: ZooKeeper works on the first while the next are being made.
 
         Args:
             together: groups of so many neighbours stay in one transaction, for a znode and its parent.
+            finished: hears the results of each transaction when they are known, and the position of the first of them.
 
         Raises:
             ControllerMoved: `/controller_epoch` is no longer at the fence's version.
         """
         window = asyncio.Semaphore(MAX_IN_FLIGHT)
         broken: list[Exception] = []
+        results: list[Sequence[OpResult | Failure]] = []
 
-        async def commit(batch: Sequence[Write]) -> list[OpResult | Failure]:
-            async with window:
+        async def commit(number: int, first: int, batch: Sequence[Write]) -> None:
+            try:
+                results[number] = await self._commit(batch, purpose, fence)
+            except (ControllerMoved, SessionLost, ZooKeeperFailure) as error:
+                broken.append(error)
+            window.release()
+            finished(first, results[number])
+
+        async with asyncio.TaskGroup() as group:
+            for number, (first, batch) in enumerate(_batches(ops, together)):
+                await window.acquire()
                 if broken:
-                    return []
-                try:
-                    return await self._commit(batch, purpose, fence)
-                except (ControllerMoved, SessionLost, ZooKeeperFailure) as error:
-                    broken.append(error)
-                    return []
-
-        results = await asyncio.gather(*[commit(batch) for batch in _batches(ops, together)])
+                    break
+                results.append(())
+                group.create_task(commit(number, first, batch))
         if broken:
             raise broken[0]
         return [result for batch in results for result in batch]
@@ -363,20 +379,21 @@ def _zxid(answer: OpResult | MultiOk | MultiFailed | Failure) -> int:
             return -1
 
 
-def _batches(ops: Sequence[Write], together: int) -> list[Sequence[Write]]:
-    """Neighbours that fit into one transaction, by number and by size."""
-    batches: list[Sequence[Write]] = []
-    start, size = 0, 0
+def _batches(ops: Iterable[Write], together: int) -> Iterator[tuple[int, Sequence[Write]]]:
+    """Neighbours that fit into one transaction, by number and by size, each with the position of its first; made on demand."""
     room = MAX_REQUEST_BYTES - request_bytes(Check(ControllerEpochZNode.path, 0)) - 64
-    for at in range(0, len(ops), together):
-        added = sum(map(request_bytes, ops[at : at + together]))
-        if at > start and (size + added > room or at + together - start > MAX_OPS):
-            batches.append(ops[start:at])
-            start, size = at, 0
+    source = iter(ops)
+    first, size = 0, 0
+    batch: list[Write] = []
+    while group := tuple(islice(source, together)):
+        added = sum(map(request_bytes, group))
+        if batch and (size + added > room or len(batch) + together > MAX_OPS):
+            yield first, batch
+            first, size, batch = first + len(batch), 0, []
+        batch.extend(group)
         size += added
-    if ops:
-        batches.append(ops[start:])
-    return batches
+    if batch:
+        yield first, batch
 
 
 def _compare(op: Write, node: Node | Failure, unsure: bool, session_id: int) -> OpResult | Failure | None:

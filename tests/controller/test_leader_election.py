@@ -203,11 +203,16 @@ def test_preferred_election_keeps_the_isr_and_tells_every_replica() -> None:
 
 @pytest.mark.spec("PSM-15")
 def test_who_leaves_leaves_the_isr_and_still_hears_of_it() -> None:
-    election = elect_for_controlled_shutdown(state(1, (1, 3, 2)), ReplicaAssignment(ids(1, 2, 3)), ids(1, 2, 3), set(ids(1)))
+    election = elect_for_controlled_shutdown(
+        state(1, (1, 3, 2)), ReplicaAssignment(ids(1, 2, 3)), frozenset(ids(1, 2, 3)), frozenset(ids(1))
+    )
     assert election is not None
     assert election.leader_and_isr == state(2, (3, 2), epoch=8)
     assert election.recipients == ids(1, 2, 3)
-    assert elect_for_controlled_shutdown(state(1, (1,)), ReplicaAssignment(ids(1, 2)), ids(1, 2), set(ids(1))) is None
+    assert (
+        elect_for_controlled_shutdown(state(1, (1,)), ReplicaAssignment(ids(1, 2)), frozenset(ids(1, 2)), frozenset(ids(1)))
+        is None
+    )
 
 
 broker_lists = st.lists(st.integers(0, 5), unique=True, max_size=5).map(lambda brokers: ids(*brokers))

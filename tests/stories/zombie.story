@@ -16,6 +16,7 @@ advance 9s
    6.501  broker-2   hears from ZooKeeper: /brokers/ids/1 deleted
    6.501  broker-2   hears from ZooKeeper: /brokers/ids children
    6.504  broker-2   finds brokers dead 1
+   6.506  broker-2   writes (offline) orders-0: leader 2 epoch 1 ISR 2 3
    6.506  broker-2   reaches partition.after_write: pause
    6.506  simulator  pause broker-2 (controller)
    9.325  = controller 2 epoch 1; leaders (ISR): orders-0 2 (2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
@@ -67,7 +68,6 @@ advance 6s
 settle
 ----
   20.506  simulator  continue broker-2
-  20.506  broker-2   writes (offline) orders-0: leader 2 epoch 1 ISR 2 3
   20.506  broker-2   loses its connection to ZooKeeper
   20.506  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
   20.506  broker-2   sends LeaderAndIsr to broker 3 with 1 partition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
@@ -22,7 +22,7 @@ from foundation.zk.client import (
     request_bytes,
 )
 from foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, TopicAssignment, ZooKeeperFailure
-from foundation.zk.transactions import MAX_LOST_ANSWERS, Fenced
+from foundation.zk.transactions import MAX_IN_FLIGHT, MAX_LOST_ANSWERS, MAX_OPS, Fenced
 from tests.contracts.subject import Ground, Subject, contract
 from tests.foundation.zk.store import Store, controller, led_by, must, partitions, store
 
@@ -306,6 +306,46 @@ async def test_groups_stay_together(ground: Ground) -> None:
     results = await opened.transactions.fenced(ops, "test", Fenced(version), together=3)
     assert results == [Created(op.path) for op in ops]
     assert [len(sent) - 1 for sent in opened.below.sent] == [498, 402]
+
+
+@contract
+async def test_what_is_written_is_heard_of_while_the_rest_is_still_being_made(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    batches = MAX_IN_FLIGHT + 3
+    made, heard = 0, []
+
+    def ops() -> Iterator[Create]:
+        nonlocal made
+        for made in range(1, batches * MAX_OPS + 1):
+            yield Create(f"/n{made}")
+
+    results = await opened.transactions.fenced(
+        ops(), "test", Fenced(version), finished=lambda first, results: heard.append((first, len(results), made))
+    )
+    assert [(first, count) for first, count, _ in heard] == [(number * MAX_OPS, MAX_OPS) for number in range(batches)]
+    assert len(results) == batches * MAX_OPS
+    assert heard[0][2] < len(results), "ZooKeeper has answered before the last operation was made"
+
+
+@contract
+async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground) -> None:
+    opened, version = await controller(ground)
+    heard: list[int] = []
+
+    def ops() -> Iterator[Create]:
+        yield from (Create(f"/n{number}") for number in range((MAX_IN_FLIGHT + 5) * MAX_OPS))
+
+    def depose(first: int, results: Sequence[object]) -> None:
+        heard.extend([first] * bool(results))
+        if first == 0:
+            deposing.append(asyncio.ensure_future(opened.raw.write(SetData("/controller_epoch", b"2", version))))
+
+    deposing: list[asyncio.Future[object]] = []
+    with pytest.raises(ControllerMoved):
+        await opened.transactions.fenced(ops(), "test", Fenced(version), finished=depose)
+    await asyncio.gather(*deposing)
+    written = [name for name in must(await opened.raw.children("/")).names if name.startswith("n")]
+    assert len(written) == len(heard) * MAX_OPS
 
 
 # ------------------------------------------------------------------ the event log

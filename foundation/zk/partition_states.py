@@ -1,0 +1,107 @@
+"""The states of partitions: `/brokers/topics/T/partitions/P/state`, thousands at a time. Mirrors `getTopicPartitionStates`,
+`createTopicPartitionStates` and `updateLeaderAndIsr` of `KafkaZkClient`.
+
+They are read in few requests and written in few transactions. While ZooKeeper works on the first, the next are encoded, and
+whoever asked already hears what became of those that are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import structlog
+
+from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.zk.client import Create, Failure, Node, OpResult, SetData, Updated
+from foundation.zk.transactions import Fenced, Transactions
+from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode, TopicPartitionsZNode, TopicPartitionZNode
+
+_log = structlog.get_logger(__name__)
+
+
+class UpdateLeaderAndIsrResult(NamedTuple):
+    """`finished`: what ZooKeeper now holds (with its new partition epoch), or why not; `conflicts`: changed under us."""
+
+    finished: dict[TopicPartition, LeaderAndIsr | Failure]
+    conflicts: tuple[TopicPartition, ...]
+
+
+async def read_partition_states(
+    transactions: Transactions, partitions: Sequence[TopicPartition], *, watch: bool
+) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
+    """Failure where there is none or it cannot be decoded (BAD_ARGUMENTS)."""
+    paths = [TopicPartitionStateZNode.path(partition) for partition in partitions]
+    nodes = await transactions.get_many(paths, watch=watch)
+    return {partition: _state(partition, node) for partition, node in zip(partitions, nodes, strict=True)}
+
+
+async def create_partition_states(
+    transactions: Transactions, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, fence: Fenced
+) -> dict[TopicPartition, LeaderAndIsr | Failure]:
+    """PSM-5: `/partitions`, `/partitions/P` and `state`.
+
+    Folders that exist already are as good as created. A folder and its state share a transaction.
+    """
+    topics = dict.fromkeys(partition.topic for partition in states)
+    await transactions.fenced([Create(TopicPartitionsZNode.path(topic)) for topic in topics], "create-partitions", fence)
+
+    def creates() -> Iterator[Create]:
+        for partition, state in states.items():
+            yield Create(TopicPartitionZNode.path(partition))
+            data = TopicPartitionStateZNode.encode(state, controller_epoch)
+            yield Create(TopicPartitionStateZNode.path(partition), data)
+
+    results = await transactions.fenced(creates(), "create-partitions", fence, together=2)
+    return {
+        partition: result if isinstance(result, Failure) else state._replace(partition_epoch=0)
+        for (partition, state), result in zip(states.items(), results[1::2], strict=True)
+    }
+
+
+async def update_leader_and_isr(
+    transactions: Transactions,
+    states: Mapping[TopicPartition, LeaderAndIsr],
+    controller_epoch: int,
+    fence: Fenced,
+    heard: Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None],
+) -> UpdateLeaderAndIsrResult:
+    """See `KafkaZkClient.update_leader_and_isr`."""
+    in_order = tuple(states.items())
+    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    conflicts: list[TopicPartition] = []
+
+    def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
+        part: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+        for (partition, state), result in zip(in_order[first : first + len(results)], results, strict=True):
+            if isinstance(result, Updated):
+                leader, leader_epoch, isr, recovery_state, _ = state
+                part[partition] = LeaderAndIsr(leader, leader_epoch, isr, recovery_state, result.stat.version)
+            elif result is Failure.BAD_VERSION:
+                conflicts.append(partition)
+            elif isinstance(result, Failure):
+                part[partition] = result
+        finished.update(part)
+        heard(part)
+
+    writes = (
+        SetData(
+            TopicPartitionStateZNode.path(partition),
+            TopicPartitionStateZNode.encode(state, controller_epoch),
+            state.partition_epoch,
+        )
+        for partition, state in in_order
+    )
+    await transactions.fenced(writes, "leader-and-isr", fence, finished=sort_out)
+    return UpdateLeaderAndIsrResult(finished, tuple(conflicts))
+
+
+def _state(partition: TopicPartition, node: Node | Failure) -> LeaderIsrAndControllerEpoch | Failure:
+    if isinstance(node, Failure):
+        return node
+    try:
+        return TopicPartitionStateZNode.decode(partition, node.data, node.stat.version)
+    except MalformedZNode as error:
+        _log.error("partition state cannot be decoded", partition=str(partition), why=str(error))
+        return Failure.BAD_ARGUMENTS
