@@ -267,7 +267,8 @@ def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], t
     states = term.context.replica_states.setdefault(broker, {})
     legal = VALID_PREVIOUS_REPLICA_STATES[target]
     valid, invalid = [], []
-    for partition in partitions:
+    # An assignment made by hand may name a broker twice; it has one replica all the same.
+    for partition in dict.fromkeys(partitions):
         source = states.setdefault(partition, ReplicaState.NON_EXISTENT)
         if source in legal:
             valid.append(partition)

@@ -49,6 +49,18 @@ def test_a_topic_that_somebody_repairs_is_created() -> None:
         assert stage.state("orders", 0) == led(1, (1, 2), by=1)
 
 
+@pytest.mark.spec("TD-10", "RSM-10")
+def test_a_broker_named_twice_has_one_replica_and_loses_it_once() -> None:
+    with Stage() as stage:
+        stage.start()
+        stage.operator.run(stage.operator.client.write(Create("/brokers/topics/orders", MADE_BY_HAND.replace(b"1,2", b"2,2"))))
+        stage.settle()
+        stage.write_znode("/admin/delete_topics/orders", b"")
+        stage.settle()
+        assert "/brokers/topics/orders" not in stage.znodes()
+        assert stage.member(0).controller.epoch == 1, "it has cost nobody the role"
+
+
 @pytest.mark.spec("TC-12")
 def test_a_partition_that_was_made_without_replicas_is_created_when_it_is_given_some() -> None:
     with Stage() as stage:
