@@ -51,9 +51,13 @@ class BlockOfIds:
         self.block = block
         self._next = block.first
 
+    @property
+    def is_used_up(self) -> bool:
+        return self._next > self.block.last
+
     def claim(self) -> int | None:
         """The next id; None where there is none left."""
-        if self._next > self.block.last:
+        if self.is_used_up:
             return None
         self._next += 1
         return self._next - 1
@@ -192,7 +196,13 @@ class ZkProducerIdManager:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
 
     async def run(self) -> None:
-        """Nothing goes on beside the answers."""
+        """Take the first block as the broker starts, as Kafka does. Where that fails the first producer tries again."""
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000), self._one_at_a_time:
+                if self._current.is_used_up:
+                    self._current = BlockOfIds(await self._take_block())
+        except (TimeoutError, SessionLost, ZooKeeperFailure, MalformedZNode, ApiError) as failure:
+            log.warning("no first block of producer ids", broker=self._broker_id, why=repr(failure))
 
     async def _claim(self) -> int:
         producer_id = self._current.claim()

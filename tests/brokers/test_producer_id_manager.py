@@ -316,6 +316,10 @@ class Brokers:
 
         return self.stage.member(of).run(together())
 
+    def start(self, number: int) -> None:
+        """What broker `number` does as it starts."""
+        self.stage.member(number).run(self.managers[number].run())
+
     def znode(self) -> bytes | None:
         return self.stage.znodes()[ProducerIdBlockZNode.path]
 
@@ -352,6 +356,30 @@ def test_brokers_of_older_protocols_take_blocks_in_turn(brokers: Brokers) -> Non
     assert brokers.ids(2, 999) == list(range(1_001, 2_000))
     assert (brokers.id(1), brokers.id(2)) == (2_000, 3_000)
     assert brokers.znode() == b'{"version":1,"broker":2,"block_start":"3000","block_end":"3999"}'
+
+
+@pytest.mark.spec("CO-6", "ZN-8")
+def test_a_starting_broker_takes_its_first_block_unless_a_producer_was_faster(brokers: Brokers) -> None:
+    brokers.start(1)
+    assert brokers.znode() == b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
+    assert (brokers.id(2), brokers.id(1)) == (1_000, 0)
+    brokers.start(2)
+    assert (brokers.id(2), brokers.id(1)) == (1_001, 1)
+
+
+@pytest.mark.spec("CO-6", "ZN-8")
+def test_a_broker_starts_also_where_it_can_take_no_block(brokers: Brokers) -> None:
+    """Kafka's does not. The first producer after the trouble has it take one."""
+    brokers.write(b"?")
+    brokers.start(1)
+    brokers.write(ProducerIdBlockZNode.encode(ProducerIdBlock(BrokerId(2), MAX_PRODUCER_ID - 1_000, MAX_PRODUCER_ID - 1)))
+    brokers.start(1)
+    brokers.write(ProducerIdBlockZNode.encode(ProducerIdBlock(BrokerId(2), 0, 999)))
+    brokers.stage.zookeeper.hold("broker-1", requests=True, answers=True)
+    brokers.start(1)
+    brokers.stage.zookeeper.heal("broker-1")
+    brokers.stage.member(1).run(brokers.stage.member(1).open_session())
+    assert brokers.id(1) == 1_000
 
 
 @pytest.mark.spec("CO-6", "ZN-8")
