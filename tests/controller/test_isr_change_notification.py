@@ -68,6 +68,10 @@ def test_changes_are_read_from_zookeeper_and_everybody_hears_of_those_partitions
         announce(stage, "orders-1", "nobody-7")
         stage.settle()
         assert stage.member(2).told() == ["UMR E1 orders-1 1@0.1/1 [1] offline [] live [0, 1, 2]"], "the watch is armed again"
+        stage.forget()
+        announce(stage, "nobody-7")
+        stage.settle()
+        assert stage.member(2).told() == ["UMR E1  live [0, 1, 2]"], "as from Kafka"
         assert announced(stage) == []
 
 

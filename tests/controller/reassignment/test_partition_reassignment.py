@@ -16,6 +16,7 @@ from foundation.zk.client import Delete
 from foundation.zk.kafka_zk_client import ControllerMoved
 from foundation.zk.znodes import TopicPartitionStateZNode
 from tests.controller.reassignment.moving_orders import ZNODE, Orders
+from tests.controller.stage import Stage
 from tests.controller.values import ids, replicas, tp
 
 # ------------------------------------------------------------------ who asks for what there is not
@@ -133,6 +134,21 @@ def test_the_znode_is_looked_for_again_when_it_has_been_deleted() -> None:
         office.process_znode()
         assert office.assignment("orders-1") == replicas(0, 1, 2)
         assert office.process_znode() == frozenset()
+
+
+@pytest.mark.spec("RA-6", "RA-14")
+def test_a_request_has_the_next_znode_heard_after_somebody_deleted_one_by_hand() -> None:
+    """Kafka looks whether there is one, and its looking arms the watch."""
+    with Stage(standing=(0,), brokers=(1, 2)) as stage:
+        stage.start()
+        stage.create_topic("orders", {0: [0, 1], 1: [0, 1]})
+        stage.write_znode(ZNODE, b'{"version":1,"partitions":[]}')
+        stage.operator.run(stage.operator.client.write(Delete(ZNODE)))
+        stage.settle()
+        asked = {tp("orders-0"): ids(1, 0)}
+        assert stage.member(0).run(stage.member(0).controller.alter_partition_reassignments(asked)) == {tp("orders-0"): None}
+        stage.write_znode(ZNODE, b'{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[1,0]}]}')
+        assert b'"1":[1,0]' in (stage.znodes()["/brokers/topics/orders"] or b"")
 
 
 @pytest.mark.spec("RA-14")
