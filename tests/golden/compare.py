@@ -77,6 +77,8 @@ _Found = Iterator[tuple[str, str]]
 def _step_differences(kafka: Step, ours: Step) -> _Found:
     if kafka.rc is not None and bool(kafka.rc) != bool(ours.rc):
         yield "outcome", f"{kafka.rc} against {ours.rc}"
+    if kafka.refused is not None and kafka.refused != ours.refused:
+        yield "refusal", f"{kafka.refused} against {ours.refused}"
     yield from _trees(kafka.tree, ours.tree)
     yield from _writes(kafka.writes, ours.writes)
     for broker in sorted({*kafka.requests, *ours.requests}):

@@ -10,12 +10,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
 
 from brokers.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
+from foundation.zk.client import Create, Delete, Op, SetData
+from tests.golden.recording import Json
+from tests.golden.requests import of_events
 from tests.golden.stage import Refused, Request, Tree, tree_of
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
@@ -30,8 +33,11 @@ SESSION_TIMEOUT_MS = 3_000
 
 
 class RealStage:
-    def __init__(self, directory: Path, brokers: Sequence[int]) -> None:
+    """Args: directory: for everything. settings: keys of `server.properties` that the scenario adds."""
+
+    def __init__(self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str] | None = None) -> None:
         self._directory = directory
+        self._settings = dict(settings or {})
         self._ids = tuple(brokers)
         self._zookeeper = EmbeddedZooKeeper(directory / "zookeeper")
         self._brokers: dict[int, BrokerProcess] = {}
@@ -44,12 +50,13 @@ class RealStage:
             "auto.leader.rebalance.enable": "false",
             "understudy.run.id": "golden",
             "understudy.events.detail": "true",
+            **self._settings,
         }
-        self._brokers = {
-            broker: BrokerProcess(broker, self._directory / f"broker-{broker}", rack=None, properties=properties)
-            for broker in self._ids
-        }
+        self._brokers = {broker: self._broker(broker, self._directory / f"broker-{broker}", properties) for broker in self._ids}
         return self
+
+    def _broker(self, broker: int, directory: Path, properties: Mapping[str, str]) -> BrokerProcess:
+        return BrokerProcess(broker, directory, rack=None, properties=properties)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for broker in self._brokers.values():
@@ -71,6 +78,12 @@ class RealStage:
         self._process(broker).ask_to_end()
         assert self._process(broker).wait(TIMEOUT_S), f"broker {broker} did not end: {self._process(broker).log_tail(20)}"
 
+    def pause(self, broker: int) -> None:
+        self._process(broker).pause()
+
+    def resume(self, broker: int) -> None:
+        self._process(broker).resume()
+
     def ask(self, request: Request) -> Refused | None:
         try:
             asyncio.run(request.put(self._admin))
@@ -78,11 +91,15 @@ class RealStage:
             return Refused(str(error))
         return None
 
-    def create_znode(self, path: str, data: bytes) -> None:
+    def edit(self, *ops: Op) -> None:
         client = KazooClient(self._zookeeper.connect_string)
         client.start()
         try:
-            client.create(path, data)
+            transaction = client.transaction()
+            for op in ops:
+                _add(transaction, op)
+            results = transaction.commit()
+            assert not any(isinstance(result, Exception) for result in results), f"ZooKeeper refused {ops}: {results}"
         finally:
             client.stop()
             client.close()
@@ -97,13 +114,16 @@ class RealStage:
             size = self._size()
             if size != before:
                 before, since = size, time.monotonic()
-            if time.monotonic() - since > QUIET_S and condition(tree_of(self)):
+            if time.monotonic() - since > QUIET_S and self._is_settled() and condition(tree_of(self)):
                 return
             assert time.monotonic() < deadline, f"not within {TIMEOUT_S} s: {what}\n{self._logs()}"
             time.sleep(POLL_S)
 
     def transactions(self) -> Sequence[ZnodeTransaction]:
         return read_transaction_logs(self._zookeeper.transaction_log_dir)
+
+    def requests(self) -> Mapping[int, Sequence[Json]]:
+        return of_events(self.records())
 
     def records(self) -> Mapping[str, Sequence[Envelope]]:
         by_node: dict[str, list[Envelope]] = {}
@@ -131,6 +151,10 @@ class RealStage:
         files = [path for broker in self._brokers.values() if broker.events.exists() for path in broker.events.iterdir()]
         return sum(path.stat().st_size for path in files) + len(self.transactions())
 
+    def _is_settled(self) -> bool:
+        """Whether quiet means that nothing is under way."""
+        return True
+
     def _process(self, broker: int) -> Any:
         process = self._brokers[broker].process
         assert process is not None
@@ -143,3 +167,15 @@ class RealStage:
 
     def _logs(self) -> str:
         return "\n".join(f"{b.name}:\n{b.process.log_tail(15)}" for b in self._brokers.values() if b.process is not None)
+
+
+def _add(transaction: TransactionRequest, op: Op) -> None:
+    match op:
+        case Create(path, data):
+            transaction.create(path, data or b"", sequence=op.sequential)
+        case SetData(path, data, version):
+            transaction.set_data(path, data, version)
+        case Delete(path, version):
+            transaction.delete(path, version)
+        case _:
+            raise AssertionError(f"an operator makes no {op}")

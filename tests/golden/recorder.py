@@ -1,4 +1,4 @@
-"""Writes what a run of ours did in the form of Apache Kafka's recordings: same JSON, same masks."""
+"""Writes what a run did, of ours or of Kafka itself, in the form of Apache Kafka's recordings: same JSON, same masks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from foundation.cluster.identifiers import NO_TOPIC_ID
-from foundation.eventlog.records import Envelope, RequestDetail, RequestSent
-from tests.golden.kafka_json import api_key, as_kafka_shows
-from tests.golden.recording import CONTROL_REQUESTS, Json
-from understudy.checkers.check import broker_of
+from tests.golden.recording import Json
 from understudy.checkers.facts import BROKERS, TOPICS
 from understudy.checkers.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
 
 KINDS = {OpKind.CREATE: "create", OpKind.SET: "setData", OpKind.DELETE: "delete", OpKind.CHECK: "check"}
-SHOWN = (*CONTROL_REQUESTS, "ALTER_PARTITION", "CONTROLLED_SHUTDOWN")
 OF_THE_SERVER = "/zookeeper"
 HOST = "127.0.0.1"
 SIMULATED_HOST = r"\bbroker-\d+\b"
@@ -27,38 +23,41 @@ class Recorder:
     def __init__(self, scenario: str) -> None:
         self.document: Json = {"scenario": scenario, "steps": []}
         self._transactions = 0
-        self._records: dict[str, int] = {}
+        self._requests: dict[int, int] = {}
         self._tree: dict[str, Znode] = {"/": Znode(None, 0, 0, 0)}
         self._session_names: dict[int, str] = {}
         self._masks = _Masks()
 
-    def skip(self, transactions: Sequence[ZnodeTransaction], records: Mapping[str, Sequence[Envelope]]) -> None:
+    def skip(self, transactions: Sequence[ZnodeTransaction], requests: Mapping[int, Sequence[Json]]) -> None:
         """What has happened so far belongs to no step."""
-        self._step("", transactions, records)
+        self._step("", transactions, requests)
 
     def step(
         self,
         name: str,
         transactions: Sequence[ZnodeTransaction],
-        records: Mapping[str, Sequence[Envelope]],
-        rc: int | None = None,
+        requests: Mapping[int, Sequence[Json]],
+        outcome: Mapping[str, Json],
     ) -> None:
-        """What is new happened in the step `name`. `rc`: what Kafka's tool would have exited with, where a tool did it."""
-        self.document["steps"].append(self._step(name, transactions, records) | ({} if rc is None else {"rc": rc}))
+        """What is new happened in the step `name`. `requests`: those that each broker has answered (`requests.py`)."""
+        self.document["steps"].append(self._step(name, transactions, requests) | dict(outcome))
 
-    def _step(self, name: str, transactions: Sequence[ZnodeTransaction], records: Mapping[str, Sequence[Envelope]]) -> Json:
+    def _step(self, name: str, transactions: Sequence[ZnodeTransaction], requests: Mapping[int, Sequence[Json]]) -> Json:
         fresh, self._transactions = transactions[self._transactions :], len(transactions)
         for transaction in fresh:
             apply(self._tree, transaction)
             self._masks.learn(transaction.ops)
             for op in transaction.ops:
-                if op.kind is OpKind.CREATE and op.path.startswith(BROKERS):
+                if op.kind is OpKind.CREATE and op.path.startswith(BROKERS) and op.ephemeral_owner:
                     self._session_names[op.ephemeral_owner] = f"broker {op.path.removeprefix(BROKERS)}"
-        requests = [request for node in sorted(records) for request in self._requests(records[node], records)]
+        answered: list[Json] = []
+        for broker in sorted(requests):
+            seen, self._requests[broker] = self._requests.get(broker, 0), len(requests[broker])
+            answered += [self._masks.message(request) for request in requests[broker][seen:]]
         return {
             "step": name,
             "txns": [self._transaction(transaction) for transaction in fresh],
-            "requests": requests,
+            "requests": answered,
             "tree": {path: self._text(path) for path in sorted(self._tree) if not path.startswith(OF_THE_SERVER)},
         }
 
@@ -90,36 +89,6 @@ class Recorder:
         ephemeral = "  [ephemeral]" if znode.ephemeral_owner else ""
         return f"{self._masks.text(path, znode.data)}{ephemeral}  v{znode.version}"
 
-    # -- requests
-
-    def _requests(self, records: Sequence[Envelope], by_node: Mapping[str, Sequence[Envelope]]) -> Iterable[Json]:
-        node = records[0].node if records else ""
-        seen, self._records[node] = self._records.get(node, 0), len(records)
-        for record in records[seen:]:
-            detail = record.data
-            if isinstance(detail, RequestDetail) and api_key(detail.api) in SHOWN:
-                message = as_kafka_shows(detail.api, detail.api_version, detail.request, detail.response)
-                yield {
-                    "to": broker_of(record),
-                    "key": api_key(detail.api),
-                    "version": detail.api_version,
-                    "client": detail.client_id,
-                    **self._sent(detail, broker_of(record), by_node),
-                    **self._masks.message(message),
-                }
-
-    def _sent(self, detail: RequestDetail, to: int, by_node: Mapping[str, Sequence[Envelope]]) -> dict[str, int]:
-        """The newest zxid its sender knew when it was sent."""
-        sent = [
-            record.zxid
-            for record in by_node.get(f"broker-{detail.client_id}", ())
-            if isinstance(record.data, RequestSent)
-            and (record.data.to, record.data.correlation_id, record.data.broker_epoch)
-            == (to, detail.correlation_id, detail.request.get("broker_epoch"))
-            and record.data.controller_epoch == detail.request.get("controller_epoch", -1)
-        ]
-        return {"zxid": sent[0]} if sent else {}
-
 
 class _Masks:
     """What depends on when and where a run took place: hosts, ports, times, ids. Kafka's brokers all ran on 127.0.0.1."""
@@ -132,8 +101,10 @@ class _Masks:
     def learn(self, ops: Iterable[ZnodeOp]) -> None:
         for op in ops:
             if op.path.startswith(BROKERS) and op.data:
-                registered = json.loads(op.data)
-                self._brokers[(registered["host"], registered["port"])] = int(op.path.removeprefix(BROKERS))
+                broker = int(op.path.removeprefix(BROKERS))
+                for endpoint in json.loads(op.data)["endpoints"]:
+                    host, _, port = endpoint.partition("://")[2].rpartition(":")
+                    self._brokers[(host, int(port))] = broker
             topic = op.path.removeprefix(TOPICS)
             if op.path.startswith(TOPICS) and "/" not in topic and op.data:
                 self._topics |= {topic_id: topic for topic_id in [json.loads(op.data).get("topic_id")] if topic_id}

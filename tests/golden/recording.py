@@ -22,6 +22,8 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 CONTROLLER_EPOCH = "/controller_epoch"
 INELIGIBLE_REPLICA = 107
+TOPICS = ("topicStates", "ungroupedPartitionStates", "ungroupedPartitions", "topics")
+"""Under which of these a control request speaks of partitions depends on its version."""
 CONTROL_REQUESTS = ("LEADER_AND_ISR", "UPDATE_METADATA", "STOP_REPLICA")
 
 
@@ -37,7 +39,7 @@ class Write(NamedTuple):
     """JSON with sorted keys; the bytes themselves are compared in the tree."""
     version: int | None
     role: str
-    """`controller of epoch N`, `broker N` or `tool`."""
+    """`controller of epoch N`, `candidate`, `broker N` or `tool`."""
     fence: int | None
     """The version of `/controller_epoch` its transaction checks, as ZooKeeper's log shows it."""
     zxid: int | None
@@ -59,7 +61,9 @@ class Step:
 
     name: str
     rc: int | None
-    tree: dict[str, str]
+    refused: str | None
+    """What the tool's request was refused with, where the recording says so."""
+    tree: dict[str, str] = field(default_factory=dict)
     writes: dict[str, list[Write]] = field(default_factory=dict)
     requests: dict[int, list[Answered]] = field(default_factory=dict)
     proposals: set[str] = field(default_factory=set)
@@ -81,9 +85,7 @@ class _Normaliser:
         self._document = document
         self._controllers = _controllers(document)
         self._broker_epochs = _broker_epochs(document)
-        created = _elected(document)
-        first = min(self._controllers, default=0)
-        self._epoch = min(created) - 1 if created else first
+        self._epoch = self._first_epoch = _epoch_before(document)
         self._told: dict[tuple[int, TopicPartition], tuple[str, ...]] = {}
         """What each broker's metadata last heard of a partition."""
         self._versions: dict[tuple[str, int], list[int | None]] = {}
@@ -91,9 +93,10 @@ class _Normaliser:
 
     def steps(self) -> Iterator[Step]:
         for recorded in self._document["steps"]:
-            step = Step(recorded["step"], recorded.get("rc"), {p: self._tree_text(p, t) for p, t in recorded["tree"].items()})
+            step = Step(recorded["step"], recorded.get("rc"), recorded.get("refused"))
             for transaction in recorded["txns"]:
                 self._take_transaction(step, transaction)
+            step.tree = {path: self._tree_text(path, text) for path, text in recorded["tree"].items()}
             refused = set(_refused_as_ineligible(recorded["requests"]))
             for request in recorded["requests"]:
                 self._take_request(step, request, refused)
@@ -107,9 +110,7 @@ class _Normaliser:
         if any(op["op"] == "error" for op in ops):
             return
         fence = next((op["version"] for op in ops if op["op"] == "check" and op["path"] == CONTROLLER_EPOCH), None)
-        for op in ops:
-            if op["op"] == "setData" and op["path"] == CONTROLLER_EPOCH:
-                self._epoch = op["data"]
+        self._epoch = next(iter(_elections(transaction)), (self._epoch, 0))[0]
         for op in ops:
             if op["op"] == "closeSession":
                 step.leaving |= {int(name) for name in re.findall(r"^broker (\d+)$", transaction["by"])}
@@ -117,15 +118,17 @@ class _Normaliser:
             if op["op"] == "check" or (op["op"] == "closeSession" and not transaction["by"].startswith("broker ")):
                 continue
             path = op.get("path", f"the session of {transaction['by']}")
-            data = self._controller_data(op["data"]) if path == "/controller" else op.get("data")
-            role = self._role(transaction["by"], path)
+            data = self._controller_data(op.get("data")) if path == "/controller" else op.get("data")
+            role = self._role(transaction["by"], op["op"], path)
             zxid = transaction.get("zxid")
             step.writes.setdefault(path, []).append(Write(op["op"], _text(data), op.get("version"), role, fence, zxid))
             self._versions.setdefault((path, op.get("version", 0)), []).append(zxid)
 
-    def _role(self, by: str, path: str) -> str:
+    def _role(self, by: str, op: str, path: str) -> str:
         if not by.startswith("broker "):
             return "tool"
+        if path == CONTROLLER_EPOCH and op == "create":
+            return "candidate"
         own = path.startswith(("/brokers/ids/", "the session of"))
         return f"controller of epoch {self._epoch}" if not own and by == f"broker {self._controllers.get(self._epoch)}" else by
 
@@ -133,9 +136,9 @@ class _Normaliser:
         return data if data is None else {**data, "brokerid": self._label(data["brokerid"])}
 
     def _label(self, broker: int) -> Json:
-        """Who won a race depends on timing; the first controller of a recording did not race."""
-        epoch = next((epoch for epoch in sorted(self._controllers, reverse=True) if self._controllers[epoch] == broker), None)
-        return broker if epoch is None or epoch == min(self._controllers) else f"<controller of epoch {epoch}>"
+        """Who won a race depends on timing; the very first controller did not race."""
+        raced = self._epoch != 1 or self._first_epoch > 1
+        return f"<controller of epoch {self._epoch}>" if raced and broker == self._controllers.get(self._epoch) else broker
 
     def _tree_text(self, path: str, text: str) -> str:
         if path != "/controller":
@@ -186,14 +189,14 @@ class _Normaliser:
 
     def _answered(self, recorded: Json) -> Answered:
         request, response = recorded["request"], recorded["response"]
-        free = ("topicStates", "liveBrokers", "liveLeaders", "brokerEpoch", "controllerId")
+        free = (*TOPICS, "liveBrokers", "liveLeaders", "brokerEpoch", "controllerId")
         header = {name: value for name, value in request.items() if name not in free}
         epoch = request["controllerEpoch"]
         header |= {
             "apiVersion": recorded["version"],
             "controllerId": _is(request["controllerId"], self._controllers[epoch], epoch),
             "clientId": _is(int(recorded["client"]), self._controllers[epoch], epoch),
-            "brokerEpoch": self._broker_epoch(recorded["to"], request["brokerEpoch"]),
+            "brokerEpoch": self._broker_epoch(recorded["to"], request.get("brokerEpoch")),
             "liveBrokers": sorted(request.get("liveBrokers", []), key=lambda broker: broker["id"]),
             "answer": response["errorCode"],
         }
@@ -208,21 +211,23 @@ class _Normaliser:
                     }
                 ),
             )
-            for topic in request["topicStates"]
+            for topic in _topic_states(request)
             for state in topic["partitionStates"]
         }
         leaders = sorted(request.get("liveLeaders", []), key=lambda leader: leader["brokerId"])
         return Answered(recorded["key"], _text(header), partitions, tuple(_text(leader) for leader in leaders))
 
-    def _broker_epoch(self, broker: int, epoch: int) -> str:
-        """Broker epochs are zxids; which of a broker's registrations one belongs to is what matters."""
+    def _broker_epoch(self, broker: int, epoch: int | None) -> str:
+        """Broker epochs are zxids; which of a broker's registrations one belongs to is what matters. Old versions have none."""
+        if epoch is None:
+            return "none"
         return f"<registration {sorted(self._broker_epochs[broker]).index(epoch) + 1} of broker {broker}>"
 
     def _early_states(self, recorded: Json) -> Iterator[str]:
-        for topic in recorded["request"]["topicStates"]:
+        for topic in _topic_states(recorded["request"]):
             for state in topic["partitionStates"]:
                 version = state.get("partitionEpoch", state.get("zkVersion"))
-                if version is None or state["leader"] == -2:
+                if version is None or state.get("leader") == -2:
                     continue
                 path = f"/brokers/topics/{topic['topicName']}/partitions/{state['partitionIndex']}/state"
                 written = self._versions.get((path, version), [])
@@ -257,8 +262,20 @@ def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:
         yield last
 
 
+def _topic_states(request: Json) -> list[Json]:
+    """By topic, as new versions have it, whichever of `TOPICS` a request has."""
+    if "topicStates" in request:
+        return request["topicStates"]  # type: ignore[no-any-return]
+    by_topic: dict[str, list[Json]] = {}
+    for state in request.get("ungroupedPartitionStates", request.get("ungroupedPartitions", [])):
+        by_topic.setdefault(state["topicName"], []).append({name: state[name] for name in state if name != "topicName"})
+    for topic in request.get("topics", []):
+        by_topic[topic["name"]] = [{"partitionIndex": partition} for partition in topic["partitionIndexes"]]
+    return [{"topicName": topic, "partitionStates": states} for topic, states in by_topic.items()]
+
+
 def _answers(request: Json, response: Json) -> dict[TopicPartition, int]:
-    names = {topic.get("topicId"): topic["topicName"] for topic in request["topicStates"]}
+    names = {topic.get("topicId"): topic["topicName"] for topic in _topic_states(request)}
     by_id = {
         (names.get(topic["topicId"], topic["topicId"]), partition["partitionIndex"]): partition["errorCode"]
         for topic in response.get("topics", [])
@@ -270,15 +287,25 @@ def _answers(request: Json, response: Json) -> dict[TopicPartition, int]:
     return by_id | by_name
 
 
+def _elections(transaction: Json) -> Iterator[tuple[int, int]]:
+    """The (controller epoch, broker) of an election, where the transaction is one."""
+    ops = {op.get("path"): op for op in transaction.get("multi", ()) if op["op"] != "error"}
+    if "/controller" in ops and CONTROLLER_EPOCH in ops and ops["/controller"]["op"] == "create":
+        yield ops[CONTROLLER_EPOCH]["data"], ops["/controller"]["data"]["brokerid"]
+
+
 def _elected(document: Json) -> dict[int, int]:
     """Controller epoch to broker, for the elections in the recording."""
-    won: dict[int, int] = {}
-    for recorded in document["steps"]:
-        for transaction in recorded["txns"]:
-            ops = {op.get("path"): op for op in transaction.get("multi", ()) if op["op"] != "error"}
-            if "/controller" in ops and CONTROLLER_EPOCH in ops and ops["/controller"]["op"] == "create":
-                won[ops[CONTROLLER_EPOCH]["data"]] = ops["/controller"]["data"]["brokerid"]
-    return won
+    return dict(won for recorded in document["steps"] for txn in recorded["txns"] for won in _elections(txn))
+
+
+def _epoch_before(document: Json) -> int:
+    """The controller epoch as the recording begins; 0 where nobody has been elected yet."""
+    first = document["steps"][0]
+    if any(True for transaction in first["txns"] for _ in _elections(transaction)):
+        return min(_elected(document)) - 1
+    epochs = [request["request"]["controllerEpoch"] for request in first["requests"] if request["key"] in CONTROL_REQUESTS]
+    return min(epochs, default=min(_controllers(document), default=0))
 
 
 def _controllers(document: Json) -> dict[int, int]:
@@ -297,7 +324,8 @@ def _broker_epochs(document: Json) -> dict[int, set[int]]:
     for recorded in document["steps"]:
         for request in recorded["requests"]:
             broker = request["to"] if request["key"] in CONTROL_REQUESTS else request["request"]["brokerId"]
-            epochs.setdefault(broker, set()).add(request["request"]["brokerEpoch"])
+            if "brokerEpoch" in request["request"]:
+                epochs.setdefault(broker, set()).add(request["request"]["brokerEpoch"])
     return epochs
 
 

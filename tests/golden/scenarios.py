@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from foundation.cluster.identifiers import TopicPartition
+from foundation.zk.client import Create
+from tests.golden import scenarios_of_leaders as of_leaders
+from tests.golden import scenarios_of_the_controller as of_the_controller
+from tests.golden import scenarios_of_topics as of_topics
 from tests.golden.performance import SIX_PARTITIONS, Performance, assigned, leaders, states
+from tests.golden.recording import Json
 from tests.golden.stage import (
     Cancellation,
     ConfigChange,
@@ -25,6 +31,8 @@ from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
 
 BROKERS = (0, 1, 2)
 FOUR_BROKERS = (0, 1, 2, 3)
+IBP = "inter.broker.protocol.version"
+REBALANCING = {"auto.leader.rebalance.enable": "true", "leader.imbalance.check.interval.seconds": "5"}
 
 
 def startup(play: Performance) -> None:
@@ -40,7 +48,7 @@ def create_topic(play: Performance) -> None:
     play.end_step("create orders 4x3 by tool with a config", outcome, by_tool=True)
 
     direct = {"version": 1, "partitions": {"0": [0, 1], "7": [2, 0], "3": [1, 2]}}
-    play.stage.create_znode("/brokers/topics/direct", json.dumps(direct, separators=(",", ":")).encode())
+    play.stage.edit(Create("/brokers/topics/direct", json.dumps(direct, separators=(",", ":")).encode()))
     play.stage.wait_until(lambda tree: len(states(tree)) == 7, "seven partitions have a state")
     play.end_step("create direct by writing the znode, partitions 0 3 7, version 1 without topic id")
 
@@ -105,7 +113,7 @@ def deletion(play: Performance) -> None:
     play.stage.start(1)
     play.stage.wait_until(lambda tree: "/admin/delete_topics/orders" not in tree, "the marker is gone")
     play.end_step("broker 1 returns: completes")
-    play.stage.create_znode("/admin/delete_topics/nosuch", b"")
+    play.stage.edit(Create("/admin/delete_topics/nosuch", b""))
     play.stage.wait_until(lambda tree: "/admin/delete_topics/nosuch" not in tree, "the marker is gone")
     play.end_step("ask by znode for a topic that does not exist")
 
@@ -181,29 +189,66 @@ def reassignment(play: Performance) -> None:
     play.end_step("cancel", outcome, by_tool=True)
 
     asked = {"version": 1, "partitions": [{"topic": "orders", "partition": 2, "replicas": [1, 2, 0]}]}
-    play.stage.create_znode("/admin/reassign_partitions", json.dumps(asked, separators=(",", ":")).encode())
+    play.stage.edit(Create("/admin/reassign_partitions", json.dumps(asked, separators=(",", ":")).encode()))
     play.stage.wait_until(lambda tree: "/admin/reassign_partitions" not in tree, "nothing is asked for any more")
     play.end_step("by writing /admin/reassign_partitions: reorder 2 to 1,2,0")
 
 
-SCENARIOS: Mapping[str, Callable[[Performance], None]] = {
-    "startup": startup,
-    "create-topic": create_topic,
-    "broker-killed": broker_killed,
-    "controller-killed": controller_killed,
-    "controlled-shutdown": controlled_shutdown,
-    "deletion": deletion,
-    "offline-and-unclean": offline_and_unclean,
-    "configs": configs,
-    "reassignment": reassignment,
+class Scenario(NamedTuple):
+    """What happens, to how many brokers, with which keys of `server.properties`."""
+
+    tell: Callable[[Performance], None]
+    brokers: tuple[int, ...] = BROKERS
+    settings: Mapping[str, str] = {}
+    unchecked: str = ""
+    """What an operator does in it that `understudy.checkers` cannot forgive; Kafka's history and ours break it alike."""
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "startup": Scenario(startup),
+    "create-topic": Scenario(create_topic),
+    "broker-killed": Scenario(broker_killed),
+    "controller-killed": Scenario(controller_killed),
+    "controlled-shutdown": Scenario(controlled_shutdown),
+    "deletion": Scenario(deletion),
+    "offline-and-unclean": Scenario(offline_and_unclean),
+    "configs": Scenario(configs),
+    "reassignment": Scenario(reassignment, brokers=FOUR_BROKERS),
+    "more-partitions": Scenario(of_topics.more_partitions),
+    "topics-by-hand": Scenario(of_topics.topics_by_hand),
+    "deletions": Scenario(of_topics.deletions),
+    "deletion-during-reassignment": Scenario(of_topics.deletion_during_reassignment),
+    "deletion-disabled": Scenario(of_topics.deletion_disabled, settings={"delete.topic.enable": "false"}),
+    "controller-deposed": Scenario(of_the_controller.controller_deposed),
+    "controller-epoch-lost": Scenario(of_the_controller.controller_epoch_lost, unchecked="controller epochs begin again"),
+    "registrations": Scenario(of_the_controller.registrations),
+    "shutdowns": Scenario(of_the_controller.shutdowns, settings={"controlled.shutdown.retry.backoff.ms": "500"}),
+    "pauses": Scenario(of_the_controller.pauses),
+    "notifications": Scenario(of_the_controller.notifications),
+    "reassignment-overridden": Scenario(of_leaders.reassignment_overridden),
+    "reassignment-refused": Scenario(of_leaders.reassignment_refused),
+    "reassignment-by-znode": Scenario(of_leaders.reassignment_by_znode),
+    "preferred-election-by-znode": Scenario(of_leaders.preferred_election_by_znode),
+    "elections": Scenario(of_leaders.elections),
+    "rebalance": Scenario(of_leaders.rebalance, settings=REBALANCING),
+    "unclean-by-config": Scenario(of_leaders.unclean_by_config),
+    "create-topic-2.7": Scenario(create_topic, settings={IBP: "2.7-IV0"}),
+    "broker-killed-2.6": Scenario(broker_killed, settings={IBP: "2.6"}),
+    "controller-killed-2.8": Scenario(controller_killed, settings={IBP: "2.8"}),
 }
 
 
-def brokers_of(scenario: str) -> tuple[int, ...]:
-    return FOUR_BROKERS if scenario == "reassignment" else BROKERS
+GIVEN = tuple(SCENARIOS)[:9]
+"""Those whose recordings were made with Apache's tools, before there was a recorder here."""
 
 
-def perform(scenario: str, stage: Stage) -> Performance:
-    play = Performance(scenario, stage, brokers_of(scenario))
-    SCENARIOS[scenario](play)
-    return play
+def staging(scenario: str) -> tuple[tuple[int, ...], Mapping[str, str]]:
+    """The brokers and settings that a stage for it needs."""
+    return SCENARIOS[scenario].brokers, SCENARIOS[scenario].settings
+
+
+def perform(scenario: str, stage: Stage) -> Json:
+    """The recording of `scenario`, told on `stage`."""
+    play = Performance(scenario, stage, SCENARIOS[scenario].brokers)
+    SCENARIOS[scenario].tell(play)
+    return play.document

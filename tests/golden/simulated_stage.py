@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import Envelope
-from foundation.zk.client import Create
+from foundation.zk.client import Op
+from tests.golden.recording import Json
+from tests.golden.requests import of_events
 from tests.golden.stage import Refused, Request, Tree, tree_of
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
@@ -19,8 +21,9 @@ TIMEOUT_MS = 60_000
 
 
 class SimulatedStage:
-    def __init__(self, seed: int, brokers: Sequence[int]) -> None:
-        self._cluster = SimulatedCluster(seed, brokers=len(brokers), first_broker_id=brokers[0], settings=SETTINGS)
+    def __init__(self, seed: int, brokers: Sequence[int], settings: Mapping[str, str] | None = None) -> None:
+        every = {**SETTINGS, **(settings or {})}
+        self._cluster = SimulatedCluster(seed, brokers=len(brokers), first_broker_id=brokers[0], settings=every)
 
     def __enter__(self) -> SimulatedStage:
         return self
@@ -47,6 +50,12 @@ class SimulatedStage:
         self._broker(broker).stop()
         self._until(lambda: not self._broker(broker).alive, f"broker {broker} has ended")
 
+    def pause(self, broker: int) -> None:
+        self._broker(broker).pause()
+
+    def resume(self, broker: int) -> None:
+        self._broker(broker).resume()
+
     def ask(self, request: Request) -> Refused | None:
         try:
             self._cluster.ask(request.put(self._admin))
@@ -54,8 +63,8 @@ class SimulatedStage:
             return Refused(str(error))
         return None
 
-    def create_znode(self, path: str, data: bytes) -> None:
-        self._cluster.zookeeper.operate([Create(path, data)])
+    def edit(self, *ops: Op) -> None:
+        assert self._cluster.zookeeper.operate(ops), f"ZooKeeper refused {ops}"
 
     # -- what is seen
 
@@ -65,6 +74,9 @@ class SimulatedStage:
 
     def transactions(self) -> Sequence[ZnodeTransaction]:
         return self._cluster.zookeeper.transactions
+
+    def requests(self) -> Mapping[int, Sequence[Json]]:
+        return of_events(self.records())
 
     def records(self) -> Mapping[str, Sequence[Envelope]]:
         return {

@@ -7,7 +7,8 @@ from typing import NamedTuple, Protocol
 
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.records import Envelope
+from foundation.zk.client import Op
+from tests.golden.recording import Json
 from understudy.admin_client import BROKER, TOPIC, AdminClient
 from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
 
@@ -30,19 +31,24 @@ class Stage(Protocol):
     def stop(self, broker: int) -> None:
         """SIGTERM; returns once the process has ended."""
 
+    def pause(self, broker: int) -> None:
+        """SIGSTOP, as in a long pause for garbage collection."""
+
+    def resume(self, broker: int) -> None: ...
+
     def ask(self, request: Request) -> Refused | None:
         """Have a tool ask for `request`; returns once it has its answer."""
 
-    def create_znode(self, path: str, data: bytes) -> None:
-        """As an operator would: in a session that belongs to no broker."""
+    def edit(self, *ops: Op) -> None:
+        """One transaction by an operator: in a session that belongs to no broker."""
 
     def wait_until(self, condition: Callable[[Tree], bool], what: str) -> None:
         """Until `condition` holds of the znodes, and then until nothing happens any more."""
 
     def transactions(self) -> Sequence[ZnodeTransaction]: ...
 
-    def records(self) -> Mapping[str, Sequence[Envelope]]:
-        """All records so far, by node, in order."""
+    def requests(self) -> Mapping[int, Sequence[Json]]:
+        """All that each broker has answered so far (`requests.py`)."""
 
 
 def tree_of(stage: Stage) -> Tree:
@@ -82,8 +88,8 @@ class MorePartitions(NamedTuple):
 
     topic: str
     partitions: int
-    assignment: Sequence[Sequence[int]]
-    """The brokers of each partition that is new."""
+    assignment: Sequence[Sequence[int]] | None
+    """The brokers of each partition that is new; None leaves it to the controller."""
 
     async def put(self, admins: Admins) -> None:
         await admins().create_partitions(self.topic, self.partitions, self.assignment)
@@ -129,9 +135,9 @@ class ConfigChange(NamedTuple):
 
 
 class Reassignment(NamedTuple):
-    """`kafka-reassign-partitions --execute`"""
+    """`kafka-reassign-partitions --execute`; None takes a move back."""
 
-    moves: Mapping[TopicPartition, Sequence[int]]
+    moves: Mapping[TopicPartition, Sequence[int] | None]
 
     async def put(self, admins: Admins) -> None:
         for error in (await admins().alter_partition_reassignments(self.moves)).values():

@@ -90,7 +90,7 @@ def test_a_controller_that_differs_is_told_apart(
 ) -> None:
     mutation(monkeypatch)
     with SimulatedStage(1, BROKERS) as stage:
-        found = compare(load(SCENARIO), perform(SCENARIO, stage).document)
+        found = compare(load(SCENARIO), perform(SCENARIO, stage))
     assert any(expected in difference.what for difference in found), "\n".join(map(str, found))
 
 

@@ -9,32 +9,42 @@ import pytest
 from tests.golden.compare import compare, judge, listed
 from tests.golden.real_stage import RealStage
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, load
-from tests.golden.scenarios import SCENARIOS, brokers_of, perform
+from tests.golden.scenarios import GIVEN, SCENARIOS, perform, staging
 from tests.golden.simulated_stage import SimulatedStage
-from tests.golden.stage import Stage
 from understudy.checkers.verdict import Judge
 
-SEEDS = (1, 2, 3)
+OTHER_SEEDS = (2, 3, 4)
 """In the simulator a seed decides who wins a race and in which order answers come."""
 
 
+ON_PROCESSES = (*GIVEN, "reassignment-overridden", "shutdowns", "pauses")
+"""The others would show no more than in the simulator, for ten seconds each."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", ON_PROCESSES)
 def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
-    with RealStage(tmp_path, brokers_of(scenario)) as stage:
+    with RealStage(tmp_path, *staging(scenario)) as stage:
         check(scenario, stage)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_simulated_brokers_do_what_kafka_did(scenario: str, seed: int) -> None:
-    with SimulatedStage(seed, brokers_of(scenario)) as stage:
+def test_simulated_brokers_do_what_kafka_did(scenario: str) -> None:
+    with SimulatedStage(1, *staging(scenario)) as stage:
         check(scenario, stage)
 
 
-def check(scenario: str, stage: Stage, *, tools_choose: bool = False) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", OTHER_SEEDS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_whoever_wins_and_whoever_answers_first(scenario: str, seed: int) -> None:
+    with SimulatedStage(seed, *staging(scenario)) as stage:
+        check(scenario, stage)
+
+
+def check(scenario: str, stage: RealStage | SimulatedStage, *, tools_choose: bool = False) -> None:
     """`tools_choose`: tools ask whichever broker they like, as they did when Kafka was recorded."""
-    ours = perform(scenario, stage).document
+    ours = perform(scenario, stage)
     deliberate = [entry for entry in listed(FOLDER / "differences.toml") if entry.scenario in (scenario, "*")]
     unlisted, vanished = judge(compare(load(scenario), ours, tools_choose=tools_choose), deliberate)
     assert not unlisted, "\n".join(map(str, unlisted))
@@ -42,4 +52,5 @@ def check(scenario: str, stage: Stage, *, tools_choose: bool = False) -> None:
     # Rule 5 would hold of anything if we did not know what our controller knew when it sent its requests.
     sent = [request for step in ours["steps"] for request in step["requests"] if request["key"] in CONTROL_REQUESTS]
     assert all("zxid" in request for request in sent)
-    assert Judge().run(stage.records(), stage.transactions()) == []
+    if not SCENARIOS[scenario].unchecked:
+        assert Judge().run(stage.records(), stage.transactions()) == []

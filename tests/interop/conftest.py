@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-kafka", action="store_true", help="write what the tools print with Kafka into the scenes")
+    parser.addoption("--record-golden", action="store_true", help="write what Kafka does into tests/golden")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import pytest
 from brokers.config.properties import format_properties
 from tests.golden.real_stage import RealStage
 from tests.golden.recording import load
-from tests.golden.scenarios import brokers_of
+from tests.golden.scenarios import staging
 from tests.golden.stage import (
     Cancellation,
     ConfigChange,
@@ -47,8 +47,8 @@ class Printed(NamedTuple):
 class ToolStage(RealStage):
     """Real processes of ours, administered by Apache's tools."""
 
-    def __init__(self, directory: Path, brokers: Sequence[int], tools: Tools) -> None:
-        super().__init__(directory, brokers)
+    def __init__(self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str], tools: Tools) -> None:
+        super().__init__(directory, brokers, settings)
         self._tools = tools
         self.printed: list[Printed] = []
         """In order."""
@@ -69,14 +69,10 @@ class ToolStage(RealStage):
                 settings = [f"--config {key}={value}" for key, value in configs.items()]
                 return ["kafka-topics", "--create", f"--topic {topic}", f"--replica-assignment {placed}", *settings]
             case MorePartitions(topic, partitions, assignment):
-                placed = _listed([*self._replicas(topic), *assignment])
-                return [
-                    "kafka-topics",
-                    "--alter",
-                    f"--topic {topic}",
-                    f"--partitions {partitions}",
-                    f"--replica-assignment {placed}",
-                ]
+                wanted = ["kafka-topics", "--alter", f"--topic {topic}", f"--partitions {partitions}"]
+                if assignment is None:
+                    return wanted
+                return [*wanted, f"--replica-assignment {_listed([*self._replicas(topic), *assignment])}"]
             case TopicDeletion(topic):
                 return ["kafka-topics", "--delete", f"--topic {topic}"]
             case Election(kind, partitions):
@@ -106,7 +102,7 @@ class ToolStage(RealStage):
 
     def _plan(self, reassignment: Reassignment) -> str:
         moves = [
-            {"topic": topic, "partition": partition, "replicas": list(replicas)}
+            {"topic": topic, "partition": partition, "replicas": replicas}
             for (topic, partition), replicas in reassignment.moves.items()
         ]
         plan = self._tools.directory / "plan.json"
@@ -158,7 +154,7 @@ def _without_chance(printed: str, ports: dict[int, int]) -> str:
     ],
 )
 def test_driven_by_apaches_tools_our_brokers_do_what_kafka_did(scenario: str, tools: Tools, tmp_path: Path) -> None:
-    with ToolStage(tmp_path / "cluster", brokers_of(scenario), tools) as stage:
+    with ToolStage(tmp_path / "cluster", *staging(scenario), tools) as stage:
         check(scenario, stage, tools_choose=True)
     by_tool = [step for step in load(scenario)["steps"] if "stdout" in step]
     assert stage.printed == [_normalised(step["stdout"], step["stderr"], step["rc"], {}) for step in by_tool]

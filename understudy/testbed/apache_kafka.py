@@ -34,6 +34,13 @@ _LOGGING = {
     "log4j.appender.stdout.layout": "org.apache.log4j.PatternLayout",
     "log4j.appender.stdout.layout.ConversionPattern": "[%d] %p %m (%c)%n",
 }
+_REQUEST_LOGGING = {
+    "log4j.logger.kafka.request.logger": "DEBUG, requests",
+    "log4j.additivity.kafka.request.logger": "false",
+    "log4j.appender.requests": "org.apache.log4j.FileAppender",
+    "log4j.appender.requests.layout": "org.apache.log4j.PatternLayout",
+    "log4j.appender.requests.layout.ConversionPattern": "%m%n",
+}
 _OURS_ALONE = "understudy."
 
 
@@ -81,18 +88,31 @@ class KafkaProcess(BrokerProcess):
     """A broker of Apache Kafka in a local cluster: same folder, same configuration keys, same faults as ours.
 
     It writes no event log, and has no points to arm.
+
+    Args:
+        logs_requests: write every request it answers to `request_log`, as JSON, headers and answers included.
     """
 
     def __init__(
-        self, kafka: ApacheKafka, broker_id: int, directory: Path, *, rack: str | None, properties: Mapping[str, str]
+        self,
+        kafka: ApacheKafka,
+        broker_id: int,
+        directory: Path,
+        *,
+        rack: str | None,
+        properties: Mapping[str, str],
+        logs_requests: bool = False,
     ) -> None:
         shared = {key: value for key, value in properties.items() if not key.startswith(_OURS_ALONE)}
         super().__init__(broker_id, directory, rack=rack, properties=shared)
+        self.request_log = directory / "requests.log"
         self._kafka = kafka
+        self._logs_requests = logs_requests
 
     def _command(self) -> list[str]:
         logging = self.directory / "log4j.properties"
-        logging.write_text(format_properties(_LOGGING), encoding="utf-8")
+        of_requests = {**_REQUEST_LOGGING, "log4j.appender.requests.File": str(self.request_log)} if self._logs_requests else {}
+        logging.write_text(format_properties({**_LOGGING, **of_requests}), encoding="utf-8")
         return self._kafka.command(_MAIN, self.config.name, logging=logging)
 
     def _all_properties(self) -> dict[str, str]:

@@ -1,0 +1,39 @@
+"""Apache Kafka, recorded once more, does what its recordings in `tests/golden` say: the recordings and the recorder are right.
+
+`--record-golden` makes every recording again that was made here, and writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.golden.compare import compare
+from tests.golden.kafka_stage import KafkaStage
+from tests.golden.recording import FOLDER, load
+from tests.golden.scenarios import GIVEN, SCENARIOS, perform, staging
+from tests.interop.maven import VERSION
+from understudy.testbed.apache_kafka import ApacheKafka
+
+RECORDED_AGAIN = ("create-topic", "broker-killed", "pauses")
+"""Enough to see that the recorder is right; two were recorded by others."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    every = [scenario for scenario in SCENARIOS if scenario not in GIVEN]
+    metafunc.parametrize("scenario", every if metafunc.config.getoption("--record-golden") else RECORDED_AGAIN)
+
+
+@pytest.mark.spec("IO-17")
+def test_kafka_does_what_it_did_when_it_was_recorded(
+    scenario: str, kafka: ApacheKafka, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    with KafkaStage(tmp_path, *staging(scenario), kafka) as stage:
+        document = perform(scenario, stage)
+    if request.config.getoption("--record-golden"):
+        document |= {"kafka": VERSION, "brokers": len(SCENARIOS[scenario].brokers)}
+        (FOLDER / f"{scenario}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    found = compare(load(scenario), document)
+    assert not found, "\n".join(map(str, found))
