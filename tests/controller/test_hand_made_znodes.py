@@ -1,0 +1,177 @@
+"""Whatever somebody writes into ZooKeeper by hand: an event may fail for it, but nothing breaks, and somebody rules in the end.
+
+What breaks in an event costs the role, and what breaks in a takeover costs it again and again: one such znode would leave the
+cluster without a controller.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+
+import pytest
+
+from controller.events import ElectionType
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.records import EventEnded
+from foundation.zk.client import Create, Delete, SetData
+from tests.controller.stage import Member, Stage
+from tests.controller.values import tp
+
+TOPICS = ("a", "b", "c")
+TOPIC_IDS = ("AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0OEA")
+GARBAGE = (b"{", b"", b"[]", b'{"partitions":[{"topic":1}]}')
+STANDING, OTHERS = (0, 1), (2, 3)
+
+FAILURES = {"moved", "MalformedZNode", "ZooKeeperFailure", "ApiError", "SessionLost"}
+"""What an event may end with; anything else is a bug."""
+
+
+class Hand:
+    """Somebody with a ZooKeeper shell and little care; each deed is drawn from the seed."""
+
+    def __init__(self, stage: Stage, seed: int) -> None:
+        self.stage = stage
+        self.random = random.Random(seed)
+        self.away: set[int] = set()
+
+    def deed(self) -> None:
+        deeds: tuple[Callable[[], object], ...] = (
+            self.make_topic,
+            self.make_topic,
+            self.rewrite_topic,
+            self.delete_topic,
+            self.rewrite_state,
+            self.delete_state,
+            self.ask_for_moves,
+            self.ask_for_elections,
+            self.ask_the_controller,
+            self.announce,
+            self.register_nobody,
+            self.depose,
+            self.kill_or_start,
+        )
+        self.random.choice(deeds)()
+
+    def make_topic(self) -> None:
+        self.write(Create(self.topic_path(), self.topic()))
+
+    def rewrite_topic(self) -> None:
+        self.write(SetData(self.topic_path(), self.topic()))
+
+    def delete_topic(self) -> None:
+        path = self.topic_path()
+        if self.random.random() < 0.5:
+            self.write(Create(f"/admin/delete_topics/{path.rpartition('/')[2]}"))
+        else:
+            for znode in sorted(self.stage.znodes(), reverse=True):
+                if f"{znode}/".startswith(f"{path}/"):
+                    self.write(Delete(znode))
+
+    def rewrite_state(self) -> None:
+        state = {
+            "controller_epoch": self.random.choice((0, 1, 2, 50)),
+            "leader": self.random.choice((-1, 0, 1, 2, 3, 9)),
+            "version": 1,
+            "leader_epoch": self.random.randrange(9),
+            "isr": self.brokers(),
+        }
+        self.write(SetData(f"{self.topic_path()}/partitions/0/state", self.json(state)))
+
+    def delete_state(self) -> None:
+        self.write(Delete(f"{self.topic_path()}/partitions/{self.random.randrange(2)}/state"))
+
+    def ask_for_moves(self) -> None:
+        moves = [{"topic": t, "partition": self.random.randrange(3), "replicas": self.brokers()} for t in TOPICS]
+        self.write(Create("/admin/reassign_partitions", self.json({"version": 1, "partitions": moves})))
+
+    def ask_for_elections(self) -> None:
+        partitions = [{"topic": topic, "partition": 0} for topic in TOPICS]
+        self.write(Create("/admin/preferred_replica_election", self.json({"version": 1, "partitions": partitions})))
+
+    def ask_the_controller(self) -> None:
+        moves = {tp(f"{self.random.choice(TOPICS)}-0"): self.random.choice((None, tuple(map(BrokerId, self.brokers()))))}
+        for member in self.ruling():
+            if self.random.random() < 0.5:
+                member.spawn(member.controller.alter_partition_reassignments(moves))
+            else:
+                member.spawn(member.controller.elect_leaders(None, self.random.choice(tuple(ElectionType))))
+
+    def announce(self) -> None:
+        number, partitions = self.random.randrange(99), [{"topic": self.random.choice(TOPICS), "partition": 0}]
+        changes = self.json({"version": 1, "partitions": partitions})
+        self.write(Create(f"/isr_change_notification/isr_change_{number:010}", changes))
+        self.write(Create(f"/log_dir_event_notification/log_dir_event_{number:010}", self.json({"broker": 2, "event": 1})))
+
+    def register_nobody(self) -> None:
+        self.write(Create("/brokers/ids/nobody"))
+        self.write(Create("/brokers/ids/5", b'{"version":1,"host":"nowhere","port":1,"jmx_port":1}'))
+
+    def depose(self) -> None:
+        self.write(Delete("/controller"))
+
+    def kill_or_start(self) -> None:
+        broker = self.random.choice(OTHERS)
+        if broker in self.away:
+            self.stage.member(broker).start()
+        else:
+            self.stage.member(broker).crash()
+        self.away ^= {broker}
+
+    # -- what it writes
+
+    def write(self, op: Create | SetData | Delete) -> None:
+        """Where ZooKeeper refuses it nothing has happened."""
+        self.stage.zookeeper.operate([op])
+
+    def topic_path(self) -> str:
+        return f"/brokers/topics/{self.random.choice(TOPICS)}"
+
+    def topic(self) -> bytes:
+        node: dict[str, object] = {
+            "version": 3,
+            "partitions": {str(p): self.brokers() for p in range(self.random.randrange(4))},
+        }
+        if self.random.random() < 0.5:
+            node["topic_id"] = self.random.choice(TOPIC_IDS)
+        for moving in ("adding_replicas", "removing_replicas"):
+            if self.random.random() < 0.3:
+                node[moving] = {"0": self.brokers()}
+        return self.json(node)
+
+    def brokers(self) -> list[int]:
+        """Now and then one that does not exist, one twice, or none."""
+        return [self.random.choice((0, 1, 2, 3, 3, 2, 7, -1)) for _ in range(self.random.choice((0, 1, 2, 2, 3, 3, 3)))]
+
+    def json(self, value: object) -> bytes:
+        return self.random.choice(GARBAGE) if self.random.random() < 0.1 else json.dumps(value).encode()
+
+    def ruling(self) -> list[Member]:
+        return [member for member in map(self.stage.member, STANDING) if member.controller.is_active]
+
+
+def let_loose(seed: int) -> None:
+    with Stage(STANDING, OTHERS, seed=seed) as stage:
+        stage.start()
+        hand = Hand(stage, seed)
+        for _ in range(60):
+            hand.deed()
+            stage.settle(hand.random.choice((0, 20, 200, 1_500)))
+        stage.settle(8_000)
+        ended = [record for broker in STANDING for record in stage.member(broker).records(EventEnded)]
+        assert {record.outcome for record in ended} - {"done", "inactive"} <= FAILURES, f"seed {seed}"
+        assert len(hand.ruling()) == 1, f"seed {seed}"
+
+
+@pytest.mark.spec("EQ-4", "EL-8")
+@pytest.mark.parametrize("seed", range(10))
+def test_nothing_that_is_written_by_hand_breaks_the_controller(seed: int) -> None:
+    let_loose(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 500, 100))
+def test_nothing_that_is_written_by_many_hands_breaks_the_controller(first: int) -> None:
+    for seed in range(first, first + 100):
+        let_loose(seed)
