@@ -12,7 +12,7 @@ from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka, KafkaProc
 
 
 class KafkaStage(RealStage):
-    """What it tells of a run holds no zxids: Kafka does not say what its controller knew when it sent a request."""
+    """Its requests hold no zxids: Kafka does not say what its controller knew when it sent one."""
 
     def __init__(self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str], kafka: ApacheKafka) -> None:
         super().__init__(directory, brokers, {**SMALL_BROKER, **settings})

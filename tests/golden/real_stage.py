@@ -69,6 +69,11 @@ class RealStage:
     def start(self, broker: int) -> None:
         self._brokers[broker].launch()
 
+    def start_in_vain(self, broker: int) -> None:
+        self.start(broker)
+        self._brokers[broker].should_live = False
+        assert self._process(broker).wait(TIMEOUT_S), f"broker {broker} lives: {self._process(broker).log_tail(20)}"
+
     def kill(self, broker: int) -> None:
         self._brokers[broker].should_live = False
         self._process(broker).kill()

@@ -31,6 +31,27 @@ def load(scenario: str) -> Json:
     return json.loads((FOLDER / f"{scenario}.json").read_text())
 
 
+def as_text(document: Json) -> str:
+    """JSON with a line for each transaction, request and znode, so that two recordings can be compared by eye."""
+    steps = [_as_lines(step, "  ") for step in document["steps"]]
+    head = {name: value for name, value in document.items() if name != "steps"}
+    return json.dumps(head)[:-1] + ', "steps": [\n ' + ",\n ".join(steps) + "\n]}\n"
+
+
+def _as_lines(value: Json, indent: str) -> str:
+    """Two levels deep."""
+    parts = [f"{json.dumps(name)}: {_each_on_a_line(inner, indent + ' ')}" for name, inner in value.items()]
+    return "{\n" + indent + (",\n" + indent).join(parts) + "\n }"
+
+
+def _each_on_a_line(value: Json, indent: str) -> str:
+    if isinstance(value, list) and value:
+        return "[\n" + indent + (",\n" + indent).join(map(json.dumps, value)) + "]"
+    if isinstance(value, dict) and value:
+        return "{\n" + indent + (",\n" + indent).join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "}"
+    return json.dumps(value)
+
+
 class Write(NamedTuple):
     """A successful change of one znode."""
 
@@ -176,16 +197,16 @@ class _Normaliser:
 
     def _granted(self, client: str, request: Json, response: Json) -> Iterator[str]:
         granted = {
-            (topic["topicId"], partition["partitionIndex"]): partition
+            (_named(topic), partition["partitionIndex"]): partition
             for topic in response["topics"]
             for partition in topic["partitions"]
             if response["errorCode"] == partition["errorCode"] == 0
         }
         for topic in request["topics"]:
             for partition in topic["partitions"]:
-                answer = granted.get((topic["topicId"], partition["partitionIndex"]))
+                answer = granted.get((_named(topic), partition["partitionIndex"]))
                 if answer is not None:
-                    yield _text({"client": client, "topicId": topic["topicId"], "asked": partition, "answered": answer})
+                    yield _text({"client": client, "topic": _named(topic), "asked": partition, "answered": answer})
 
     def _answered(self, recorded: Json) -> Answered:
         request, response = recorded["request"], recorded["response"]
@@ -239,8 +260,13 @@ def _refused_as_ineligible(requests: Iterable[Json]) -> Iterator[TopicPartition]
     for request in requests:
         if request["key"] == "ALTER_PARTITION":
             for topic in request["response"]["topics"]:
-                name = re.sub("^<id of (.*)>$", r"\1", topic["topicId"])
+                name = re.sub("^<id of (.*)>$", r"\1", _named(topic))
                 yield from ((name, p["partitionIndex"]) for p in topic["partitions"] if p["errorCode"] == INELIGIBLE_REPLICA)
+
+
+def _named(topic: Json) -> str:
+    """By its id; old versions of AlterPartition name topics."""
+    return topic["topicId"] if "topicId" in topic else topic["topicName"]  # type: ignore[no-any-return]
 
 
 def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:

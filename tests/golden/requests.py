@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from brokers.registration import NO_BROKER_EPOCH
 from foundation.eventlog.records import Envelope, RequestDetail, RequestSent
 from tests.golden.kafka_json import api_key, as_kafka_shows
 from tests.golden.recording import CONTROL_REQUESTS, Json
@@ -42,13 +43,15 @@ def _sent(answered: Envelope, detail: RequestDetail, records: Mapping[str, Seque
 
     A lost `/controller_epoch` lets epochs begin again; the last request that fits is the one.
     """
+    asked = detail.request
     sent = [
         record.zxid
         for record in records.get(f"broker-{detail.client_id}", ())
         if isinstance(record.data, RequestSent)
-        and (record.data.to, record.data.correlation_id, record.data.broker_epoch)
-        == (broker_of(answered), detail.correlation_id, detail.request.get("broker_epoch"))
-        and record.data.controller_epoch == detail.request.get("controller_epoch", -1)
+        and (record.data.to, record.data.correlation_id) == (broker_of(answered), detail.correlation_id)
+        # Old versions say no broker epoch.
+        and asked.get("broker_epoch", NO_BROKER_EPOCH) in (NO_BROKER_EPOCH, record.data.broker_epoch)
+        and record.data.controller_epoch == asked.get("controller_epoch", -1)
         and record.wall_ms <= answered.wall_ms
     ]
     return {"zxid": sent[-1]} if sent else {}

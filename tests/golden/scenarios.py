@@ -32,6 +32,7 @@ from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
 BROKERS = (0, 1, 2)
 FOUR_BROKERS = (0, 1, 2, 3)
 IBP = "inter.broker.protocol.version"
+KEPT_ALIVE = "a broker there is started again where it ends by itself"
 REBALANCING = {"auto.leader.rebalance.enable": "true", "leader.imbalance.check.interval.seconds": "5"}
 
 
@@ -203,6 +204,9 @@ class Scenario(NamedTuple):
     unchecked: str = ""
     """What an operator does in it that `understudy.checkers` cannot forgive; Kafka's history and ours break it alike."""
 
+    only_processes: str = ""
+    """Why it cannot be performed in the simulator."""
+
 
 SCENARIOS: Mapping[str, Scenario] = {
     "startup": Scenario(startup),
@@ -232,8 +236,23 @@ SCENARIOS: Mapping[str, Scenario] = {
     "elections": Scenario(of_leaders.elections),
     "rebalance": Scenario(of_leaders.rebalance, settings=REBALANCING),
     "unclean-by-config": Scenario(of_leaders.unclean_by_config),
+    "znodes-edited": Scenario(of_topics.znodes_edited),
+    "several-topics": Scenario(of_topics.several_topics),
+    "reassignment-cancelled": Scenario(of_leaders.reassignment_cancelled, brokers=FOUR_BROKERS),
+    "unclean-by-default": Scenario(of_leaders.unclean_by_default, settings={"unclean.leader.election.enable": "true"}),
+    "blackout": Scenario(of_the_controller.blackout),
+    "hang": Scenario(of_the_controller.hang, settings={"zookeeper.session.timeout.ms": "12000"}),
+    "broker-killed-3.4": Scenario(broker_killed, settings={IBP: "3.4"}),
+    "create-topic-0.11": Scenario(create_topic, settings={IBP: "0.11.0"}),
+    "started-too-soon": Scenario(
+        of_the_controller.started_too_soon, settings={"zookeeper.session.timeout.ms": "12000"}, only_processes=KEPT_ALIVE
+    ),
+    "listeners": Scenario(of_the_controller.listeners, only_processes="a broker there has one address"),
     "create-topic-2.7": Scenario(create_topic, settings={IBP: "2.7-IV0"}),
     "broker-killed-2.6": Scenario(broker_killed, settings={IBP: "2.6"}),
+    "controlled-shutdown-2.7": Scenario(controlled_shutdown, settings={IBP: "2.7"}),
+    "offline-and-unclean-3.1": Scenario(offline_and_unclean, settings={IBP: "3.1"}),
+    "deletion-2.1": Scenario(deletion, settings={IBP: "2.1"}),
     "controller-killed-2.8": Scenario(controller_killed, settings={IBP: "2.8"}),
 }
 

@@ -30,6 +30,25 @@ def reassignment_overridden(play: Performance) -> None:
     play.ask("take 0 back", Reassignment({P0: None}), until=placed(0, 2, 1))
 
 
+def reassignment_cancelled(play: Performance) -> None:
+    play.begin()
+    play.create_orders(partitions=3)
+    play.stage.pause(3)
+    outcome = play.stage.ask(Reassignment({P0: (3, 1, 2), P1: (1, 3)}))
+    play.stage.kill(3)
+    play.stage.wait_until(gone("/brokers/ids/3"), "broker 3 is gone")
+    play.end_step("move 0 to 3,1,2 and 1 to 1,3, which stands still and dies", outcome, by_tool=True)
+    play.ask("list", ReassignmentList())
+    play.ask("take 0 back", Reassignment({P0: None}), until=placed(0, 1, 2, 0))
+    play.bring_back(3, until=placed(1, 1, 3))
+    play.stage.pause(3)
+    outcome = play.stage.ask(Reassignment({P2: (3, 2)}))
+    play.stage.kill(3)
+    play.stage.wait_until(gone("/brokers/ids/3"), "broker 3 is gone")
+    play.end_step("move 2 to 3,2, which stands still and dies", outcome, by_tool=True)
+    play.ask("2 rather to 0,2", Reassignment({P2: (0, 2)}), until=placed(2, 0, 2))
+
+
 def reassignment_refused(play: Performance) -> None:
     play.begin()
     play.create_orders(partitions=3)
@@ -101,6 +120,17 @@ def rebalance(play: Performance) -> None:
     play.create_orders()
     play.kill(1)
     play.bring_back(1, "broker 1 returns and leads again", until=led_by(0, 1, 2, 0, 1, 2))
+
+
+def unclean_by_default(play: Performance) -> None:
+    play.begin()
+    play.ask("create orders", TopicCreation("orders", {0: (1, 2)}), partitions(1))
+    configs = {"unclean.leader.election.enable": "false"}
+    play.ask("create payments, clean", TopicCreation("payments", {0: (1, 2)}, configs), partitions(2))
+    play.kill(1)
+    play.kill(2, until=led_by(-1, -1))
+    play.bring_back(1, until=led_by(1, -1))
+    play.bring_back(2, until=led_by(1, 2))
 
 
 def unclean_by_config(play: Performance) -> None:

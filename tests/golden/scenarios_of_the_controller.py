@@ -19,7 +19,7 @@ from tests.golden.performance import (
     partitions,
     states,
 )
-from tests.golden.stage import ConfigChange, TopicCreation, Tree, tree_of
+from tests.golden.stage import ConfigChange, TopicCreation, TopicDeletion, Tree, tree_of
 from understudy.admin_client import BROKER
 
 STATE_0 = "/brokers/topics/orders/partitions/0/state"
@@ -79,6 +79,41 @@ def pauses(play: Performance) -> None:
     play.stage.resume(0)
     play.stage.wait_until(all_of(registered(0), follows(0)), "broker 0 is back")
     play.end_step("broker 0 goes on")
+
+
+def blackout(play: Performance) -> None:
+    play.begin()
+    play.create_orders()
+    for broker in (0, 1, 2):
+        play.stage.kill(broker)
+    nobody = none_of(registered(0), registered(1), registered(2))
+    play.stage.wait_until(all_of(nobody, gone("/controller")), "everybody's session is over")
+    play.end_step("kill -9 of everybody")
+    play.bring_back(2, "broker 2 comes first", until=led_by(2, 2, 2, 2, 2, 2))
+    play.bring_back(0, "then broker 0", until=in_sync(0, 0, 1, 2, 3, 4, 5))
+    play.bring_back(1, "then broker 1", until=in_sync(1, 0, 1, 2, 3, 4, 5))
+
+
+def hang(play: Performance) -> None:
+    play.begin()
+    play.create_orders(partitions=2)
+    play.stage.pause(1)
+    created = TopicCreation("payments", {0: (0, 1, 2), 1: (1, 2, 0)})
+    play.ask("create payments while broker 1 stands still within its session", created, until=partitions(4))
+    play.ask("delete orders meanwhile", TopicDeletion("orders"))
+    play.stage.resume(1)
+    play.stage.wait_until(gone("/admin/delete_topics/orders"), "the deletion is over")
+    play.end_step("broker 1 goes on")
+
+
+def started_too_soon(play: Performance) -> None:
+    play.begin()
+    play.create_orders(partitions=3)
+    play.stage.kill(1)
+    play.stage.start_in_vain(1)
+    play.wait_for_loss_of(1)
+    play.end_step("kill -9 broker 1, which is started again while its old session lasts, and gives up")
+    play.bring_back(1)
 
 
 def listeners(play: Performance) -> None:

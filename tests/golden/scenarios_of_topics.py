@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.zk.client import Create, Delete, SetData
-from tests.golden.performance import Performance, epoch, ghost, gone, in_sync, json_data, partitions, topic_znode
+from tests.golden.performance import Performance, all_of, epoch, ghost, gone, in_sync, json_data, partitions, topic_znode
 from tests.golden.stage import MorePartitions, Reassignment, TopicCreation, TopicDeletion
 
 ORDERS = "/brokers/topics/orders"
@@ -54,6 +54,45 @@ def topics_by_hand(play: Performance) -> None:
     play.edit("and goes", Delete("/brokers/ids/9"))
     znodes = [f"/brokers/topics/second{below}" for below in below_topic(2)]
     play.edit("removed by hand", *map(Delete, znodes), until=partitions(4))
+
+
+def znodes_edited(play: Performance) -> None:
+    play.begin()
+    play.create_orders(partitions=3)
+    topic = topic_znode(play, "orders")
+    del topic["topic_id"]
+    play.edit("the topic id is removed by hand", SetData(ORDERS, json_data(topic | {"version": 2})))
+    state = json_data({"controller_epoch": 1, "leader": 2, "version": 1, "leader_epoch": 5, "isr": [2, 0]})
+    play.edit("a state is edited by hand", SetData(f"{ORDERS}/partitions/1/state", state))
+    play.edit("the controller falls", Delete("/controller"), until=epoch(2))
+    moved = topic_znode(play, "orders")
+    moved["partitions"]["0"] = [1, 2, 0]
+    play.edit("an assignment is edited by hand", SetData(ORDERS, json_data(moved)))
+    play.edit("the controller falls again", Delete("/controller"), until=epoch(3))
+    state = json_data({"controller_epoch": 9, "leader": 2, "version": 1, "leader_epoch": 6, "isr": [2]})
+    play.edit("a state comes from a controller that is to be", SetData(f"{ORDERS}/partitions/1/state", state))
+    play.edit("the controller falls once more", Delete("/controller"), until=epoch(4))
+    play.ask("1 to 0,2", Reassignment({P1: (0, 2)}))
+
+
+def several_topics(play: Performance) -> None:
+    play.begin()
+    play.ask("create orders", TopicCreation("orders", {0: (0, 1), 1: (1, 2)}), partitions(2))
+    play.ask("create a.b", TopicCreation("a.b", {0: (2, 0)}), partitions(3))
+    play.ask("create a_b, which collides", TopicCreation("a_b", {0: (2, 0)}))
+    play.ask("create with a gap", TopicCreation("gap", {0: (2, 0), 2: (0, 1)}))
+    play.ask("create with unequal replicas", TopicCreation("unequal", {0: (2, 0), 1: (0,)}))
+    play.ask("create twice on one broker", TopicCreation("twice", {0: (2, 2)}))
+    play.ask("create on a broker that is not there", TopicCreation("away", {0: (2, 9)}))
+    play.ask("create with a bad config", TopicCreation("bad", {0: (2, 0)}, {"retention.ms": "long"}))
+    play.ask("create with an unknown config", TopicCreation("bad", {0: (2, 0)}, {"no.such": "1"}))
+    play.ask("create with a bad name", TopicCreation("..", {0: (2, 0)}))
+    play.ask("delete what is not there", TopicDeletion("nosuch"))
+    play.kill(2, until=gone("/brokers/ids/2"))
+    play.ask("create on the dead broker too", TopicCreation("late", {0: (2, 0)}))
+    both = [Create(f"/admin/delete_topics/{topic}", b"") for topic in ("orders", "a.b")]
+    play.edit("both asked for by hand, each with a dead replica", *both)
+    play.bring_back(2, until=all_of(gone("/admin/delete_topics/orders"), gone("/admin/delete_topics/a.b")))
 
 
 def deletions(play: Performance) -> None:

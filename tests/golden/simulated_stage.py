@@ -43,6 +43,10 @@ class SimulatedStage:
         assert events is not None
         events.detail = True
 
+    def start_in_vain(self, broker: int) -> None:
+        self.start(broker)
+        self._until(lambda: not self._broker(broker).alive, f"broker {broker} has given up")
+
     def kill(self, broker: int) -> None:
         self._broker(broker).crash()
 

@@ -26,6 +26,9 @@ class Stage(Protocol):
 
     def start(self, broker: int) -> None: ...
 
+    def start_in_vain(self, broker: int) -> None:
+        """Start a broker that cannot; returns once the process has ended by itself."""
+
     def kill(self, broker: int) -> None: ...
 
     def stop(self, broker: int) -> None:

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.golden.compare import compare
 from tests.golden.kafka_stage import KafkaStage
-from tests.golden.recording import FOLDER, load
+from tests.golden.recording import FOLDER, as_text, load
 from tests.golden.scenarios import GIVEN, SCENARIOS, perform, staging
 from tests.interop.maven import VERSION
 from understudy.testbed.apache_kafka import ApacheKafka
@@ -34,6 +33,6 @@ def test_kafka_does_what_it_did_when_it_was_recorded(
         document = perform(scenario, stage)
     if request.config.getoption("--record-golden"):
         document |= {"kafka": VERSION, "brokers": len(SCENARIOS[scenario].brokers)}
-        (FOLDER / f"{scenario}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        (FOLDER / f"{scenario}.json").write_text(as_text(document), encoding="utf-8")
     found = compare(load(scenario), document)
     assert not found, "\n".join(map(str, found))
