@@ -129,6 +129,7 @@ async def handle_state_changes(
         log.error("error while moving partitions", target=target.value, partitions=len(valid), why=str(failure))
         failed = StateChangeFailed(str(failure), failure.failure)
         results |= {partition: failed for partition in valid if not isinstance(results.get(partition), LeaderAndIsr)}
+        _enter_online(term, results)
         _record_failures(term, results, strategy.value)
     # What was written before a failure must be heard all the same.
     await term.flush(batch, "partition")
@@ -215,6 +216,7 @@ async def _elect_leaders(
         results[partition] = StateChangeFailed(
             f"its state kept changing, {term.settings.conflict_rounds} times", Failure.BAD_VERSION
         )
+    _enter_online(term, results)
     _record_failures(term, results, strategy.value)
 
 
@@ -319,7 +321,6 @@ async def _write(
         term.accept(unclean, Strategy.UNCLEAN.value)
         if unclean:
             term.stats.unclean_leader_elections.mark(len(unclean))
-        _move(term, [*clean, *unclean], PartitionState.ONLINE)
 
     states = {partition: election.leader_and_isr for partition, election in elections.items()}
     await term.points.reach("partition.before_write")
@@ -360,6 +361,11 @@ def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionSta
         return
     states.update(dict.fromkeys(partitions, target))
     term.events.append(PartitionsMoved(target=target.value, partitions=moved))
+
+
+def _enter_online(term: Term, results: ElectionResults) -> None:
+    led = [partition for partition, result in results.items() if isinstance(result, LeaderAndIsr)]
+    _move(term, led, PartitionState.ONLINE)
 
 
 def _record_failures(term: Term, results: ElectionResults, why: str) -> None:
