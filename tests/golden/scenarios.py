@@ -238,6 +238,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "unclean-by-config": Scenario(of_leaders.unclean_by_config),
     "znodes-edited": Scenario(of_topics.znodes_edited),
     "several-topics": Scenario(of_topics.several_topics),
+    "reassignments": Scenario(of_leaders.reassignments, brokers=FOUR_BROKERS),
     "reassignment-cancelled": Scenario(of_leaders.reassignment_cancelled, brokers=FOUR_BROKERS),
     "unclean-by-default": Scenario(of_leaders.unclean_by_default, settings={"unclean.leader.election.enable": "true"}),
     "blackout": Scenario(of_the_controller.blackout),

@@ -49,6 +49,18 @@ def reassignment_cancelled(play: Performance) -> None:
     play.ask("2 rather to 0,2", Reassignment({P2: (0, 2)}), until=placed(2, 0, 2))
 
 
+def reassignments(play: Performance) -> None:
+    play.begin()
+    play.create_orders(partitions=3)
+    play.ask("0 to 3 alone", Reassignment({P0: (3,)}), until=placed(0, 3))
+    play.ask("0 to 3 and 1", Reassignment({P0: (3, 1)}), until=placed(0, 3, 1))
+    play.ask("1 to 0,2,1: another order", Reassignment({P1: (0, 2, 1)}), until=placed(1, 0, 2, 1))
+    play.ask("2 to 0,1: without its leader", Reassignment({P2: (0, 1)}), until=placed(2, 0, 1))
+    play.ask("preferred of all", Election(PREFERRED, None), until=led_by(3, 0, 0))
+    play.stop(3, until=led_by(1, 0, 0))
+    play.bring_back(3)
+
+
 def reassignment_refused(play: Performance) -> None:
     play.begin()
     play.create_orders(partitions=3)

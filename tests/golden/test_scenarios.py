@@ -29,6 +29,7 @@ def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
         check(scenario, stage)
 
 
+@pytest.mark.spec("GT-1", "GT-2", "GT-3", "GT-4", "GT-5", "GT-6", "GT-7", "GT-8", "GT-9")
 @pytest.mark.parametrize("scenario", SIMULATED)
 def test_simulated_brokers_do_what_kafka_did(scenario: str) -> None:
     with SimulatedStage(1, *staging(scenario)) as stage:
