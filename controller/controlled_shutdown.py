@@ -73,6 +73,5 @@ def _validate(term: Term, broker: BrokerId, broker_epoch: int) -> None:
 async def _stop_followers(term: Term, broker: BrokerId, partitions: list[TopicPartition]) -> None:
     """CS-10: stopped before they leave the ISR, so that they do not fetch themselves back into it."""
     batch = term.new_batch()
-    for partition in partitions:
-        batch.add_stop_replica(broker, partition, delete=False)
+    batch.add_stop_replica(broker, partitions, delete=False)
     await term.flush(batch, "controlled_shutdown")

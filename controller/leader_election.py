@@ -89,7 +89,7 @@ def elect_for_offline_partition(
     No data is given up while anybody in sync is alive (PSM-17), be it a replica that is assigned no more.
     """
     replicas = assignment.replicas
-    lost = not any(replica in online for replica in current.isr)
+    lost = online.isdisjoint(current.isr)
     leader = offline_partition_leader(replicas, current.isr, online, unclean_allowed=unclean_allowed and lost)
     if leader is None:
         return None

@@ -84,8 +84,7 @@ async def _move_replicas(
         case ReplicaState.OFFLINE:
             await _stop(term, broker, valid, batch)
         case ReplicaState.DELETION_STARTED:
-            for partition in valid:
-                batch.add_stop_replica(broker, partition, delete=True)
+            batch.add_stop_replica(broker, valid, delete=True)
             _move(term, broker, valid, target)
         case ReplicaState.DELETION_INELIGIBLE | ReplicaState.DELETION_SUCCESSFUL:
             _move(term, broker, valid, target)
@@ -131,8 +130,7 @@ def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) 
 async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
     """RSM-6. The StopReplica carries the leader epoch from before the replica leaves the ISR."""
     context, only = term.context, frozenset({broker})
-    for partition in partitions:
-        batch.add_stop_replica(broker, partition, delete=False)
+    batch.add_stop_replica(broker, partitions, delete=False)
     led = [partition for partition in partitions if partition in context.leadership]
     leaderless = [partition for partition in partitions if partition not in context.leadership]
 

@@ -101,17 +101,18 @@ class RequestBatch:
         self._update_metadata_brokers.update(brokers)
         self._update_metadata.update(dict.fromkeys(partitions))
 
-    def add_stop_replica(self, broker: BrokerId, partition: TopicPartition, *, delete: bool) -> None:
+    def add_stop_replica(self, broker: BrokerId, partitions: Iterable[TopicPartition], *, delete: bool) -> None:
         """RB-4. Once to be deleted, a replica stays to be deleted. A broker that is not registered hears nothing (RB-6)."""
         if self.context.broker_epoch(broker) is None:
             return
         states = self._stop_replica.setdefault(broker, {})
-        known = states.get(partition)
-        states[partition] = StopReplicaPartitionState(
-            partition_index=partition.partition,
-            leader_epoch=self.context.leader_epoch(partition),
-            delete_partition=delete or (known is not None and known.delete_partition),
-        )
+        for partition in partitions:
+            known = states.get(partition)
+            states[partition] = StopReplicaPartitionState(
+                partition_index=partition.partition,
+                leader_epoch=self.context.leader_epoch(partition),
+                delete_partition=delete or (known is not None and known.delete_partition),
+            )
 
     def requests(self) -> list[ControlRequest]:
         """All requests in the order they must be queued. Brokers that are not registered get none (RB-6)."""

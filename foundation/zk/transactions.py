@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from foundation.eventlog.fences import Fence, Fences
@@ -382,16 +381,16 @@ def _zxid(answer: OpResult | MultiOk | MultiFailed | Failure) -> int:
 def _batches(ops: Iterable[Write], together: int) -> Iterator[tuple[int, Sequence[Write]]]:
     """Neighbours that fit into one transaction, by number and by size, each with the position of its first; made on demand."""
     room = MAX_REQUEST_BYTES - request_bytes(Check(ControllerEpochZNode.path, 0)) - 64
-    source = iter(ops)
     first, size = 0, 0
     batch: list[Write] = []
-    while group := tuple(islice(source, together)):
-        added = sum(map(request_bytes, group))
-        if batch and (size + added > room or len(batch) + together > MAX_OPS):
-            yield first, batch
-            first, size, batch = first + len(batch), 0, []
-        batch.extend(group)
-        size += added
+    for op in ops:
+        batch.append(op)
+        size += request_bytes(op)
+        if (size > room or len(batch) > MAX_OPS) and len(batch) > together and len(batch) % together == 0:
+            fitting = len(batch) - together
+            yield first, batch[:fitting]
+            first, batch = first + fitting, batch[fitting:]
+            size = sum(map(request_bytes, batch))
     if batch:
         yield first, batch
 

@@ -83,7 +83,7 @@ def _stations(version: MetadataVersion, cluster: ControllerContext) -> Iterator[
         stop = batch()
         for broker in RECEIVERS:
             for partition in PARTITIONS:
-                stop.add_stop_replica(broker, partition, delete=delete)
+                stop.add_stop_replica(broker, (partition,), delete=delete)
         yield stop.requests()
 
 

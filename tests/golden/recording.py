@@ -109,6 +109,8 @@ class _Normaliser:
         self._epoch = self._first_epoch = _epoch_before(document)
         self._told: dict[tuple[int, TopicPartition], tuple[str, ...]] = {}
         """What each broker's metadata last heard of a partition."""
+        self._live: dict[int, Json] = {}
+        """The brokers that each broker last heard to be alive."""
         self._versions: dict[tuple[str, int], list[int | None]] = {}
         """Zxids of every write so far, by path and the version it made."""
 
@@ -191,7 +193,9 @@ class _Normaliser:
         if answered.kind != "UPDATE_METADATA":
             return False
         heard = [((broker, partition), said) for partition, said in answered.partitions.items()]
-        is_news = any(self._told.get(key) != said for key, said in heard)
+        live = json.loads(answered.header)["liveBrokers"]
+        is_news = self._live.get(broker) != live or any(self._told.get(key) != said for key, said in heard)
+        self._live[broker] = live
         self._told.update(heard)
         return bool(heard) and not is_news and refused.issuperset(answered.partitions)
 

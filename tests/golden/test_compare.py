@@ -128,6 +128,10 @@ def test_a_leaving_broker_may_be_proposed_and_refused() -> None:
     proposal["response"]["topics"][0]["partitions"] = [{"partitionIndex": 4, "errorCode": 107}]
     sent.append(proposal)
     assert found(kafka, ours) == []
+    again["request"]["liveBrokers"].pop()
+    assert found(kafka, ours) != [], "that a broker is gone is news, whatever is said of partitions"
+    again["request"]["liveBrokers"] = requests(ours, "SIGTERM broker 1", "UPDATE_METADATA", 2)[-2]["request"]["liveBrokers"]
+    assert found(kafka, ours) == []
     again["request"]["topicStates"][0]["partitionStates"][0]["leader"] = 7
     assert found(kafka, ours) != []
 

@@ -45,7 +45,7 @@ def stop_replica(requests: list[ControlRequest]) -> dict[int, StopReplicaRequest
 def test_order_of_kinds_and_of_brokers() -> None:
     cluster = context((1, 2, 3), {"a-0": replicas(2, 1)}, {"a-0": led(2, (2, 1), epoch=5, version=8)})
     batch = batch_of(cluster)
-    batch.add_stop_replica(BrokerId(3), tp("a-0"), delete=False)
+    batch.add_stop_replica(BrokerId(3), (tp("a-0"),), delete=False)
     batch.add_leader_and_isr(ids(2, 1), tp("a-0"))
     assert lines(batch.requests()) == [
         "1: LISR E4 a-0 2@5.8/4 [2, 1] leaders [2]",
@@ -138,9 +138,9 @@ def test_new_is_sticky_per_broker() -> None:
 def test_deletion_is_sticky_and_the_epoch_is_that_of_when_it_was_added() -> None:
     cluster = context((1,), {"a-0": replicas(1), "b-0": replicas(1)}, {"a-0": led(1, (1,), epoch=5)})
     batch = batch_of(cluster)
-    batch.add_stop_replica(BrokerId(1), tp("a-0"), delete=True)
-    batch.add_stop_replica(BrokerId(1), tp("a-0"), delete=False)
-    batch.add_stop_replica(BrokerId(1), tp("b-0"), delete=False)
+    batch.add_stop_replica(BrokerId(1), (tp("a-0"),), delete=True)
+    batch.add_stop_replica(BrokerId(1), (tp("a-0"),), delete=False)
+    batch.add_stop_replica(BrokerId(1), (tp("b-0"),), delete=False)
     cluster.put_leadership({tp("a-0"): led(1, (1,), epoch=6)})
     (request,) = batch.requests()
     assert request.version == 4
@@ -181,7 +181,7 @@ def test_who_is_not_registered_gets_nothing() -> None:
     cluster = context((1,), {"a-0": replicas(1, 2)}, {"a-0": led(1, (1, 2))})
     batch = batch_of(cluster)
     batch.add_leader_and_isr(ids(1, 2, -1), tp("a-0"))
-    batch.add_stop_replica(BrokerId(2), tp("a-0"), delete=False)
+    batch.add_stop_replica(BrokerId(2), (tp("a-0"),), delete=False)
     batch.add_update_metadata(ids(2))
     assert [(request.broker_id, type(request.message).__name__) for request in batch.requests()] == [
         (1, "LeaderAndIsrRequest"),
@@ -233,7 +233,7 @@ def test_partitions_are_grouped_by_topic_in_the_order_they_came() -> None:
     batch = batch_of(cluster)
     for name in names:
         batch.add_leader_and_isr(ids(1), tp(name))
-        batch.add_stop_replica(BrokerId(1), tp(name), delete=False)
+        batch.add_stop_replica(BrokerId(1), (tp(name),), delete=False)
     requests = batch.requests()
     expected = [("b", [1, 0]), ("a", [0])]
     for message in (leader_and_isr(requests)[1], update_metadata(requests)[1], stop_replica(requests)[1]):

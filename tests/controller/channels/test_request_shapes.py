@@ -58,7 +58,7 @@ def test_every_request_leaves_in_the_version_of_the_protocol(
 ) -> None:
     made = batch(version)
     made.add_leader_and_isr(ids(1, 2), tp("a-0"))
-    made.add_stop_replica(BrokerId(2), tp("a-1"), delete=True)
+    made.add_stop_replica(BrokerId(2), (tp("a-1"),), delete=True)
     assert versions(made.requests()) == {
         ("LeaderAndIsr", leader_and_isr),
         ("StopReplica", stop_replica),
@@ -79,7 +79,7 @@ def stopped(request: ControlRequest) -> list[tuple[str, int, bool]]:
 def test_a_stop_replica_mixes_deletions_from_version_3_on() -> None:
     made = batch("2.6")
     for name, delete in (("a-0", True), ("b-0", False), ("a-1", False)):
-        made.add_stop_replica(BrokerId(2), tp(name), delete=delete)
+        made.add_stop_replica(BrokerId(2), (tp(name),), delete=delete)
     (request,) = made.requests()
     assert stopped(request) == [("a", 0, True), ("a", 1, False), ("b", 0, False)]
     assert request.partitions == 3
@@ -89,8 +89,8 @@ def test_a_stop_replica_mixes_deletions_from_version_3_on() -> None:
 def test_below_version_3_deletions_go_first_in_a_request_of_their_own() -> None:
     made = batch("2.5")
     for name, delete in (("a-0", True), ("b-0", False), ("a-1", False)):
-        made.add_stop_replica(BrokerId(2), tp(name), delete=delete)
-    made.add_stop_replica(BrokerId(3), tp("b-0"), delete=False)
+        made.add_stop_replica(BrokerId(2), (tp(name),), delete=delete)
+    made.add_stop_replica(BrokerId(3), (tp("b-0"),), delete=False)
     requests = made.requests()
     assert [(request.broker_id, stopped(request), request.partitions) for request in requests] == [
         (2, [("a", 0, True)], 1),
@@ -108,8 +108,8 @@ def test_below_version_3_deletions_go_first_in_a_request_of_their_own() -> None:
 @pytest.mark.spec("RB-9")
 def test_what_is_coalesced_is_split_again() -> None:
     made = [batch("2.5"), batch("2.5")]
-    made[0].add_stop_replica(BrokerId(2), tp("a-0"), delete=True)
-    made[1].add_stop_replica(BrokerId(2), tp("a-1"), delete=False)
+    made[0].add_stop_replica(BrokerId(2), (tp("a-0"),), delete=True)
+    made[1].add_stop_replica(BrokerId(2), (tp("a-1"),), delete=False)
     requests = coalesce([request for one in made for request in one.requests()])
     assert [stopped(request) for request in requests] == [[("a", 0, True)], [("a", 1, False)]]
     assert [(request.version, request.partitions) for request in requests] == [(2, 1), (2, 1)]

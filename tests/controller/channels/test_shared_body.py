@@ -41,7 +41,7 @@ def test_brokers_that_hear_the_same_share_their_bytes_and_each_hears_its_own_epo
     batch = RequestBatch(cluster, BrokerId(1), "PLAINTEXT")
     batch.add_leader_and_isr(ids(1, 2, 3), tp("a-0"))
     batch.add_leader_and_isr(ids(2, 3), tp("a-1"))
-    batch.add_stop_replica(BrokerId(2), tp("a-1"), delete=False)
+    batch.add_stop_replica(BrokerId(2), (tp("a-1"),), delete=False)
     requests = batch.requests()
     for request in requests:
         if request.body is not None:
