@@ -50,10 +50,10 @@ START_FAILURES = (
 )
 """What an operator can do something about; everything else is a fault of ours and keeps its traceback."""
 
-GARBAGE_COLLECTION = (1_000_000, 10, 10)
-"""Objects made before reference cycles are looked for. A controller of 100,000 partitions keeps a million objects without a
-cycle among them, and an event that changes all makes a million more; at Python's own thresholds it would spend a third of a
-takeover looking at them again and again."""
+GARBAGE_COLLECTION = (100_000, 100, 10)
+"""Objects made before reference cycles are looked for among them, and such looks before one at older ones. A controller of
+100,000 partitions keeps a million objects without a cycle among them, and an event that changes all makes a million more; at
+Python's own thresholds it would spend a third of a takeover looking at them again and again."""
 
 SWITCH_INTERVAL_S = 0.0005
 """How long the event loop's thread or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms each

@@ -111,11 +111,14 @@ def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition
 def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
     """RSM-4, RSM-5."""
     states, leadership = term.context.replica_states[broker], term.context.leadership
+    known = []
     for partition in partitions:
         if states[partition] is ReplicaState.NEW:
             _add_to_assignment(term, broker, partition)
         elif partition in leadership:
-            batch.add_leader_and_isr((broker,), partition)
+            known.append(partition)
+    if known:
+        batch.add_all_leader_and_isr(broker, known)
     _move(term, broker, partitions, ReplicaState.ONLINE)
 
 

@@ -17,7 +17,7 @@ its words at the last moment (`request_shapes`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -94,6 +94,13 @@ class RequestBatch:
             else:
                 news.setdefault(partition, False)
         self._update_metadata[partition] = None
+        self._everybody_hears = True
+
+    def add_all_leader_and_isr(self, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+        """`add_leader_and_isr` to one broker of many partitions, new on none of them: a takeover adds all replicas."""
+        news = self._leader_and_isr.setdefault(broker, {})
+        news.update(dict.fromkeys(partitions, False) | news)
+        self._update_metadata.update(dict.fromkeys(partitions))
         self._everybody_hears = True
 
     def add_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:

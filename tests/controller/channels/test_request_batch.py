@@ -57,6 +57,19 @@ def test_order_of_kinds_and_of_brokers() -> None:
     ]
 
 
+@pytest.mark.spec("RB-3")
+def test_many_partitions_are_added_as_one_by_one() -> None:
+    names = ("a-0", "a-1", "b-0")
+    cluster = context((1, 2), dict.fromkeys(names, replicas(2, 1)), dict.fromkeys(names, led(2, (2, 1))))
+    one_by_one, at_once = batch_of(cluster), batch_of(cluster)
+    for batch in (one_by_one, at_once):
+        batch.add_leader_and_isr(ids(2), tp("a-1"), is_new=True)
+    for name in names:
+        one_by_one.add_leader_and_isr(ids(2), tp(name))
+    at_once.add_all_leader_and_isr(BrokerId(2), [tp(name) for name in names])
+    assert lines(at_once.requests()) == lines(one_by_one.requests())
+
+
 @pytest.mark.spec("RB-7")
 def test_a_leader_and_isr_in_full() -> None:
     cluster = context(
