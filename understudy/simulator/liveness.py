@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from brokers.broker import Broker
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
 from foundation.zk.admin_znodes import (
     IsrChangeNotificationZNode,
@@ -59,8 +59,9 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Cou
     alive = {partition: placed for partition, placed in assigned.items() if partition.topic not in doomed}
     states = {partition: znodes.state(partition) for partition in alive}
     for partition, placed in alive.items():
-        wrong += _partition(partition, placed, states[partition], running)
-        wrong += _replicas(partition, placed, states[partition], running)
+        if not _has_a_former_namesake(partition, topics[partition.topic], running):
+            wrong += _partition(partition, placed, states[partition], running)
+            wrong += _replicas(partition, placed, states[partition], running)
     for number, broker in running.items():
         wrong += _metadata(number, broker, states, running)
         wrong += _fetchers(number, broker)
@@ -71,6 +72,16 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Cou
         asked["roles"] += sum(replica in running for placed in alive.values() for replica in placed.replicas)
         asked["fetchers"] += sum(len(broker.fetched) for broker in running.values())
     return wrong
+
+
+def _has_a_former_namesake(partition: TopicPartition, topic: TopicAssignment, running: Mapping[BrokerId, Broker]) -> bool:
+    """Whether a broker holds a replica of a topic of this name that is no more: a move had left it behind (BUG-15), and the
+    deletion did not know of it. As in Kafka it answers INCONSISTENT_TOPIC_ID to whatever it is told of the new one."""
+    hosted = (broker.hosted.get(partition) for broker in running.values())
+    return any(
+        replica is not None and replica.topic_id != NO_TOPIC_ID and topic.topic_id not in (None, replica.topic_id)
+        for replica in hosted
+    )
 
 
 def _one_controller(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> Iterator[str]:

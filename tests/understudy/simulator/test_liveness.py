@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 
 from brokers.broker import Broker
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.zk.admin_znodes import IsrChangeNotificationZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
 from foundation.zk.client import Create, Delete, SetData
 from foundation.zk.znodes import BrokerIdZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
@@ -149,3 +150,15 @@ def test_a_deletion_that_waits_for_a_dead_broker_is_no_complaint(cluster: Simula
     dead.restart()
     cluster.settle()
     assert "orders" not in cluster.znodes.topics()
+
+
+@pytest.mark.parametrize("of_a_former_topic", [True, False])
+def test_what_the_replica_of_a_former_namesake_keeps_from_starting_is_no_complaint(
+    cluster: SimulatedCluster, of_a_former_topic: bool
+) -> None:
+    hosted = running(cluster, 2).hosted
+    assert isinstance(hosted, dict)
+    topic_id = TopicId("B" * 21 + "A") if of_a_former_topic else hosted[ORDERS_0].topic_id
+    hosted[ORDERS_0] = msgspec.structs.replace(hosted[ORDERS_0], topic_id=topic_id, leader_epoch=-1)
+    complaints = [complaint for complaint in cluster.complaints() if "follows orders-0" in complaint]
+    assert bool(complaints) is not of_a_former_topic
