@@ -157,6 +157,8 @@ class ClusterFacts:
         self._topics: dict[str, tuple[dict[int, Placement], str]] = {}
         self._assignments: dict[Partition, tuple[int, ...]] = {}
         self._leaving: dict[Partition, tuple[int, ...]] = {}
+        self._lingering: dict[Partition, tuple[int, ...]] = {}
+        """Dropped by reassignments before the latest, and in the ISR ever since."""
 
     @property
     def is_empty(self) -> bool:
@@ -176,9 +178,12 @@ class ClusterFacts:
     # -- questions
 
     def allowed_in_isr(self, partition: Partition) -> tuple[int, ...] | None:
-        """The assigned replicas, those just dropped by a reassignment included; None where the topic is unknown."""
+        """The assigned replicas, those just dropped by a reassignment, and those that an earlier one dropped and that have not
+        left the ISR since; None where the topic is unknown."""
         replicas = self._assignments.get(partition)
-        return None if replicas is None else replicas + self._leaving.get(partition, ())
+        if replicas is None:
+            return None
+        return replicas + self._leaving.get(partition, ()) + self._lingering.get(partition, ())
 
     def states_at(self, zxid: int) -> Iterator[StateWrite]:
         """All partition states that existed after `zxid`, in order of topic and partition."""
@@ -257,6 +262,7 @@ class ClusterFacts:
             for partition in [known for known in self._assignments if known[0] == topic]:
                 self._assignments.pop(partition)
                 self._leaving.pop(partition, None)
+                self._lingering.pop(partition, None)
             return
         try:
             decoded = _decode_topic(op.data or b"")
@@ -270,9 +276,12 @@ class ClusterFacts:
         self.placed.append(TopicWrite(topic, placed, after, id_before, decoded.topic_id))
         for name, replicas in decoded.partitions.items():
             partition = (topic, int(name))
-            before = self._assignments.get(partition, ())
+            before, writes = self._assignments.get(partition, ()), self.states.get(partition)
+            in_sync = writes[-1].isr if writes else ()
+            dropped = (*self._leaving.get(partition, ()), *self._lingering.get(partition, ()))
             self._assignments[partition] = replicas
             self._leaving[partition] = tuple(replica for replica in before if replica not in replicas)
+            self._lingering[partition] = tuple(r for r in dropped if r in in_sync and r not in replicas)
 
     def _take_state(self, partition: Partition, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
         writes = self.states.setdefault(partition, [])
@@ -299,6 +308,8 @@ class ClusterFacts:
             )
             write = write._replace(by_leader=self._is_by_leader(write))
             self._by_version.setdefault((partition, op.version), []).append(write)
+            if lingering := self._lingering.get(partition):
+                self._lingering[partition] = tuple(replica for replica in lingering if replica in state.isr)
             self.leaders.setdefault((partition, state.leader_epoch), set()).add(state.leader)
         writes.append(write)
         self.written.append(write)

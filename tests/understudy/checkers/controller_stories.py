@@ -450,6 +450,14 @@ def events_run_one_by_one() -> History:
     return history
 
 
+@accepts("C7")
+def the_event_in_progress_is_cut_short_when_the_broker_stops() -> History:
+    history = History()
+    last = EventQueued(event_id=2, event="ShutdownEventThread")
+    history.log(1, queued(1), started(1), last, preempted(1))
+    return history
+
+
 @rejects("C7", "started while BrokerChange was running")
 def events_overlap() -> History:
     history = History()

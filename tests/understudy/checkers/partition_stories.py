@@ -39,6 +39,28 @@ def a_reassignment_drops_a_replica_before_the_isr_does() -> History:
     return history
 
 
+@accepts("P2")
+def a_second_reassignment_comes_before_the_isr_drops_whom_the_first_dropped() -> History:
+    history = cluster()
+    history.state(1, 1, [1, 2, 3])
+    history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [1, 2]}}))
+    history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [2, 1]}}))
+    history.state(2, 2, [1, 2, 3])
+    history.state(2, 3, [1, 2])
+    return history
+
+
+@rejects("P2", "holds 3, which is not assigned")
+def whom_a_reassignment_dropped_comes_back_into_the_isr_after_the_next() -> History:
+    history = cluster()
+    history.state(1, 1, [1, 2, 3])
+    history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [1, 2]}}))
+    history.state(1, 2, [1, 2])
+    history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [2, 1]}}))
+    history.state(1, 3, [1, 2, 3])
+    return history
+
+
 @rejects("P2", "the ISR is empty")
 def nobody_is_in_sync() -> History:
     history = cluster()
