@@ -30,12 +30,22 @@ HARMLESS = {
     r"Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader": "a follower hears of a topic before its leader",
     r"marked as failed": "a follower fenced by a newer leader epoch waits for the LeaderAndIsr that brings it",
     r"the new leader -1 is unavailable": "a takeover tells of dead leaders before it elects others, Kafka's own too",
-    r"Connection to .* (failed|could not be established|was disconnected|was unsuccessful)": "the peer was killed",
+    r"[Cc]onnection to .* (failed|could not be established|was disconnected|was unsuccessful)": "the peer was killed or left",
+    r"send response via channel for which there is no open connection": "whoever asked was killed meanwhile",
+    r"Received error STALE_BROKER_EPOCH": "the broker was killed and is back before its controller knows",
     r"fails to send request[^\n]*\njava.lang.InterruptedException": "a controller stops sending to a broker that is gone",
 }
 """Patterns of log entries that brokers of Kafka print just so in a cluster of their own, and when they do."""
 
-DEPOSED = r"from an old controller|its controller epoch \d+ is old|ControllerMovedException|fails to send (a )?request"
+DEPOSED = "|".join(
+    (
+        r"from an old controller",
+        r"its controller epoch \d+ is old",
+        r"ControllerMovedException",
+        r"Received error STALE_CONTROLLER_EPOCH",
+        r"fails to send (a )?request",
+    )
+)
 """A controller of Kafka's that is deposed in the middle of something hears so from its own broker, and stops its senders."""
 
 _READY = re.compile(
@@ -213,12 +223,10 @@ class Complaints:
 
     def check(self) -> None:
         """Raise AssertionError with all there are."""
-        harmless = re.compile("|".join(self._harmless))
         found = [
             f"broker {broker}: {entry}"
             for broker in KAFKAS
-            for entry in alarming(self._log(broker)[self._read[broker] :])
-            if not harmless.search(entry)
+            for entry in alarming(self._log(broker)[self._read[broker] :], self._harmless)
         ]
         assert not found, "Kafka complains:\n" + "\n".join(found)
 
@@ -226,13 +234,14 @@ class Complaints:
         return self._cluster.broker(broker).process.log.read_text(errors="replace")
 
 
-def alarming(log: str) -> Iterator[str]:
-    """Log entries above INFO, each with the lines that belong to it."""
+def alarming(log: str, harmless: Iterable[str] = HARMLESS) -> Iterator[str]:
+    """Log entries above INFO that match no pattern of `harmless`, each with the lines that belong to it."""
+    expected = re.compile("|".join(harmless))
     entry: list[str] = []
     for line in [*log.splitlines(), "["]:
         if line.startswith("["):
-            if entry:
-                yield "\n".join(entry)
+            if entry and not expected.search(text := "\n".join(entry)):
+                yield text
             entry = [line] if _ENTRY.match(line) else []
         elif entry:
             entry.append(line)

@@ -62,6 +62,14 @@ def test_what_kafka_complains_about_is_found_with_its_stack_trace() -> None:
     assert list(alarming(log)) == ["[t] ERROR bad (C)\njava.lang.Oh\n\tat home", "[t] WARN odd (D)"]
 
 
+def test_what_a_broker_that_leaves_makes_any_kafka_say_is_no_complaint() -> None:
+    sender = "WARN [RequestSendThread controllerId=4] Controller 4's connection to broker 127.0.0.1:1 (id: 1 rack: null)"
+    cut_off = "org.apache.kafka.common.errors.DisconnectException: NetworkClient is no longer active, state is CLOSING"
+    left = f"[t] {sender} was unsuccessful (kafka.controller.RequestSendThread)\n{cut_off}"
+    wrong = "[t] ERROR Received error INCONSISTENT_TOPIC_ID in LeaderAndIsr response from broker 1 (state.change.logger)"
+    assert list(alarming(f"{left}\n{wrong}\n")) == [wrong]
+
+
 SCENE = """\
 # a remark
 
