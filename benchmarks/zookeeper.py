@@ -10,6 +10,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
+from msgspec.structs import replace
+
 from benchmarks.rows import Row
 from benchmarks.store import open_store
 from foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -48,7 +50,7 @@ async def _measure(connect_string: str) -> list[Row]:
     read_singly = await _timed(lambda: _in_flight(session.get(path) for path in paths))
     watched = await _timed(lambda: session.get_many(paths, watch=True))
     watched_singly = await _timed(lambda: _in_flight(session.get(path, watch=True) for path in paths))
-    updates = {partition: state._replace(leader_epoch=1) for partition, state in ours.items()}
+    updates = {partition: replace(state, leader_epoch=1) for partition, state in ours.items()}
     updated = await _timed(lambda: store.update_leader_and_isr(updates, 1, version))
     data = TopicPartitionStateZNode.encode(STATE, 1)
     updated_singly = await _timed(lambda: _one_by_one(session, version, [SetData(path, data, 0) for path in paths]))

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import structlog
+from msgspec.structs import replace
 
 from controller.context import ControllerContext
 from controller.events import AlterPartitionReceived
@@ -87,7 +88,7 @@ def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collecti
     if proposed.leader != current.leader or proposed.leader not in proposed.isr:
         # Kafka takes the epochs' word for it and would write whoever asks; its KRaft controller checks, as we do.
         return Errors.INVALID_REQUEST
-    if proposed == current._replace(partition_epoch=proposed.partition_epoch):
+    if proposed == replace(current, partition_epoch=proposed.partition_epoch):
         return AlreadySo()
     if proposed.partition_epoch < current.partition_epoch:
         return Errors.INVALID_UPDATE_VERSION
@@ -197,13 +198,14 @@ async def _write(term: Term, accepted: Mapping[TopicPartition, LeaderAndIsr]) ->
         return {}
     context = term.context
     await term.points.reach("alter_partition.before_write")
-    result = await term.zk.update_leader_and_isr(accepted, context.epoch, context.epoch_zk_version)
+    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    conflicts = await term.zk.update_leader_and_isr(accepted, context.epoch, context.epoch_zk_version, finished.update)
     await term.points.reach("alter_partition.after_write")
-    outcomes: dict[TopicPartition, _Outcome] = dict.fromkeys(result.conflicts, Errors.INVALID_UPDATE_VERSION)
+    outcomes: dict[TopicPartition, _Outcome] = dict.fromkeys(conflicts, Errors.INVALID_UPDATE_VERSION)
     written: dict[TopicPartition, LeaderAndIsr] = {}
-    for partition in with_a_line(log, result.conflicts):
+    for partition in with_a_line(log, conflicts):
         log.info("failed to update ISR, bad version", partition=str(partition), isr=accepted[partition].isr)
-    for partition, outcome in result.finished.items():
+    for partition, outcome in finished.items():
         if isinstance(outcome, LeaderAndIsr):
             written[partition] = outcomes[partition] = outcome
         else:

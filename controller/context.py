@@ -240,7 +240,7 @@ class ControllerContext:
         """What `ContextAtIdle` carries, for a checker to compare with the znodes."""
         return leadership_digest(
             (*partition, state.leader, state.leader_epoch, state.isr, state.partition_epoch)
-            for partition, (state, _) in self.leadership.items()
+            for partition, state in ((partition, known.leader_and_isr) for partition, known in self.leadership.items())
         )
 
 

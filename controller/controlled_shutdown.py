@@ -28,14 +28,17 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
     log.debug("all shutting down brokers", brokers=sorted(context.shutting_down_broker_ids))
     log.debug("live brokers", brokers=context.live_broker_ids)
 
+    assignments, leadership = context.assignments, context.leadership
     concerned = [
         partition
         for partition in context.without_queued_topics(context.partitions_by_replica(only=[broker]).get(broker, ()))
-        if len(context.partition_assignment(partition).replicas) > 1 and partition in context.leadership
+        if len(assignments[partition].replicas) > 1 and partition in leadership
     ]
     await catch_up(term, concerned)
-    led = [partition for partition in concerned if context.leadership[partition].leader_and_isr.leader == broker]
-    followed = [partition for partition in concerned if context.leadership[partition].leader_and_isr.leader != broker]
+    led: list[TopicPartition] = []
+    followed: list[TopicPartition] = []
+    for partition in concerned:
+        (led if leadership[partition].leader_and_isr.leader == broker else followed).append(partition)
     await partition_state_machine.handle_state_changes(term, led, PartitionState.ONLINE, Strategy.CONTROLLED_SHUTDOWN)
     await _stop_followers(term, broker, followed)
     await replica_state_machine.handle_state_changes(term, {broker: followed}, ReplicaState.OFFLINE)

@@ -11,14 +11,16 @@ this partition works. A new ISR keeps the order of the old one; a choice follows
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from foundation.cluster.assignment import ReplicaAssignment, those_in, those_not_in
 from foundation.cluster.identifiers import BrokerId
 from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 
 
-class LeaderElection(NamedTuple):
+class LeaderElection(msgspec.Struct, frozen=True, gc=False):
     """What a partition becomes, and the brokers that must receive it in a LeaderAndIsr."""
 
     leader_and_isr: LeaderAndIsr
@@ -98,7 +100,7 @@ def elect_for_offline_partition(
         return LeaderElection(under_new_leader(current, leader, those_in(current.isr, online)), recipients)
     alone = under_new_leader(current, leader, (leader,))
     if leader_recovery_supported:
-        alone = alone._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)
+        alone = replace(alone, leader_recovery_state=LeaderRecoveryState.RECOVERING)
     return LeaderElection(alone, recipients, unclean=True)
 
 

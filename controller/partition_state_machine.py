@@ -324,9 +324,9 @@ async def _write(
 
     states = {partition: election.leader_and_isr for partition, election in elections.items()}
     await term.points.reach("partition.before_write")
-    written = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
+    conflicts = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
     await term.points.reach("partition.after_write")
-    return written.conflicts
+    return conflicts
 
 
 # ------------------------------------------------------------------ states and records

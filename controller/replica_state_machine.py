@@ -22,12 +22,13 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import structlog
+from msgspec.structs import replace
 
 from controller.channels.request_batch import RequestBatch
 from controller.leader_election import under_new_leader
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
-from foundation.cluster.assignment import ReplicaAssignment, those_not_in
+from foundation.cluster.assignment import ReplicaAssignment, without
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, Refused, ReplicasMoved, Transition
@@ -126,20 +127,20 @@ def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) 
     assignment = term.context.partition_assignment(partition)
     if broker not in assignment.replicas:
         log.error("adding a replica that is not assigned", partition=str(partition), broker=broker)
-        extended = assignment._replace(replicas=(*assignment.replicas, broker))
+        extended = replace(assignment, replicas=(*assignment.replicas, broker))
         term.context.update_partition_assignment(partition, extended)
 
 
 async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
     """RSM-6. The StopReplica carries the leader epoch from before the replica leaves the ISR."""
-    context, only = term.context, frozenset({broker})
+    context = term.context
     batch.add_stop_replica(broker, partitions, delete=False)
     led = [partition for partition in partitions if partition in context.leadership]
     leaderless = [partition for partition in partitions if partition not in context.leadership]
 
     removed = await _remove_replica_from_isr(term, broker, led)
     for partition in context.without_queued_topics(removed):
-        batch.add_leader_and_isr(those_not_in(context.partition_assignment(partition).replicas, only), partition)
+        batch.add_leader_and_isr(without(context.assignments[partition].replicas, broker), partition)
     if leaderless:
         # They have nothing to tell, but everybody hears which brokers are alive.
         batch.add_update_metadata(context.live_or_shutting_down_broker_ids, leaderless)
@@ -151,7 +152,8 @@ def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) 
     _move(term, broker, partitions, ReplicaState.NON_EXISTENT)
     for partition in partitions:
         assignment = term.context.partition_assignment(partition)
-        remaining = ReplicaAssignment(*(tuple(replica for replica in group if replica != broker) for group in assignment))
+        groups = (assignment.replicas, assignment.adding_replicas, assignment.removing_replicas)
+        remaining = ReplicaAssignment(*(without(group, broker) for group in groups))
         term.context.update_partition_assignment(partition, remaining)
         del term.context.replica_states[broker][partition]
 
@@ -217,7 +219,7 @@ def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
     """`state` after `broker` left: without a leader if it led, and with the last member of an ISR still listed, because it
     is the only one that may lead again without loss (KAFKA-5083)."""
     leader = NO_LEADER if state.leader == broker else state.leader
-    isr = state.isr if len(state.isr) == 1 else those_not_in(state.isr, frozenset({broker}))
+    isr = state.isr if len(state.isr) == 1 else without(state.isr, broker)
     return under_new_leader(state, leader, isr)
 
 
@@ -243,9 +245,9 @@ async def _write(
         done.update(dict.fromkeys(written))
 
     await term.points.reach("replica.before_write")
-    result = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
+    conflicts = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
     await term.points.reach("replica.after_write")
-    return result.conflicts
+    return conflicts
 
 
 # ------------------------------------------------------------------ states and records

@@ -115,10 +115,18 @@ def leaderships(known: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> 
     """Leadership as records carry it."""
     return tuple(
         [
-            Leadership(topic, partition, leader, leader_epoch, isr, partition_epoch, controller_epoch, recovery_state)
-            for (topic, partition), (
-                (leader, leader_epoch, isr, recovery_state, partition_epoch),
+            Leadership(
+                topic,
+                partition,
+                state.leader,
+                state.leader_epoch,
+                state.isr,
+                state.partition_epoch,
                 controller_epoch,
-            ) in known.items()
+                state.leader_recovery_state,
+            )
+            for (topic, partition), state, controller_epoch in (
+                (partition, found.leader_and_isr, found.controller_epoch) for partition, found in known.items()
+            )
         ]
     )

@@ -178,20 +178,20 @@ class RequestBatch:
         )
 
     def _leader_and_isr_state(self, partition: TopicPartition, is_new: bool, recovers: bool) -> LeaderAndIsrPartitionState:
-        (leader, leader_epoch, isr, recovery_state, partition_epoch), controller_epoch = self.context.leadership[partition]
-        replicas, adding_replicas, removing_replicas = self.context.assignments.get(partition, NO_ASSIGNMENT)
+        known, assignment = self.context.leadership[partition], self.context.assignments.get(partition, NO_ASSIGNMENT)
+        state = known.leader_and_isr
         return LeaderAndIsrPartitionState(
             partition_index=partition.partition,
-            controller_epoch=controller_epoch,
-            leader=leader,
-            leader_epoch=leader_epoch,
-            isr=isr,
-            partition_epoch=partition_epoch,
-            replicas=replicas,
-            adding_replicas=adding_replicas,
-            removing_replicas=removing_replicas,
+            controller_epoch=known.controller_epoch,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=state.isr,
+            partition_epoch=state.partition_epoch,
+            replicas=assignment.replicas,
+            adding_replicas=assignment.adding_replicas,
+            removing_replicas=assignment.removing_replicas,
             is_new=is_new,
-            leader_recovery_state=recovery_state if recovers else LeaderRecoveryState.RECOVERED,
+            leader_recovery_state=state.leader_recovery_state if recovers else LeaderRecoveryState.RECOVERED,
         )
 
     def _live_leaders(self, topic_states: Iterable[LeaderAndIsrTopicState]) -> tuple[LeaderAndIsrLiveLeader, ...]:
@@ -254,16 +254,17 @@ class RequestBatch:
     def _update_metadata_state(
         self, partition: TopicPartition, known: LeaderIsrAndControllerEpoch, online: OnlineBrokers
     ) -> UpdateMetadataPartitionState:
-        (leader, leader_epoch, isr, _, partition_epoch), controller_epoch = known
+        state = known.leader_and_isr
+        leader, leader_epoch, partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
         if partition.topic in self.context.topics_to_be_deleted:
             leader, leader_epoch, partition_epoch = LEADER_DURING_DELETE, 0, 0
         replicas = self.context.assignments.get(partition, NO_ASSIGNMENT).replicas
         return UpdateMetadataPartitionState(
             partition_index=partition.partition,
-            controller_epoch=controller_epoch,
+            controller_epoch=known.controller_epoch,
             leader=leader,
             leader_epoch=leader_epoch,
-            isr=isr,
+            isr=state.isr,
             zk_version=partition_epoch,
             replicas=replicas,
             offline_replicas=those_not_in(replicas, online.of(partition)),

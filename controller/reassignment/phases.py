@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import structlog
+from msgspec.structs import asdict
 
 from controller import partition_state_machine, replica_state_machine
 from controller.leader_election import under_new_leader
@@ -49,7 +50,7 @@ async def on_partition_reassignment(term: Term, reassignments: Reassignments) ->
     """Go on with these moves, or begin them, as far as they can be gone on with. Returns those that failed, and why."""
     failures: _Failures = {}
     for partition, assignment in with_a_line(log, reassignments.items()):
-        log.info("reassigning partition", partition=str(partition), **assignment._asdict())
+        log.info("reassigning partition", partition=str(partition), **asdict(assignment))
     for turn in in_groups(reassignments, TURNS):
         updated = await _update_assignments(term, turn, failures)
         complete = await _complete_ones(term, updated)
@@ -105,7 +106,7 @@ async def _update_assignments(term: Term, reassignments: Reassignments, failures
     await _write_assignments(term, changed, failures)
     for partition, wanted in with_a_line(log, changed.items()):
         if partition not in failures:
-            log.info("updated current assignment", partition=str(partition), **wanted._asdict())
+            log.info("updated current assignment", partition=str(partition), **asdict(wanted))
     unneeded: dict[BrokerId, list[TopicPartition]] = {}
     for partition, reassignment in changed.items():
         if partition not in failures:
@@ -244,14 +245,16 @@ async def _write_states(
     if not states:
         return ()
     await term.points.reach("reassignment.before_write")
-    result = await term.zk.update_leader_and_isr(states, term.context.epoch, term.context.epoch_zk_version)
+    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    epoch, epoch_zk_version = term.context.epoch, term.context.epoch_zk_version
+    conflicts = await term.zk.update_leader_and_isr(states, epoch, epoch_zk_version, finished.update)
     await term.points.reach("reassignment.after_write")
-    for partition, outcome in result.finished.items():
+    for partition, outcome in finished.items():
         if isinstance(outcome, LeaderAndIsr):
             written[partition] = outcome
         else:
             failures[partition] = _failed(f"its state could not be written: {outcome.value}")
-    return result.conflicts
+    return conflicts
 
 
 def _failed(why: str) -> ApiError:

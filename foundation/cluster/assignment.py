@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+
+import msgspec
 
 from foundation.cluster.identifiers import BrokerId
 
 
-class ReplicaAssignment(NamedTuple):
+class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
     """`replicas` is the full set, those being added and removed included; its first is the preferred leader."""
 
     replicas: tuple[BrokerId, ...]
@@ -48,13 +49,19 @@ class ReplicaAssignment(NamedTuple):
 NO_ASSIGNMENT = ReplicaAssignment(())
 
 
-@lru_cache
+@lru_cache(maxsize=4_096)
 def those_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
     """Those of `replicas` that are among `brokers`, in order. Thousands of partitions ask alike, and share the answer."""
     return tuple([replica for replica in replicas if replica in brokers])
 
 
-@lru_cache
+@lru_cache(maxsize=4_096)
 def those_not_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
     """Those of `replicas` that are not among `brokers`."""
     return tuple([replica for replica in replicas if replica not in brokers])
+
+
+@lru_cache(maxsize=4_096)
+def without(replicas: tuple[BrokerId, ...], broker: BrokerId) -> tuple[BrokerId, ...]:
+    """`replicas` but for `broker`."""
+    return tuple([replica for replica in replicas if replica != broker])

@@ -6,7 +6,8 @@ Mirrors `org.apache.kafka.metadata.LeaderAndIsr` and `kafka.controller.LeaderIsr
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+
+import msgspec
 
 from foundation.cluster.identifiers import BrokerId
 
@@ -25,7 +26,7 @@ class LeaderRecoveryState(IntEnum):
     RECOVERING = 1
 
 
-class LeaderAndIsr(NamedTuple):
+class LeaderAndIsr(msgspec.Struct, frozen=True, gc=False):
     """One partition's state znode. `partition_epoch` is the znode's data version, not part of its bytes."""
 
     leader: BrokerId
@@ -35,7 +36,7 @@ class LeaderAndIsr(NamedTuple):
     partition_epoch: int = INITIAL_PARTITION_EPOCH
 
 
-class LeaderIsrAndControllerEpoch(NamedTuple):
+class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True, gc=False):
     """A partition's state and the epoch of the controller that wrote it."""
 
     leader_and_isr: LeaderAndIsr

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -24,7 +24,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pass
 
 
-class Leadership(NamedTuple):
+class Leadership(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One partition's leadership, as an array of eight."""
 
     topic: str
@@ -37,7 +37,7 @@ class Leadership(NamedTuple):
     leader_recovery_state: int = 0
 
 
-class Transition(NamedTuple):
+class Transition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A partition (replica −1) or replica that left state `source` for the record's target."""
 
     topic: str
@@ -46,7 +46,7 @@ class Transition(NamedTuple):
     source: str
 
 
-class Refused(NamedTuple):
+class Refused(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A partition with the name of the error it was answered with."""
 
     topic: str

@@ -24,7 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
+
+import msgspec
 
 MATCH_ANY_VERSION = -1
 
@@ -51,7 +53,7 @@ class Failure(Enum):
     SESSION_EXPIRED = "SessionExpired"
 
 
-class Stat(NamedTuple):
+class Stat(msgspec.Struct, frozen=True, gc=False):
     czxid: int
     mzxid: int
     version: int
@@ -63,19 +65,19 @@ class Stat(NamedTuple):
     """When it was created, by the server's wall clock."""
 
 
-class Node(NamedTuple):
+class Node(msgspec.Struct, frozen=True, gc=False):
     data: bytes
     stat: Stat
 
 
-class Children(NamedTuple):
+class Children(msgspec.Struct, frozen=True, gc=False):
     """Names (not paths) of a znode's children, sorted, and the znode's own stat."""
 
     names: tuple[str, ...]
     stat: Stat
 
 
-class Create(NamedTuple):
+class Create(msgspec.Struct, frozen=True, gc=False):
     path: str
     data: bytes | None = None
     """None is stored as null, which reads back as empty: Kafka's persistent folders have null data."""
@@ -83,18 +85,18 @@ class Create(NamedTuple):
     sequential: bool = False
 
 
-class SetData(NamedTuple):
+class SetData(msgspec.Struct, frozen=True, gc=False):
     path: str
     data: bytes
     version: int = MATCH_ANY_VERSION
 
 
-class Delete(NamedTuple):
+class Delete(msgspec.Struct, frozen=True, gc=False):
     path: str
     version: int = MATCH_ANY_VERSION
 
 
-class Check(NamedTuple):
+class Check(msgspec.Struct, frozen=True, gc=False):
     path: str
     version: int
 
@@ -102,34 +104,34 @@ class Check(NamedTuple):
 Op: TypeAlias = Create | SetData | Delete | Check
 
 
-class Created(NamedTuple):
+class Created(msgspec.Struct, frozen=True, gc=False):
     path: str
     """The path really created: with its sequence number where one was asked for, without the chroot."""
 
 
-class Updated(NamedTuple):
+class Updated(msgspec.Struct, frozen=True, gc=False):
     stat: Stat
 
 
-class Deleted(NamedTuple):
+class Deleted(msgspec.Struct, frozen=True, gc=False):
     pass
 
 
-class Checked(NamedTuple):
+class Checked(msgspec.Struct, frozen=True, gc=False):
     pass
 
 
 OpResult: TypeAlias = Created | Updated | Deleted | Checked
 
 
-class MultiOk(NamedTuple):
+class MultiOk(msgspec.Struct, frozen=True, gc=False):
     """All operations were applied in one transaction; `results` has one entry for each."""
 
     results: tuple[OpResult, ...]
     zxid: int
 
 
-class MultiFailed(NamedTuple):
+class MultiFailed(msgspec.Struct, frozen=True, gc=False):
     """Nothing was applied. `position` is the operation that failed, `failure` its reason."""
 
     position: int
@@ -225,5 +227,5 @@ class ZooKeeperUnreachable(Exception):
 
 def request_bytes(op: Op) -> int:
     """An upper bound on what `op` adds to a request, in bytes."""
-    data = op.data if isinstance(op, Create | SetData) else None
+    data = op.data if isinstance(op, (Create, SetData)) else None
     return len(op.path.encode()) + len(data or b"") + 96

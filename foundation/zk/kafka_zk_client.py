@@ -9,7 +9,7 @@ with what was meant and adopted if it is there (`transactions`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
@@ -53,8 +53,7 @@ from foundation.zk.cluster_znodes import (
 )
 from foundation.zk.entity_configs import EntityConfigs
 from foundation.zk.isr_changes import IsrChanges
-from foundation.zk.partition_states import UpdateLeaderAndIsrResult as UpdateLeaderAndIsrResult
-from foundation.zk.partition_states import create_partition_states, read_partition_states, update_leader_and_isr
+from foundation.zk.partition_states import Heard, create_partition_states, read_partition_states, update_leader_and_isr
 from foundation.zk.registrations import Elected as Elected
 from foundation.zk.registrations import delete_left_over_controller, register_broker, register_controller
 from foundation.zk.topic_removal import delete_topics
@@ -307,12 +306,16 @@ class KafkaZkClient:
         states: Mapping[TopicPartition, LeaderAndIsr],
         controller_epoch: int,
         epoch_zk_version: int,
-        heard: Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None] = lambda finished: None,
-    ) -> UpdateLeaderAndIsrResult:
+        heard: Heard = lambda finished: None,
+    ) -> tuple[TopicPartition, ...]:
         """Set each state expecting its `partition_epoch`; a conflict fails alone (D15).
 
         Args:
-            heard: is told each part of `finished` as soon as it is known, while ZooKeeper works on the next.
+            heard: is told of each what ZooKeeper now holds, with its new partition epoch, or why not; in parts, while ZooKeeper
+                works on the next.
+
+        Returns:
+            The conflicts: what has changed underneath.
         """
         return await update_leader_and_isr(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), heard)
 

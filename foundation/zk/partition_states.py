@@ -8,9 +8,10 @@ whoever asked already hears what became of those that are done.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import structlog
+from msgspec.structs import replace
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
@@ -21,11 +22,8 @@ from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode, Topic
 _log = structlog.get_logger(__name__)
 
 
-class UpdateLeaderAndIsrResult(NamedTuple):
-    """`finished`: what ZooKeeper now holds (with its new partition epoch), or why not; `conflicts`: changed under us."""
-
-    finished: dict[TopicPartition, LeaderAndIsr | Failure]
-    conflicts: tuple[TopicPartition, ...]
+Heard: TypeAlias = Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None]
+"""Who is told what became of some of the writes."""
 
 
 async def read_partition_states(
@@ -55,7 +53,7 @@ async def create_partition_states(
 
     results = await transactions.fenced(creates(), "create-partitions", fence, together=2)
     return {
-        partition: result if isinstance(result, Failure) else state._replace(partition_epoch=0)
+        partition: result if isinstance(result, Failure) else replace(state, partition_epoch=0)
         for (partition, state), result in zip(states.items(), results[1::2], strict=True)
     }
 
@@ -65,24 +63,23 @@ async def update_leader_and_isr(
     states: Mapping[TopicPartition, LeaderAndIsr],
     controller_epoch: int,
     fence: Fenced,
-    heard: Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None],
-) -> UpdateLeaderAndIsrResult:
+    heard: Heard,
+) -> tuple[TopicPartition, ...]:
     """See `KafkaZkClient.update_leader_and_isr`."""
     in_order = tuple(states.items())
-    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
     conflicts: list[TopicPartition] = []
 
     def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
         part: dict[TopicPartition, LeaderAndIsr | Failure] = {}
         for (partition, state), result in zip(in_order[first : first + len(results)], results, strict=True):
             if isinstance(result, Updated):
-                leader, leader_epoch, isr, recovery_state, _ = state
-                part[partition] = LeaderAndIsr(leader, leader_epoch, isr, recovery_state, result.stat.version)
+                part[partition] = LeaderAndIsr(
+                    state.leader, state.leader_epoch, state.isr, state.leader_recovery_state, result.stat.version
+                )
             elif result is Failure.BAD_VERSION:
                 conflicts.append(partition)
             elif isinstance(result, Failure):
                 part[partition] = result
-        finished.update(part)
         heard(part)
 
     writes = (
@@ -94,7 +91,7 @@ async def update_leader_and_isr(
         for partition, state in in_order
     )
     await transactions.fenced(writes, "leader-and-isr", fence, finished=sort_out)
-    return UpdateLeaderAndIsrResult(finished, tuple(conflicts))
+    return tuple(conflicts)
 
 
 def _state(partition: TopicPartition, node: Node | Failure) -> LeaderIsrAndControllerEpoch | Failure:

@@ -292,11 +292,11 @@ class TopicPartitionStateZNode:
 
     @staticmethod
     def encode(state: LeaderAndIsr, controller_epoch: int) -> bytes:
-        leader, leader_epoch, isr, recovery, _ = state
+        recovery = state.leader_recovery_state
         recovering = f'"leader_recovery_state":{recovery:d},' if recovery else ""
         return (
-            f'{{"controller_epoch":{controller_epoch},"leader":{leader},"version":1,{recovering}'
-            f'"leader_epoch":{leader_epoch},"isr":{_numbers(isr)}}}'
+            f'{{"controller_epoch":{controller_epoch},"leader":{state.leader},"version":1,{recovering}'
+            f'"leader_epoch":{state.leader_epoch},"isr":{_numbers(state.isr)}}}'
         ).encode("ascii")
 
     @classmethod

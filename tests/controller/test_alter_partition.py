@@ -5,7 +5,7 @@ import pytest
 from controller.alter_partition import Accept, AlreadySo, Verdict, verdict
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, TopicId
-from foundation.cluster.leadership import LeaderAndIsr
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.records import ControllerResigned, FenceHit, LeadershipWritten
 from foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -130,7 +130,7 @@ def test_what_is_accepted_is_written_told_to_all_and_answered() -> None:
         assert topic.topic_id == scene.topic_id
         assert (partition.leader_id, partition.leader_epoch, partition.isr, partition.partition_epoch) == (1, 0, (1,), 1)
         known = scene.state("orders", 0)
-        assert known == (state(1, (1,), version=1), 1), "the leader epoch stays, the version grows"
+        assert known == LeaderIsrAndControllerEpoch(state(1, (1,), version=1), 1), "the leader epoch stays, the version grows"
         for broker in (0, 1, 2):
             assert scene.member(broker).told() == ["UMR E1 orders-0 1@0.1/1 [1] offline [] live [0, 1, 2]"]
         assert [record.why for record in scene.member(0).records(LeadershipWritten)] == ["alter-partition"]

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from controller import partition_state_machine as psm
 from controller.partition_state_machine import StateChangeFailed, Strategy
@@ -14,11 +17,13 @@ from foundation.eventlog.records import (
     LeaderElectionFailed,
     LeadershipWritten,
     PartitionsMoved,
+    Refused,
+    Transition,
     ZkWrite,
 )
 from foundation.zk.client import Delete, Failure
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
-from foundation.zk.transactions import MAX_LOST_ANSWERS
+from foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
 from tests.controller.office import Office
 from tests.controller.values import ids, led, state, tp
 from understudy.simulator.zookeeper import LostAnswer
@@ -70,8 +75,8 @@ def test_states_alone_write_and_send_nothing() -> None:
         assert [member.told() for member in office.members.values()] == [[], [], []]
         moved = [(record.target, *record.partitions) for record in office.controller.records(PartitionsMoved)]
         assert moved == [
-            ("OfflinePartition", ("orders", 0, -1, "OnlinePartition")),
-            ("NonExistentPartition", ("orders", 0, -1, "OfflinePartition")),
+            ("OfflinePartition", Transition("orders", 0, -1, "OnlinePartition")),
+            ("NonExistentPartition", Transition("orders", 0, -1, "OfflinePartition")),
         ]
 
 
@@ -121,7 +126,7 @@ def test_without_a_live_replica_a_partition_stays_new() -> None:
         assert office.partition_states("orders-0") == [NEW]
         assert office.state("orders", 0) is Failure.NO_NODE
         (failed,) = office.controller.records(LeaderElectionFailed)
-        assert (failed.why, *failed.partitions) == ("initialise", ("orders", 0, "StateChangeFailed"))
+        assert (failed.why, *failed.partitions) == ("initialise", Refused("orders", 0, "StateChangeFailed"))
 
 
 @pytest.mark.spec("BUG-10")
@@ -174,7 +179,7 @@ def test_a_partition_that_keeps_changing_fails_alone() -> None:
         assert failed.failure is Failure.BAD_VERSION
         assert office.partition_states("orders-0") == [OFFLINE]
         (record,) = office.controller.records(LeaderElectionFailed)
-        assert (record.why, *record.partitions) == ("offline", ("orders", 0, "BadVersion"))
+        assert (record.why, *record.partitions) == ("offline", Refused("orders", 0, "BadVersion"))
 
 
 @pytest.mark.spec("PSM-9", "PSM-11")
@@ -235,6 +240,41 @@ def test_an_election_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one()
         assert office.state("orders", 0) == led(2, (2, 0), epoch=1, version=1, by=1)
 
 
+@pytest.mark.spec("PSM-11")
+def test_what_was_written_before_zookeeper_refused_the_rest_is_online_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted = Transactions._send
+    sent = 0
+
+    async def refuse_the_second(self: Transactions, *transaction: Any) -> object:
+        nonlocal sent
+        sent += 1
+        if sent > 1:
+            raise ZooKeeperFailure(Failure.NO_NODE, "check of /controller_epoch")
+        return await accepted(self, *transaction)
+
+    with Office({"orders": {0: [1, 2, 0], 1: [1, 0, 2]}}) as office:
+        both = [tp("orders-0"), tp("orders-1")]
+        for target in (NEW, ONLINE):
+            office.run(psm.handle_state_changes(office.term, both, target))
+        office.term.context.remove_live_brokers(ids(1))
+        office.run(psm.handle_state_changes(office.term, both, OFFLINE))
+        office.settle()
+        office.forget()
+        monkeypatch.setattr("foundation.zk.transactions.MAX_OPS", 1)
+        monkeypatch.setattr(Transactions, "_send", refuse_the_second)
+        results = office.run(psm.handle_state_changes(office.term, both, ONLINE))
+        office.settle()
+        assert results[both[0]] == state(2, (2, 0), epoch=1, version=1)
+        failed = results[both[1]]
+        assert isinstance(failed, StateChangeFailed)
+        assert failed.failure is Failure.NO_NODE
+        assert office.partition_states("orders-0", "orders-1") == [ONLINE, OFFLINE]
+        assert office.member(2).told() == [
+            "LISR E1 orders-0 2@1.1/1 [2, 0] leaders [2]",
+            "UMR E1 orders-0 2@1.1/1 [2, 0] offline [1] live [0, 2]",
+        ]
+
+
 class OnlyReplicaOne(Orders):
     """orders-0 whose ISR is [1], and 1 is dead."""
 
@@ -242,7 +282,7 @@ class OnlyReplicaOne(Orders):
         super().__enter__()
         alone = state(1, (1,), version=0)
         self.run(self.term.zk.update_leader_and_isr({tp("orders-0"): alone}, 1, self.term.context.epoch_zk_version))
-        self.term.accept({tp("orders-0"): alone._replace(partition_epoch=1)}, "alter-partition")
+        self.term.accept({tp("orders-0"): replace(alone, partition_epoch=1)}, "alter-partition")
         self.lose(1)
         return self
 
@@ -284,7 +324,7 @@ def test_the_other_strategies_reach_their_choices() -> None:
         assert office.move(ONLINE, Strategy.PREFERRED) == {tp("orders-0"): state(1, (1, 2, 0), epoch=1, version=1)}
         context.shutting_down_broker_ids.add(BrokerId(1))
         assert office.move(ONLINE, Strategy.CONTROLLED_SHUTDOWN) == {tp("orders-0"): state(2, (2, 0), epoch=2, version=2)}
-        moving = context.partition_assignment(tp("orders-0"))._replace(removing_replicas=ids(1, 2))
+        moving = replace(context.partition_assignment(tp("orders-0")), removing_replicas=ids(1, 2))
         context.update_partition_assignment(tp("orders-0"), moving)
         assert office.move(ONLINE, Strategy.REASSIGNMENT) == {tp("orders-0"): state(0, (2, 0), epoch=3, version=3)}
         whys = [record.why for record in office.controller.records(LeadershipWritten)]

@@ -14,7 +14,7 @@ from controller.topic_changes import load_topics, process_topic_change
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicId
 from foundation.cluster.metadata_version import MetadataVersion
-from foundation.eventlog.records import RequestSent, ResponseReceived
+from foundation.eventlog.records import Refused, RequestSent, ResponseReceived
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.schema import Message
 from foundation.zk.admin_znodes import Features
@@ -128,5 +128,5 @@ def test_refusals_are_recorded_by_topic_name() -> None:
         room.run(process_topic_change(room.term))
         room.settle()
         received = [data for data in room.controller.records(ResponseReceived) if data.api == "LeaderAndIsr"]
-        assert [(data.refused, data.refused_count) for data in received] == [((("t", 0, "STALE_CONTROLLER_EPOCH"),), 1)]
+        assert [(data.refused, data.refused_count) for data in received] == [((Refused("t", 0, "STALE_CONTROLLER_EPOCH"),), 1)]
         assert [data.api_version for data in room.controller.records(RequestSent) if data.api == "LeaderAndIsr"] == [4]

@@ -9,7 +9,14 @@ from controller.replica_state_machine import without_replica
 from controller.topic_changes import on_new_partition_creation
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, LeadershipWritten, ReplicasMoved
+from foundation.eventlog.records import (
+    InvalidTransition,
+    LeaderElectionFailed,
+    LeadershipWritten,
+    Refused,
+    ReplicasMoved,
+    Transition,
+)
 from foundation.zk.client import Delete
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from foundation.zk.transactions import MAX_LOST_ANSWERS
@@ -183,7 +190,7 @@ def test_a_state_that_is_gone_leaves_the_replica_where_it_was() -> None:
         office.move(OFFLINE, 2)
         assert office.replica_state("orders-0", 2) is ONLINE
         (failed,) = office.controller.records(LeaderElectionFailed)
-        assert (failed.why, *failed.partitions) == ("isr-removal", ("orders", 0, "NoNode"))
+        assert (failed.why, *failed.partitions) == ("isr-removal", Refused("orders", 0, "NoNode"))
 
 
 @pytest.mark.spec("RSM-6", "TD-5")
@@ -267,4 +274,4 @@ def test_startup_tells_the_living_and_takes_the_dead_out_of_the_isr() -> None:
         ]
         assert office.partition_states("orders-0") == [PartitionState.ONLINE]
         moved = [(record.target, *record.replicas) for record in office.controller.records(ReplicasMoved)]
-        assert moved == [("OfflineReplica", ("orders", 0, 2, "ReplicaDeletionIneligible"))]
+        assert moved == [("OfflineReplica", Transition("orders", 0, 2, "ReplicaDeletionIneligible"))]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller.channels.request_batch import RequestBatch
 from controller.term import Term
@@ -59,7 +60,7 @@ def writes_a_state_once_more(patch: pytest.MonkeyPatch) -> None:
         answer = await before(self, ops, purpose, fence)
         for op in ops:
             if isinstance(op, SetData) and op.path.endswith("/state"):
-                await before(self, [op._replace(version=-1)], purpose, fence)
+                await before(self, [replace(op, version=-1)], purpose, fence)
         return answer
 
     patch.setattr(Transactions, "_send", send)
@@ -69,7 +70,7 @@ def turns_isrs_around(patch: pytest.MonkeyPatch) -> None:
     before = Term.accept
 
     def accept(self: Term, written: Mapping[TopicPartition, LeaderAndIsr], why: str) -> None:
-        before(self, {key: state._replace(isr=state.isr[::-1]) for key, state in written.items()}, why)
+        before(self, {key: replace(state, isr=state.isr[::-1]) for key, state in written.items()}, why)
 
     patch.setattr(Term, "accept", accept)
 

@@ -33,8 +33,8 @@ def written_again(path: str, data: bytes) -> bytes | None:
             topic_id, partitions = TopicZNode.decode(topic, data)
             return TopicZNode.encode(topic_id, {partition.partition: replicas for partition, replicas in partitions.items()})
         case ["brokers", "topics", topic, "partitions", number, "state"]:
-            state, controller_epoch = TopicPartitionStateZNode.decode(TopicPartition(topic, int(number)), data, 0)
-            return TopicPartitionStateZNode.encode(state, controller_epoch)
+            known = TopicPartitionStateZNode.decode(TopicPartition(topic, int(number)), data, 0)
+            return TopicPartitionStateZNode.encode(known.leader_and_isr, known.controller_epoch)
         case ["config", "changes", _]:
             return ConfigEntityChangeNotificationZNode.encode(json.loads(data)["entity_path"])
         case ["config", _, _]:

@@ -92,7 +92,7 @@ def _read_type(field: _FieldType) -> str:
             return _read_type(_without_none(field))
         case inspect.VarTupleType():
             return f"ARRAY<{_read_type(field.item_type)}>"
-        case inspect.NamedTupleType() | inspect.TupleType():
+        case inspect.StructType(array_like=True) | inspect.TupleType():
             return "ARRAY<STRING>"
         case _:
             raise AssertionError(f"no Spark type is known for {field}; teach this module")
@@ -101,7 +101,7 @@ def _read_type(field: _FieldType) -> str:
 def _real(field: _FieldType, value: str) -> str:
     """SQL that makes the real type out of what `_read_type` read."""
     match field:
-        case inspect.VarTupleType(item_type=inspect.NamedTupleType() as item):
+        case inspect.VarTupleType(item_type=inspect.StructType(array_like=True) as item):
             parts = (
                 f"'{part.encode_name}', {_or_default(_from_text(part.type, f'get(e, {place})'), part)}"
                 for place, part in enumerate(item.fields)
@@ -146,7 +146,7 @@ def _kind(field: _FieldType) -> str:
             return _kind(_without_none(field))
         case inspect.DictType():
             return "OBJECT"
-        case inspect.VarTupleType() | inspect.TupleType() | inspect.NamedTupleType():
+        case inspect.VarTupleType() | inspect.TupleType() | inspect.StructType(array_like=True):
             return "ARRAY"
         case _:
             return _read_type(field)

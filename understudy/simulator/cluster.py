@@ -32,7 +32,7 @@ from foundation.eventlog.fences import Fence
 from foundation.eventlog.records import FaultStruck, StepReached
 from foundation.wire.network import ConnectionFailed, ConnectionLost
 from foundation.wire.request_channel import RequestTimedOut
-from foundation.zk.client import Create, Delete, ZooKeeperUnreachable
+from foundation.zk.client import Create, Delete, Failure, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import SessionLost
 from foundation.zk.znodes import ControllerZNode
 from understudy.admin_client import AdminClient, NoBrokerAnswers
@@ -385,7 +385,7 @@ class SimulatedCluster:
     def session_of(self, broker_id: int) -> int | None:
         """The session that owns a broker's registration."""
         stat = self.zookeeper.tree.exists(f"/brokers/ids/{broker_id}")
-        return stat.ephemeral_owner if isinstance(stat, tuple) else None
+        return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
     # ------------------------------------------------------------------ faults that have no single broker
 

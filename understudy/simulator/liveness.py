@@ -122,9 +122,10 @@ def _metadata(
             continue
         if cached is None:
             yield f"broker {number} has not heard of {partition}"
-        elif (cached.leader, cached.leader_epoch, tuple(cached.isr)) != (state.leader, state.leader_epoch, state.isr):
-            told = (cached.leader, cached.leader_epoch, tuple(cached.isr))
-            yield f"broker {number} believes {told} of {partition}, ZooKeeper holds {state[:3]}"
+            continue
+        told, held = (cached.leader, cached.leader_epoch, tuple(cached.isr)), (state.leader, state.leader_epoch, state.isr)
+        if told != held:
+            yield f"broker {number} believes {told} of {partition}, ZooKeeper holds {held}"
 
 
 def _deletions(

@@ -116,7 +116,7 @@ def _tell_of_controller(record: Envelope) -> str | None:
         case LeadershipWritten(why=why, partitions=partitions):
             return f"writes ({why}) {_leaderships(partitions)}"
         case LeaderElectionFailed(why=why, partitions=refused):
-            return f"finds no leader ({why}) for " + ", ".join(f"{topic}-{partition}" for topic, partition, _ in refused)
+            return f"finds no leader ({why}) for " + ", ".join(f"{one.topic}-{one.partition}" for one in refused)
         case InvalidTransition(source=source, target=target, topic=topic, partition=partition):
             return f"refuses the transition of {topic}-{partition} from {source} to {target}"
     return None

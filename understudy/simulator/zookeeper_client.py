@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from foundation.zk.client import (
     MAX_REQUEST_BYTES,
     Children,
@@ -186,7 +188,7 @@ class SimulatedSession:
             return Failure.SESSION_EXPIRED
         if sum(request_bytes(op) for op in ops) > MAX_REQUEST_BYTES:
             return Failure.TOO_LARGE
-        real = [op._replace(path=self._real(op.path)) for op in ops]
+        real = [replace(op, path=self._real(op.path)) for op in ops]
         answer = await self._ask(lambda connection, reply: self._server.multi(connection, real, reply), _ignore_multi)
         if not self._chroot or not isinstance(answer, MultiOk):
             return answer

@@ -13,7 +13,7 @@ from foundation.cluster.errors import Errors
 from foundation.wire.messages import alter_configs, incremental_alter_configs
 from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from foundation.zk.client import Delete, Node, SetData
+from foundation.zk.client import Children, Delete, Node, SetData
 from understudy.simulator.cluster import SimulatedCluster
 
 TOPIC, BROKER, LOGGER, METRICS = (
@@ -108,7 +108,7 @@ def stored(cluster: SimulatedCluster, path: str) -> object:
 
 def notifications(cluster: SimulatedCluster) -> list[bytes]:
     listed = cluster.zookeeper.tree.children("/config/changes")
-    assert isinstance(listed, tuple)
+    assert isinstance(listed, Children)
     nodes = [cluster.zookeeper.tree.get(f"/config/changes/{name}") for name in listed.names]
     return [node.data for node in nodes if isinstance(node, Node)]
 

@@ -21,6 +21,7 @@ from foundation.eventlog.log import causing
 from foundation.eventlog.records import (
     ChannelClosed,
     ChannelOpened,
+    Refused,
     RequestFailed,
     RequestSent,
     ResponseReceived,
@@ -307,7 +308,7 @@ def test_refusals_are_named_up_to_a_bound_and_counted_beyond() -> None:
         office.send(to(1, LeaderAndIsrRequest(broker_epoch=101, topic_states=(topic,)), 7))
         office.stage.settle()
         (received,) = office.member(0).records(ResponseReceived)
-        assert received.refused[3] == ("orders", 3, "STALE_CONTROLLER_EPOCH")
+        assert received.refused[3] == Refused("orders", 3, "STALE_CONTROLLER_EPOCH")
         assert (len(received.refused), received.refused_count) == (REFUSALS_RECORDED, REFUSALS_RECORDED + 50)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
 from controller.events import (
     ApiPartitionReassignment,
@@ -23,6 +25,7 @@ from foundation.cluster.leadership import LeaderAndIsr
 from foundation.eventlog.records import InvalidTransition
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.schema import Message
+from foundation.zk.client import Failure
 from tests.controller.office import Office
 from tests.controller.stage import answer_none
 from tests.controller.values import ids, tp
@@ -110,9 +113,11 @@ class Orders(Office):
     def write_isr(self, name: str, *isr: int) -> None:
         known = self.known(name)
         assert known is not None
-        wanted = known.leader_and_isr._replace(isr=ids(*isr))
-        written = self.run(self.term.zk.update_leader_and_isr({tp(name): wanted}, 1, self.term.context.epoch_zk_version))
-        accepted = written.finished[tp(name)]
+        wanted = replace(known.leader_and_isr, isr=ids(*isr))
+        finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+        version = self.term.context.epoch_zk_version
+        self.run(self.term.zk.update_leader_and_isr({tp(name): wanted}, 1, version, finished.update))
+        accepted = finished[tp(name)]
         assert isinstance(accepted, LeaderAndIsr)
         self.term.accept({tp(name): accepted}, "alter-partition")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
@@ -22,7 +23,7 @@ async def led_partition(ground: Ground) -> Store:
     """t-0 is led by broker 1 at leader epoch 4, as the controller of epoch 1 decided."""
     opened, epoch_zk_version = await controller(ground)
     assert await opened.zk.create_topic("t", None, {}) is None
-    state = led_by(1, leader_epoch=4)._replace(isr=ids(1, 2))
+    state = replace(led_by(1, leader_epoch=4), isr=ids(1, 2))
     assert await opened.zk.create_partition_states({T0: state}, 1, epoch_zk_version)
     return opened
 
@@ -32,8 +33,8 @@ async def led_partition(ground: Ground) -> Store:
 async def test_an_isr_is_written_at_the_version_its_leader_knows(ground: Ground) -> None:
     opened = await led_partition(ground)
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
-    assert await opened.zk.isr_changes.update(T0, SHRUNK._replace(isr=ids(1, 2), partition_epoch=1), 1) == 2
-    assert await opened.zk.isr_changes.update(T0, SHRUNK._replace(partition_epoch=1), 1) is None
+    assert await opened.zk.isr_changes.update(T0, replace(SHRUNK, isr=ids(1, 2), partition_epoch=1), 1) == 2
+    assert await opened.zk.isr_changes.update(T0, replace(SHRUNK, partition_epoch=1), 1) is None
     node = must(await opened.raw.get(PATH))
     assert node.data == b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":4,"isr":[1,2]}'
 

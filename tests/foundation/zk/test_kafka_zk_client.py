@@ -9,7 +9,7 @@ import pytest
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.zk.admin_znodes import (
     PERSISTENT_PATHS,
     Features,
@@ -418,13 +418,13 @@ async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground
     await opened.raw.write(Delete(TopicPartitionStateZNode.path(TopicPartition("t", 42))))
     opened.below.sent.clear()
     wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(1_200)}
-    result = await opened.zk.update_leader_and_isr(wanted, 1, version)
-    assert result.conflicts == tuple(conflicting)
-    assert result.finished.pop(TopicPartition("t", 42)) is Failure.NO_NODE
-    assert set(result.finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
-    assert len(result.finished) == 1_200 - len(conflicting) - 1
+    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    assert await opened.zk.update_leader_and_isr(wanted, 1, version, finished.update) == tuple(conflicting)
+    assert finished.pop(TopicPartition("t", 42)) is Failure.NO_NODE
+    assert set(finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
+    assert len(finished) == 1_200 - len(conflicting) - 1
     assert len(opened.below.sent) == 6, "three batches, each once with its conflicts and once without"
-    found = await opened.zk.partition_states(list(result.finished))
+    found = await opened.zk.partition_states(list(finished))
     assert set(found.values()) == {LeaderIsrAndControllerEpoch(led_by(2, leader_epoch=1, partition_epoch=1), 1)}
 
 
@@ -432,7 +432,7 @@ async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground
 async def test_nothing_is_sent_where_there_is_nothing_to_write(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
-    assert await opened.zk.update_leader_and_isr({}, 1, version) == ({}, ())
+    assert await opened.zk.update_leader_and_isr({}, 1, version) == ()
     assert await opened.zk.create_partition_states({}, 1, version) == {}
     await opened.zk.delete_topic_deletions([], version)
     await opened.zk.set_topic_ids({}, version)

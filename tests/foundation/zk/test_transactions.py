@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 import pytest
 
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr
 from foundation.eventlog.fences import Fence
 from foundation.zk.client import (
     MAX_REQUEST_BYTES,
@@ -95,8 +96,9 @@ async def test_a_fence_that_is_switched_off_lets_the_deposed_write_and_says_so(g
     await opened.zk.create_partition_states({TopicPartition("t", 0): led_by(1)}, 1, version)
     assert opened.records("FenceHit") == []
     await opened.raw.write(SetData("/controller_epoch", b"2", version))
-    result = await opened.zk.update_leader_and_isr(STATE, 1, version)
-    assert result.finished == {TopicPartition("t", 0): led_by(2, leader_epoch=1, partition_epoch=1)}
+    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    await opened.zk.update_leader_and_isr(STATE, 1, version, finished.update)
+    assert finished == {TopicPartition("t", 0): led_by(2, leader_epoch=1, partition_epoch=1)}
     (hit,) = opened.records("FenceHit")
     assert (hit["switched_off"], hit["known"]) == (True, version + 1)
     assert not opened.records("ZkWrite")[-1]["fenced"]
@@ -134,10 +136,11 @@ def test_an_update_whose_answer_is_lost_counts_once(subject: Subject, lost: str,
         await opened.raw.write(SetData(f"/brokers/topics/t/partitions/{7}/state", b"changed"))
         setattr(opened.below, lost, times)
         wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(1_000)}
-        result = await opened.zk.update_leader_and_isr(wanted, 1, version)
-        assert result.conflicts == (TopicPartition("t", 7),)
-        assert set(result.finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
-        assert len(result.finished) == 999
+        finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+        conflicts = await opened.zk.update_leader_and_isr(wanted, 1, version, finished.update)
+        assert conflicts == (TopicPartition("t", 7),)
+        assert set(finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
+        assert len(finished) == 999
 
     subject.run(case)
 
@@ -164,15 +167,16 @@ async def test_an_update_survives_a_real_cut(ground: Ground) -> None:
     await observer.zk.exists("/brokers/topics/t/partitions/19/state", watch=True)
     await ground.hold_answers(opened.session)
     wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(20)}
-    update = asyncio.ensure_future(opened.zk.update_leader_and_isr(wanted, 1, version))
+    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    update = asyncio.ensure_future(opened.zk.update_leader_and_isr(wanted, 1, version, finished.update))
     await observer.hears_watch("/brokers/topics/t/partitions/19/state", WatchKind.CHANGED)
     await ground.cut(opened.session)
     await asyncio.sleep(0.2)
     assert not update.done()
     await ground.heal(opened.session)
-    result = await update
-    assert set(result.finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
-    assert (len(result.finished), result.conflicts) == (20, ())
+    assert await update == ()
+    assert set(finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
+    assert len(finished) == 20
 
 
 @contract
