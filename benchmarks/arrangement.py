@@ -23,7 +23,8 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from foundation.zk.client import Delete
+from foundation.zk.client import MAX_REQUEST_BYTES, Create, Delete, MultiOk, ZooKeeperClient, request_bytes
+from foundation.zk.znodes import TopicZNode
 from understudy.admin_client import AdminClient
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster
@@ -46,6 +47,8 @@ class Arrangement:
     """
     Attributes:
         pids: of the processes that may be controller.
+        operator: a ZooKeeper session for what is done by hand, on the loop of `runner`. What it writes it writes in as few
+            transactions as possible: the controller is measured, not its operator.
         quiet_ms: for how long stubs must have heard nothing before all is said. Kafka is silent for seconds between writing
             states and telling of them.
     """
@@ -55,32 +58,35 @@ class Arrangement:
     pids: Callable[[], Mapping[int, int]]
     folder: Path
     stubs: dict[int, ChildProcess]
+    operator: ZooKeeperClient
+    runner: asyncio.Runner
     quiet_ms: Callable[[int], float]
 
     def create_topics(self, first: int, topics: int, partitions: int, *, cluster_size: int) -> float:
         """Topics written as znodes, three replicas each, leaders in turn; until every stub has heard of all."""
         rotated = [tuple(BrokerId(stub) for stub in STUBS[shift:] + STUBS[:shift]) for shift in range(len(STUBS))]
         assignment = {partition: ReplicaAssignment(rotated[partition % 3]) for partition in range(partitions)}
+        creates = []
+        for number in range(first, first + topics):
+            data = TopicZNode.encode(topic_id_from_bytes((1 << 64 | number).to_bytes(16)), assignment)
+            creates.append(Create(TopicZNode.path(f"topic-{number:05d}"), data))
+        together = max(1, MAX_REQUEST_BYTES // max(map(request_bytes, creates)))
+        transactions = [creates[at : at + together] for at in range(0, topics, together)]
 
         async def write() -> None:
-            store, _ = await open_store(self.zookeeper)
-            for number in range(first, first + topics):
-                await store.create_topic(
-                    f"topic-{number:05d}", topic_id_from_bytes((1 << 64 | number).to_bytes(16)), assignment
-                )
-            await store.close()
+            for outcome in await asyncio.gather(*map(self.operator.multi, transactions)):
+                if not isinstance(outcome, MultiOk):
+                    raise SystemExit(f"the topics could not be written: {outcome}")
 
-        return self._timed(lambda: asyncio.run(write()), cluster_size, patience=CREATION_PATIENCE)
+        return self._timed(lambda: self.runner.run(write()), cluster_size, patience=CREATION_PATIENCE)
 
     def depose(self, *, cluster_size: int) -> float:
         """Delete `/controller`, as an operator would; until the successor has told everybody."""
 
         async def delete() -> None:
-            store, session = await open_store(self.zookeeper)
-            await session.write(Delete("/controller"))
-            await store.close()
+            await self.operator.write(Delete("/controller"))
 
-        return self._timed(lambda: asyncio.run(delete()), cluster_size)
+        return self._timed(lambda: self.runner.run(delete()), cluster_size)
 
     def end(self, stub: int, *, cluster_size: int) -> float:
         """The stub's session ends; until the others have heard everything."""
@@ -184,8 +190,9 @@ def kafkas(libs: Path) -> Iterator[Arrangement]:
 def _with_stubs(
     zookeeper: str, view: ClusterView, pids: Callable[[], Mapping[int, int]], quiet_ms: Callable[[int], float]
 ) -> Iterator[Arrangement]:
-    with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
-        arrangement = Arrangement(zookeeper, view, pids, Path(folder), {}, quiet_ms)
+    with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder, asyncio.Runner() as runner:
+        _, operator = runner.run(open_store(zookeeper))
+        arrangement = Arrangement(zookeeper, view, pids, Path(folder), {}, operator, runner, quiet_ms)
         until(lambda: set(CONTROLLERS) <= set(view.brokers()) and view.controller_id() is not None)
         try:
             for stub in STUBS:
@@ -194,6 +201,7 @@ def _with_stubs(
         finally:
             for process in arrangement.stubs.values():
                 process.kill()
+            runner.run(operator.close())
 
 
 def until(true: Callable[[], bool]) -> None:
