@@ -33,7 +33,9 @@ HARMLESS = {
     r"[Cc]onnection to .* (failed|could not be established|was disconnected|was unsuccessful)": "the peer was killed or left",
     r"send response via channel for which there is no open connection": "whoever asked was killed meanwhile",
     r"Received error STALE_BROKER_EPOCH": "the broker was killed and is back before its controller knows",
-    r"fails to send request[^\n]*\njava.lang.InterruptedException": "a controller stops sending to a broker that is gone",
+    r"fails to send (a )?request[^\n]*\n[^\n]*(InterruptedException|was shutdown before|was disconnected before|CLOSING)": (
+        "a controller stops sending to a broker that is gone"
+    ),
 }
 """Patterns of log entries that brokers of Kafka print just so in a cluster of their own, and when they do."""
 

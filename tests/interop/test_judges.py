@@ -62,12 +62,26 @@ def test_what_kafka_complains_about_is_found_with_its_stack_trace() -> None:
     assert list(alarming(log)) == ["[t] ERROR bad (C)\njava.lang.Oh\n\tat home", "[t] WARN odd (D)"]
 
 
-def test_what_a_broker_that_leaves_makes_any_kafka_say_is_no_complaint() -> None:
-    sender = "WARN [RequestSendThread controllerId=4] Controller 4's connection to broker 127.0.0.1:1 (id: 1 rack: null)"
-    cut_off = "org.apache.kafka.common.errors.DisconnectException: NetworkClient is no longer active, state is CLOSING"
-    left = f"[t] {sender} was unsuccessful (kafka.controller.RequestSendThread)\n{cut_off}"
-    wrong = "[t] ERROR Received error INCONSISTENT_TOPIC_ID in LeaderAndIsr response from broker 1 (state.change.logger)"
-    assert list(alarming(f"{left}\n{wrong}\n")) == [wrong]
+@pytest.mark.parametrize(
+    "said",
+    [
+        "WARN [RequestSendThread controllerId=4] Controller 4's connection to broker 127.0.0.1:1 (id: 1 rack: null) was unsuccessful"
+        " (kafka.controller.RequestSendThread)\n"
+        "org.apache.kafka.common.errors.DisconnectException: NetworkClient is no longer active, state is CLOSING",
+        "WARN [RequestSendThread controllerId=3] Controller 3 epoch 8 fails to send request (type: UpdateMetadataRequest=) to broker"
+        " 127.0.0.1:1 (id: 1 rack: null). Reconnecting to broker. (kafka.controller.RequestSendThread)\n"
+        "java.io.IOException: Client was shutdown before response was read",
+        "ERROR [RequestSendThread controllerId=3] Controller 3 fails to send a request to broker 127.0.0.1:1 (id: 1 rack: null)"
+        " (kafka.controller.RequestSendThread)\njava.lang.InterruptedException",
+    ],
+)
+def test_what_a_broker_that_leaves_makes_any_kafka_say_is_no_complaint(said: str) -> None:
+    answered = "ERROR Received error INCONSISTENT_TOPIC_ID in LeaderAndIsr response from broker 1 (state.change.logger)"
+    unread = (
+        "WARN [RequestSendThread controllerId=3] Controller 3 epoch 8 fails to send request to broker 127.0.0.1:1 (id: 1 rack: null)."
+        "\norg.apache.kafka.common.protocol.types.SchemaException: Buffer underflow"
+    )
+    assert list(alarming(f"[t] {said}\n[t] {answered}\n[t] {unread}\n")) == [f"[t] {answered}", f"[t] {unread}"]
 
 
 SCENE = """\
