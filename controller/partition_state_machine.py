@@ -80,16 +80,16 @@ ElectionResults: TypeAlias = dict[TopicPartition, LeaderAndIsr | StateChangeFail
 
 async def startup(term: Term) -> None:
     """FO-10: take each partition's state from what is known of its leader, then see that all get one."""
-    online = term.context.online_brokers()
-    for partition in term.context.assignments:
-        known = term.context.leadership.get(partition)
+    context, online = term.context, term.context.online_brokers()
+    states, leadership = context.partition_states, context.leadership
+    for partition in context.assignments:
+        known = leadership.get(partition)
         if known is None:
-            state = PartitionState.NEW
+            states[partition] = PartitionState.NEW
         elif known.leader_and_isr.leader in online.of(partition):
-            state = PartitionState.ONLINE
+            states[partition] = PartitionState.ONLINE
         else:
-            state = PartitionState.OFFLINE
-        term.context.partition_states[partition] = state
+            states[partition] = PartitionState.OFFLINE
     await trigger_online_state_change(term)
 
 

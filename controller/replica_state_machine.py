@@ -112,12 +112,11 @@ def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition
 def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
     """RSM-4, RSM-5."""
     states, leadership = term.context.replica_states[broker], term.context.leadership
-    known = []
-    for partition in partitions:
-        if states[partition] is ReplicaState.NEW:
-            _add_to_assignment(term, broker, partition)
-        elif partition in leadership:
-            known.append(partition)
+    new = [partition for partition in partitions if states[partition] is ReplicaState.NEW]
+    for partition in new:
+        _add_to_assignment(term, broker, partition)
+    started = frozenset(new)
+    known = [partition for partition in partitions if partition in leadership and partition not in started]
     if known:
         batch.add_all_leader_and_isr(broker, known)
     _move(term, broker, partitions, ReplicaState.ONLINE)
@@ -269,24 +268,18 @@ def _online_and_offline_replicas(
 def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> list[TopicPartition]:
     states = term.context.replica_states.setdefault(broker, {})
     legal = VALID_PREVIOUS_REPLICA_STATES[target]
-    valid, invalid = [], []
     # An assignment made by hand may name a broker twice; it has one replica all the same.
-    for partition in dict.fromkeys(partitions):
-        source = states.setdefault(partition, ReplicaState.NON_EXISTENT)
-        if source in legal:
-            valid.append(partition)
-        else:
-            invalid.append((partition, "invalid state change"))
+    asked = dict.fromkeys(partitions)
+    valid = [partition for partition in asked if states.setdefault(partition, ReplicaState.NON_EXISTENT) in legal]
+    if len(valid) < len(asked):
+        invalid = [partition for partition in asked if states[partition] not in legal]
+        for partition in invalid:
+            topic, number = partition
+            source = states[partition].value
             term.events.append(
-                InvalidTransition(
-                    target=target.value,
-                    source=source.value,
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    replica=broker,
-                )
+                InvalidTransition(target=target.value, source=source, topic=topic, partition=number, replica=broker)
             )
-    term.state_changes.replicas_failed(broker, invalid, target)
+        term.state_changes.replicas_failed(broker, ((partition, "invalid state change") for partition in invalid), target)
     return valid
 
 

@@ -17,6 +17,7 @@ its words at the last moment (`request_shapes`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -25,11 +26,11 @@ from msgspec.structs import replace
 
 from controller.channels.request_shapes import ControlMessage, split_by_deletion
 from controller.channels.shared_body import SharedBody
-from controller.context import ControllerContext, OnlineBrokers
+from controller.context import ControllerContext
 from foundation.cluster.assignment import NO_ASSIGNMENT, those_not_in
 from foundation.cluster.broker import Broker
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderRecoveryState
 from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -98,8 +99,10 @@ class RequestBatch:
 
     def add_all_leader_and_isr(self, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
         """`add_leader_and_isr` to one broker of many partitions, new on none of them: a takeover adds all replicas."""
-        news = self._leader_and_isr.setdefault(broker, {})
-        news.update(dict.fromkeys(partitions, False) | news)
+        news = dict.fromkeys(partitions, False)
+        if known := self._leader_and_isr.get(broker):
+            news = known | {partition: False for partition in news if partition not in known}
+        self._leader_and_isr[broker] = news
         self._update_metadata.update(dict.fromkeys(partitions))
         self._everybody_hears = True
 
@@ -164,21 +167,22 @@ class RequestBatch:
             built: states of earlier targets, by whether they are new; grows. Each is built once.
         """
         recovers = self.metadata_version.is_leader_recovery_supported
-        by_topic: dict[str, list[LeaderAndIsrPartitionState]] = {}
+        new, known_before = built[True], built[False]
+        by_topic: defaultdict[str, list[LeaderAndIsrPartitionState]] = defaultdict(list)
         for partition, is_new in news.items():
-            state = built[is_new].get(partition)
+            of_kind = new if is_new else known_before
+            state = of_kind.get(partition)
             if state is None:
-                state = built[is_new][partition] = self._leader_and_isr_state(partition, is_new, recovers)
-            if (of_topic := by_topic.get(partition.topic)) is None:
-                of_topic = by_topic[partition.topic] = []
-            of_topic.append(state)
+                state = of_kind[partition] = self._leader_and_isr_state(partition, is_new, recovers)
+            by_topic[partition[0]].append(state)
         return tuple(
             LeaderAndIsrTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
             for topic, states in by_topic.items()
         )
 
     def _leader_and_isr_state(self, partition: TopicPartition, is_new: bool, recovers: bool) -> LeaderAndIsrPartitionState:
-        known, assignment = self.context.leadership[partition], self.context.assignments.get(partition, NO_ASSIGNMENT)
+        context = self.context
+        known, assignment = context.leadership[partition], context.assignments.get(partition, NO_ASSIGNMENT)
         state = known.leader_and_isr
         return LeaderAndIsrPartitionState(
             partition_index=partition.partition,
@@ -239,35 +243,31 @@ class RequestBatch:
 
     def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:
         """A partition without leadership has nothing to tell yet; it will when it gets some."""
-        leadership, online = self.context.leadership, self.context.online_brokers()
-        by_topic: dict[str, list[UpdateMetadataPartitionState]] = {}
+        context, online = self.context, self.context.online_brokers()
+        leadership, assignments, doomed = context.leadership, context.assignments, context.topics_to_be_deleted
+        by_topic: defaultdict[str, list[UpdateMetadataPartitionState]] = defaultdict(list)
         for partition in self._update_metadata:
-            if (known := leadership.get(partition)) is not None:
-                if (of_topic := by_topic.get(partition.topic)) is None:
-                    of_topic = by_topic[partition.topic] = []
-                of_topic.append(self._update_metadata_state(partition, known, online))
+            known = leadership.get(partition)
+            if known is None:
+                continue
+            topic, index = partition
+            state, replicas = known.leader_and_isr, assignments.get(partition, NO_ASSIGNMENT).replicas
+            is_doomed = topic in doomed
+            by_topic[topic].append(
+                UpdateMetadataPartitionState(
+                    partition_index=index,
+                    controller_epoch=known.controller_epoch,
+                    leader=LEADER_DURING_DELETE if is_doomed else state.leader,
+                    leader_epoch=0 if is_doomed else state.leader_epoch,
+                    isr=state.isr,
+                    zk_version=0 if is_doomed else state.partition_epoch,
+                    replicas=replicas,
+                    offline_replicas=those_not_in(replicas, online.of(partition)),
+                )
+            )
         return tuple(
             UpdateMetadataTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
             for topic, states in by_topic.items()
-        )
-
-    def _update_metadata_state(
-        self, partition: TopicPartition, known: LeaderIsrAndControllerEpoch, online: OnlineBrokers
-    ) -> UpdateMetadataPartitionState:
-        state = known.leader_and_isr
-        leader, leader_epoch, partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
-        if partition.topic in self.context.topics_to_be_deleted:
-            leader, leader_epoch, partition_epoch = LEADER_DURING_DELETE, 0, 0
-        replicas = self.context.assignments.get(partition, NO_ASSIGNMENT).replicas
-        return UpdateMetadataPartitionState(
-            partition_index=partition.partition,
-            controller_epoch=known.controller_epoch,
-            leader=leader,
-            leader_epoch=leader_epoch,
-            isr=state.isr,
-            zk_version=partition_epoch,
-            replicas=replicas,
-            offline_replicas=those_not_in(replicas, online.of(partition)),
         )
 
     # -- StopReplica

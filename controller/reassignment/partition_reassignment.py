@@ -6,7 +6,7 @@ in `controller.reassignment.phases`. Mirrors `processApiPartitionReassignment` a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import structlog
 
@@ -32,7 +32,7 @@ async def resume(term: Term) -> None:
     taken = await process_zk_partition_reassignment(term)
     context = term.context
     moving = sorted(context.partitions_being_reassigned)
-    unfinished = [partition for partition in context.leadership if _has_strangers_in_sync(context, partition)]
+    unfinished = _with_strangers_in_sync(context, context.leadership)
     pending = [partition for partition in dict.fromkeys((*moving, *unfinished)) if partition not in taken]
     await on_partition_reassignment(term, _as_they_are(context, pending))
 
@@ -126,17 +126,21 @@ async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> 
     """The ISRs of these partitions have grown or shrunk; those on the move may have arrived."""
     context = term.context
     moving = context.partitions_being_reassigned
-    looked_at = [partition for partition in partitions if partition in moving or _has_strangers_in_sync(context, partition)]
+    unfinished = frozenset(_with_strangers_in_sync(context, partitions))
+    looked_at = [partition for partition in partitions if partition in moving or partition in unfinished]
     await complete_reassignments(term, _as_they_are(context, looked_at))
 
 
-def _has_strangers_in_sync(context: ControllerContext, partition: TopicPartition) -> bool:
-    """Whether a replica is in sync that is not assigned (see `leaving_replicas`). A takeover asks this of every partition."""
-    known = context.leadership.get(partition)
-    if known is None or partition.topic in context.topics_to_be_deleted:
-        return False
-    replicas, isr = context.partition_assignment(partition).replicas, known.leader_and_isr.isr
-    return isr != replicas and not frozenset(replicas).issuperset(isr)
+def _with_strangers_in_sync(context: ControllerContext, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Those with a replica in sync that is not assigned (see `leaving_replicas`). A takeover asks this of every partition."""
+    found = []
+    for partition in partitions:
+        known = context.leadership.get(partition)
+        if known is not None:
+            replicas, isr = context.partition_assignment(partition).replicas, known.leader_and_isr.isr
+            if isr != replicas and not frozenset(replicas).issuperset(isr):
+                found.append(partition)
+    return context.without_queued_topics(found)
 
 
 def _isr(context: ControllerContext, partition: TopicPartition) -> tuple[BrokerId, ...]:

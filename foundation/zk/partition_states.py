@@ -7,6 +7,7 @@ whoever asked already hears what became of those that are done.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -19,6 +20,9 @@ from foundation.zk.client import Create, Failure, Node, OpResult, SetData, Updat
 from foundation.zk.transactions import Fenced, Transactions
 from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode, TopicPartitionsZNode, TopicPartitionZNode
 
+READ_AT_ONCE = 2_000
+"""States asked for, and decoded, together: with more there are fewer requests, with fewer decoding begins sooner."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -30,9 +34,15 @@ async def read_partition_states(
     transactions: Transactions, partitions: Sequence[TopicPartition], *, watch: bool
 ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
     """Failure where there is none or it cannot be decoded (BAD_ARGUMENTS)."""
-    paths = [TopicPartitionStateZNode.path(partition) for partition in partitions]
-    nodes = await transactions.get_many(paths, watch=watch)
-    return {partition: _state(partition, node) for partition, node in zip(partitions, nodes, strict=True)}
+    states: dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure] = dict.fromkeys(partitions, Failure.UNKNOWN)
+
+    async def read(some: Sequence[TopicPartition]) -> None:
+        nodes = await transactions.get_many([TopicPartitionStateZNode.path(partition) for partition in some], watch=watch)
+        states.update((partition, _state(partition, node)) for partition, node in zip(some, nodes, strict=True))
+
+    # Those that have come are decoded while ZooKeeper reads the next.
+    await asyncio.gather(*[read(partitions[at : at + READ_AT_ONCE]) for at in range(0, len(partitions), READ_AT_ONCE)])
+    return states
 
 
 async def create_partition_states(
