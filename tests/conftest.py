@@ -11,9 +11,16 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from tests.docker_engine import why_no_engine
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+
+# How long an example takes is the machine's business, and which ones are looked at is nobody's luck.
+settings.register_profile(
+    "understudy", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("understudy")
 
 
 @pytest.fixture(autouse=True)

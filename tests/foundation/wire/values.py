@@ -20,7 +20,7 @@ EVERY_VERSION: list[tuple[Api, type[Message], int]] = [
 ]
 IDS = [f"{message.__name__}-v{version}" for _, message, version in EVERY_VERSION]
 
-QUICK = settings(max_examples=12, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=12)
 
 INTEGERS = {
     code: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for code, bits in zip("bhiq", (8, 16, 32, 64), strict=True)
