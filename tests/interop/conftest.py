@@ -18,6 +18,8 @@ from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
 HERE = Path(__file__).parent
+TIMEOUT_S = 900
+"""For a test and the start of its module's cluster: four JVMs and many elections, on a machine with much else to do."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,6 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents and "kafka" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.interop)
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")

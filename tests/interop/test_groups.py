@@ -17,7 +17,7 @@ from foundation.cluster.errors import Errors
 from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tests.interop.mixed import EVERYBODY, OURS, Complaints, all_at_work, hand_over, mixed_cluster, new_controller, settle
 from tests.interop.steps import create, leaders
-from tests.interop.tools import Tools
+from tests.interop.tools import PATIENT, Tools
 from understudy.admin_client import AdminClient
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
@@ -127,7 +127,7 @@ def produce(tools: Tools, bootstrap: str, topic: str, values: range) -> None:
     """With Kafka's console producer; each value is its own key, and so they are in all partitions. What could not be written it
     says, and ends well all the same."""
     keys = "--property parse.key=true --property key.separator=:"
-    line = f"kafka-console-producer --bootstrap-server {bootstrap} --topic {topic} --request-required-acks all {keys}"
+    line = f"kafka-console-producer --bootstrap-server {bootstrap} --topic {topic} --request-required-acks all {PATIENT} {keys}"
     outcome = tools.run(line, "".join(f"{value}:{value}\n" for value in values))
     assert (outcome.rc, "ERROR" in outcome.stderr) == (0, False), outcome.stderr
 

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.mixed import (
-    DEPOSED,
     EVERYBODY,
     KAFKAS,
     OURS,
-    Complaints,
     controller_epoch,
     hand_over,
     mixed_cluster,
@@ -23,7 +21,7 @@ from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.xdist_group("handover")
+pytestmark = [pytest.mark.xdist_group("handover"), pytest.mark.usefixtures("complaints")]
 
 HANDOVERS = 10
 
@@ -35,9 +33,8 @@ def cluster(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.spec("IO-1", "IO-2", "IO-15", "EL-4")
-def test_the_role_changes_hands_ten_times(cluster: LocalCluster, tools: Tools, complaints: Complaints) -> None:
+def test_the_role_changes_hands_ten_times(cluster: LocalCluster, tools: Tools) -> None:
     """In turn by SIGKILL and by deleting `/controller`; each time one of the other kind takes over."""
-    complaints.expect(DEPOSED)
     create(tools, cluster, "contested", "--replica-assignment 1:2:3,2:3:4,3:4:1,4:1:2,1:3:4,3:1:2")
     epochs = [controller_epoch(cluster)]
     for turn in range(HANDOVERS):

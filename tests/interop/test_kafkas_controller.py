@@ -9,7 +9,7 @@ import pytest
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import RequestReceived
-from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, Complaints, all_at_work, mixed_cluster, settle
+from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, PATIENCE_S, Complaints, all_at_work, mixed_cluster, settle
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
@@ -69,7 +69,7 @@ def test_our_leaders_shrink_and_grow_isrs_with_kafkas_consent(cluster: LocalClus
 @pytest.mark.spec("IO-9", "IO-10")
 def test_kafka_lets_our_broker_shut_down_in_order(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "leaving", "--replica-assignment 1:2,2:1,1:3")
-    cluster.broker(1).stop()
+    cluster.broker(1).stop(PATIENCE_S)
     assert leaders(cluster, "leaving") == [2, 2, 3]
     assert "controlled shutdown request returned successfully" in cluster.broker(1).process.log.read_text()
     settle(cluster, (2, 3, 4))
@@ -82,7 +82,7 @@ def test_a_controller_of_kafkas_that_was_paused_does_no_harm(
     cluster: LocalCluster, tools: Tools, complaints: Complaints
 ) -> None:
     """It wakes up while another rules, and whatever it still says is of an epoch of the past."""
-    complaints.expect(r"org\.apache\.zookeeper\.ClientCnxn")
+    complaints.expect("ZooKeeperClientExpiredException|SessionExpiredException")
     create(tools, cluster, "paused", "--replica-assignment 1:2,2:1")
     first = cluster.controller()
     first.pause()

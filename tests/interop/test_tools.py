@@ -17,7 +17,7 @@ from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = [pytest.mark.xdist_group("tools"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.xdist_group("tools")
 
 SCENES = Path(__file__).parent / "scenes"
 VERSIONS = SCENES / "api-versions.scene"

@@ -14,7 +14,10 @@ from brokers.config.properties import format_properties
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.processes import ChildProcess
 
-TIMEOUT_S = 120
+TIMEOUT_S = 240
+
+PATIENT = "--request-timeout-ms 30000 --message-send-max-retries 1000"
+"""For `kafka-console-producer`, which by itself gives a record up where four requests have taken 1.5 s each."""
 
 MAIN_CLASSES = {
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
