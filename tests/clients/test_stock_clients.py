@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from brokers.socket_network import SocketNetwork
+from foundation.wire.messages.metadata import MetadataResponse
 from tests.clients.clients import Confluent, Described, KafkaPython, Refused, StockClient
 from understudy.admin_client import AdminClient
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -23,7 +24,8 @@ CLIENTS = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def cluster(zookeeper: EmbeddedZooKeeper) -> Iterator[LocalCluster]:
-    with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=4_000) as cluster:
+    """Nobody dies in it, so its sessions may be as long as a busy machine needs them."""
+    with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=30_000) as cluster:
         yield cluster
 
 
@@ -170,7 +172,11 @@ def test_a_topic_is_deleted_and_made_anew(client: StockClient, connect: Connect,
     client.create_topic(passing, 3, 3)
     described_with(cluster, client, passing, partitions=3)
     client.delete_topic(passing)
-    cluster.wait_until(lambda: passing not in client.topics(), "the topic is listed no more")
+    cluster.wait_until(
+        lambda: not any(topic.name == passing for told in told_by_each(cluster) for topic in told.topics),
+        "the topic is listed no more by anybody",
+    )
+    assert passing not in client.topics()
     with pytest.raises(Refused, match="UNKNOWN_TOPIC"):
         client.delete_topic(passing)
     cluster.wait_until(lambda: _is_made_anew(client, passing), "its name is free again")
@@ -191,7 +197,7 @@ def _is_made_anew(client: StockClient, topic: str) -> bool:
 @CLIENTS
 @pytest.mark.spec("EL-4", "IO-16", "TC-1")
 def test_after_the_controller_has_died_a_new_client_works_at_once(connect: Connect, zookeeper: EmbeddedZooKeeper) -> None:
-    with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=4_000) as cluster:
+    with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=6_000) as cluster:
         _fail_over(connect, cluster)
 
 
@@ -211,9 +217,9 @@ def _fail_over(connect: Connect, cluster: LocalCluster) -> None:
     second.create_topic(after, 2, 2)
     cluster.wait_until(lambda: {before, after} <= second.topics(), "both topics are listed")
     alive = {1, 2, 3} - {dead.id}
-    survived = described_with(cluster, second, before, partitions=3)
+    # The dead broker leaves every ISR, those of partitions it did not lead after the others.
+    survived = described_with(cluster, second, before, partitions=3, isr=alive)
     assert set(survived.leaders) <= alive
-    assert all(set(isr) == alive for isr in survived.isr), "the dead broker has left every ISR"
     assert set(described_with(cluster, second, after, partitions=2).leaders) <= alive
     second.close()
 
@@ -223,19 +229,32 @@ def _fail_over(connect: Connect, cluster: LocalCluster) -> None:
     third.close()
 
 
-def described_with(cluster: LocalCluster, client: StockClient, topic: str, *, partitions: int) -> Described:
-    """`topic` once it is described with all its partitions led.
+def described_with(
+    cluster: LocalCluster, client: StockClient, topic: str, *, partitions: int, isr: set[int] | None = None
+) -> Described:
+    """`topic` once every broker tells of all its partitions, led, and with this ISR where one is given.
 
     The answer to CreateTopics says that the controller's broker knows; the one asked next may hear of it a moment later.
     """
 
-    def complete() -> Described | None:
-        described = client.describe(topic)
-        return described if len(described.leaders) == partitions and -1 not in described.leaders else None
+    def is_known_to(told: MetadataResponse) -> bool:
+        [known] = [each.partitions for each in told.topics if each.name == topic] or [()]
+        found = [each for each in known if each.leader_id >= 0 and isr in (None, set(each.isr_nodes))]
+        return len(found) == len(known) == partitions
 
-    described = cluster.wait_until(complete, f"{topic} is described with {partitions} led partitions")
-    assert described is not None
-    return described
+    what = f"everybody knows {topic} with {partitions} led partitions"
+    cluster.wait_until(lambda: all(map(is_known_to, told_by_each(cluster))), what)
+    return client.describe(topic)
+
+
+def told_by_each(cluster: LocalCluster) -> list[MetadataResponse]:
+    """What each living broker says of all topics, asked with a client of our own."""
+
+    async def ask() -> list[MetadataResponse]:
+        living = [broker.address for broker in cluster.brokers if broker.is_running]
+        return [await AdminClient(SocketNetwork(), [address]).metadata() for address in living]
+
+    return asyncio.run(ask())
 
 
 def hear_of(cluster: LocalCluster, survivors: Sequence[BrokerHandle]) -> bool:
