@@ -15,7 +15,7 @@ from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
 from tests.contracts.subject import PATIENCE_S, Case, Session
 
 SESSION_TIMEOUT_MS = 6_000
-CASE_TIMEOUT_S = 60.0
+CASE_TIMEOUT_S = 180.0
 
 _corners = itertools.count(1)
 
@@ -51,8 +51,9 @@ class Proxy:
 
     async def holds_a_request(self) -> None:
         """Wait until something is held on the way to the server."""
-        while not self._held:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(PATIENCE_S):
+            while not self._held:
+                await asyncio.sleep(0.01)
 
     def hold_answers(self) -> None:
         self._hold_answers = True
@@ -176,6 +177,9 @@ class RealGround:
 
     async def hold_requests(self, session: Session) -> None:
         self._proxies[session].hold_requests()
+
+    async def holds_a_request(self, session: Session) -> None:
+        await self._proxies[session].holds_a_request()
 
     async def hold_answers(self, session: Session) -> None:
         self._proxies[session].hold_answers()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 from foundation.zk.client import Create, SessionSuspended, ZooKeeperUnreachable
@@ -59,6 +60,9 @@ class SimulatedGround:
 
     async def hold_requests(self, session: Session) -> None:
         self._server.hold(self._node(session), requests=True, answers=False)
+
+    async def holds_a_request(self, session: Session) -> None:
+        await asyncio.sleep(0.1)
 
     async def hold_answers(self, session: Session) -> None:
         self._server.hold(self._node(session), requests=False, answers=True)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from foundation.zk.client import Children, Listener, Node, Notification, Stat, WatchFired, WatchKind, ZooKeeperClient
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long a case waits for something that must come; virtual seconds where time is virtual."""
 
 
@@ -85,6 +85,9 @@ class Ground(Protocol):
 
     async def hold_requests(self, session: Session) -> None:
         """From now on nothing the client sends arrives; it stays on the way until the connection is cut."""
+
+    async def holds_a_request(self, session: Session) -> None:
+        """Wait until something the client has sent since `hold_requests` is on the way."""
 
     async def hold_answers(self, session: Session) -> None:
         """From now on what the client sends arrives, but nothing comes back; answers are lost when the connection is cut."""

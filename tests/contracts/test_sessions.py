@@ -192,7 +192,7 @@ async def test_a_request_lost_on_the_way_answers_unknown_and_was_not_applied(gro
     under_way = asyncio.gather(
         session.zk.write(Create("/b")), session.zk.multi([SetData("/a", b"x", 0)]), session.zk.get_many(["/a", "/b"])
     )
-    await asyncio.sleep(0.1)
+    await ground.holds_a_request(session)
     assert not under_way.done()
     await ground.cut(session)
     assert list(await under_way) == [Failure.UNKNOWN, Failure.UNKNOWN, [Failure.UNKNOWN] * 2]
@@ -227,7 +227,7 @@ async def test_a_request_that_answered_unknown_may_still_be_applied_while_its_se
     await other.zk.get("/a", watch=True)
     await ground.hold_requests(session)
     late = asyncio.ensure_future(session.zk.write(SetData("/a", b"late")))
-    await asyncio.sleep(0.1)
+    await ground.holds_a_request(session)
     await ground.part(session)
     assert await late is Failure.UNKNOWN
     assert await data_of(other.zk, "/a") == b""
@@ -244,7 +244,7 @@ async def test_nothing_of_the_old_connection_is_applied_after_the_session_resume
     await session.zk.write(Create("/a"))
     await ground.hold_requests(session)
     late = asyncio.ensure_future(session.zk.write(SetData("/a", b"late")))
-    await asyncio.sleep(0.1)
+    await ground.holds_a_request(session)
     await ground.part(session)
     assert await late is Failure.UNKNOWN
     await resumed(ground, session)
@@ -327,7 +327,7 @@ async def test_a_request_under_way_when_the_session_expires_has_an_answer(ground
     session = await ground.open()
     await ground.hold_requests(session)
     under_way = asyncio.ensure_future(session.zk.write(Create("/a")))
-    await asyncio.sleep(0.1)
+    await ground.holds_a_request(session)
     await ground.expire(session)
     async with asyncio.timeout(PATIENCE_S):
         assert await under_way in (Failure.UNKNOWN, Failure.SESSION_EXPIRED)

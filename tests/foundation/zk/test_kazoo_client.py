@@ -94,7 +94,8 @@ def test_a_session_outlives_its_server(own_zookeeper: EmbeddedZooKeeper) -> None
 
 def test_a_server_that_falls_silent_suspends_the_session(own_zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
-        session = await opened(own_zookeeper.connect_string, session_timeout_ms=1_500)
+        # The silence is noticed after two thirds of it; the last third is for the server to be heard again.
+        session = await opened(own_zookeeper.connect_string, session_timeout_ms=9_000)
         own_zookeeper.pause()
         write = asyncio.ensure_future(session.zk.write(Create("/a")))
         await session.hears(SessionSuspended)
@@ -144,9 +145,9 @@ def test_a_session_runs_out_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
-        owner = await opened(f"127.0.0.1:{await proxy.start()}/clock", session_timeout_ms=1_000)
+        owner = await opened(f"127.0.0.1:{await proxy.start()}/clock", session_timeout_ms=3_000)
         observer = await opened(f"{zookeeper.connect_string}/clock")
-        assert owner.zk.session_timeout_ms == 1_000
+        assert owner.zk.session_timeout_ms == 3_000
         await owner.zk.write(Create("/mortal", ephemeral=True))
         assert isinstance(await observer.zk.exists("/mortal", watch=True), Stat)
         proxy.cut()
@@ -178,7 +179,7 @@ def test_a_server_that_accepts_and_says_nothing_is_unreachable_in_time(zookeeper
         silent = f"127.0.0.1:{await proxy.start()}"
         proxy.hold_requests()
         ensemble = KazooZooKeeper(silent, session_timeout_ms=30_000, connection_timeout_ms=500)
-        async with asyncio.timeout(PATIENCE_S / 2):
+        async with asyncio.timeout(10):
             with pytest.raises(ZooKeeperUnreachable, match=f"{silent} within 500 ms"):
                 await ensemble.connect(lambda _: None)
         await proxy.stop()
@@ -200,8 +201,7 @@ def test_a_server_that_leaves_a_reconnect_unanswered_gets_another_in_time(zookee
         await session.hears(SessionSuspended)
         proxy.hold_requests()
         proxy.heal()
-        async with asyncio.timeout(PATIENCE_S):
-            await proxy.holds_a_request()
+        await proxy.holds_a_request()
         proxy.carry_requests()
         await session.hears(SessionResumed)
         assert session.zk.session_id == session_id
@@ -380,7 +380,7 @@ def test_under_load_and_cuts_every_request_is_answered(zookeeper: EmbeddedZooKee
                 proxy.heal()
                 await session.hears(SessionResumed, times=cuts)
 
-        async with asyncio.timeout(PATIENCE_S * 2):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(cut(), *[write(writer) for writer in range(20)])
         stat = await session.zk.exists("/a")
         assert isinstance(stat, Stat)
