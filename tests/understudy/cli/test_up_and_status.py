@@ -160,7 +160,7 @@ def test_up_says_what_to_know_and_what_changes(
     up: Callable[..., Terminal], capsys: pytest.CaptureFixture[str], zookeeper: EmbeddedZooKeeper
 ) -> None:
     connect = f"{zookeeper.connect_string}/up-{time.monotonic_ns()}"
-    terminal = up("--brokers", "2", "--racks", "a,b", "--zookeeper", connect, "--session-timeout-ms", "1000")
+    terminal = up("--brokers", "2", "--racks", "a,b", "--zookeeper", connect, "--session-timeout-ms", "4000")
     assert line_starting_with("bootstrap", terminal.out).count("127.0.0.1:") == 2
     assert line_starting_with("zookeeper", terminal.out).split() == ["zookeeper", connect]
     assert line_starting_with("run folder", terminal.out).endswith(f"{terminal.folder}\n")

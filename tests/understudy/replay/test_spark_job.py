@@ -71,7 +71,7 @@ def test_runs_of_the_simulator(spark: SparkReplay, tmp_path: Path) -> None:
 
 def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
     """A controller killed with SIGKILL, another in its place, and Spark and the oracle on their logs."""
-    with LocalCluster(brokers=3, directory=tmp_path / "run", session_timeout_ms=2_000) as cluster:
+    with LocalCluster(brokers=3, directory=tmp_path / "run", session_timeout_ms=4_000) as cluster:
         fallen = cluster.controller()
         fallen.kill()
         cluster.wait_until(lambda: cluster.controller_id() not in (None, fallen.id), "another broker is controller")

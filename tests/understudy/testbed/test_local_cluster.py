@@ -24,7 +24,8 @@ from understudy.testbed.run_folder import ProcessEntry, read_cluster_file, write
 
 pytestmark = pytest.mark.slow
 
-SESSION_MS = 1_500
+SESSION_MS = 3_000
+"""Short, because many of these wait until one has ended; long enough not to end on a machine with much else to do."""
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ ACTIVE = "kafka_controller_kafkacontroller_activecontrollercount"
 
 
 def scrape(broker: BrokerHandle) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://{broker.metrics_address}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{broker.metrics_address}/metrics", timeout=60) as answer:
         assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         families = text_string_to_metric_families(answer.read().decode())
         return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
@@ -25,13 +25,15 @@ def scrape(broker: BrokerHandle) -> dict[str, float]:
 
 @pytest.mark.spec("MT-3", "MT-4")
 def test_one_broker_is_controller_and_after_its_death_another(zookeeper: EmbeddedZooKeeper) -> None:
-    with LocalCluster(3, zookeeper=zookeeper, session_timeout_ms=1_500, properties={"metrics.port": "0"}) as cluster:
+    with LocalCluster(3, zookeeper=zookeeper, session_timeout_ms=4_000, properties={"metrics.port": "0"}) as cluster:
         first = cluster.controller()
+        # Gauges of the controller are set when an event is over, which is after the brokers have been told.
+        brokers = "kafka_controller_kafkacontroller_activebrokercount"
+        cluster.wait_until(lambda: scrape(first)[brokers] == 3, "it has counted who is there")
         series = {broker.id: scrape(broker) for broker in cluster.brokers}
         assert {broker_id: found[ACTIVE] for broker_id, found in series.items()} == {
             broker.id: float(broker.id == first.id) for broker in cluster.brokers
         }
-        assert series[first.id]["kafka_controller_kafkacontroller_activebrokercount"] == 3
         assert series[first.id]["kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms_max"] > 0
         assert len({broker.metrics_address for broker in cluster.brokers}) == 3
         with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -43,10 +45,9 @@ def test_one_broker_is_controller_and_after_its_death_another(zookeeper: Embedde
         survivors = [broker for broker in cluster.brokers if broker.id != first.id]
         cluster.wait_until(lambda: sum(scrape(broker)[ACTIVE] for broker in survivors) == 1, "a survivor is controller")
         (successor,) = (broker for broker in survivors if scrape(broker)[ACTIVE])
-        brokers = "kafka_controller_kafkacontroller_activebrokercount"
         cluster.wait_until(lambda: scrape(successor)[brokers] == 2, "it has counted who is left")
-        found = scrape(successor)
-        assert found["kafka_server_metadataloader_currentcontrollerid"] == successor.id
-        assert found["kafka_server_kafkaserver_brokerstate"] == 3
+        known = "kafka_server_metadataloader_currentcontrollerid"
+        cluster.wait_until(lambda: scrape(successor)[known] == successor.id, "it has told itself")
+        assert scrape(successor)["kafka_server_kafkaserver_brokerstate"] == 3
         successor.stop()
         assert not (successor.process.directory / "data" / "metrics.address").exists()
