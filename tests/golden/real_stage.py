@@ -27,9 +27,12 @@ from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.transaction_log import read_transaction_logs
 
 QUIET_S = 1.5
-TIMEOUT_S = 60.0
+QUIET_LOOKS = 10
+"""Each reads all logs anew: where the brokers get little of the processor, the looks take longer too."""
+TIMEOUT_S = 120.0
 POLL_S = 0.1
-SESSION_TIMEOUT_MS = 3_000
+SESSION_TIMEOUT_MS = 8_000
+"""A scenario starts a broker while its old session lasts, and none has room for one that ends by itself."""
 
 
 class RealStage:
@@ -113,13 +116,15 @@ class RealStage:
 
     def wait_until(self, condition: Callable[[Tree], bool], what: str) -> None:
         deadline = time.monotonic() + TIMEOUT_S
-        before, since = -1, time.monotonic()
+        before, since, looks = -1, time.monotonic(), 0
         while True:
             self._check()
             size = self._size()
+            looks += 1
             if size != before:
-                before, since = size, time.monotonic()
-            if time.monotonic() - since > QUIET_S and self._is_settled() and condition(tree_of(self)):
+                before, since, looks = size, time.monotonic(), 0
+            is_quiet = looks >= QUIET_LOOKS and time.monotonic() - since > QUIET_S
+            if is_quiet and self._is_settled() and condition(tree_of(self)):
                 return
             assert time.monotonic() < deadline, f"not within {TIMEOUT_S} s: {what}\n{self._logs()}"
             time.sleep(POLL_S)
