@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     # A shell that starts us in the background has SIGINT ignored; Ctrl-C must end the story all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     stage = Stage()
-    partitions, session_ms = (6, 1_500) if options.fast else (24, 3_000)
+    partitions, session_ms = (6, 2_500) if options.fast else (24, 3_000)
     folder = options.dir or _new_folder()
     try:
         stage.scene("The cast")

@@ -39,7 +39,7 @@ from understudy.testbed.processes import ChildProcess, ProcessDied
 
 T = TypeVar("T")
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.02
 

@@ -54,7 +54,7 @@ def test_the_whole_story_in_an_awkward_folder_without_java(tmp_path: Path) -> No
     for name in ("controller", "brokers", "foundation"):
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
-    done = subprocess.run(DEMO, cwd=folder, env=without_java(), capture_output=True, text=True, timeout=280)
+    done = subprocess.run(DEMO, cwd=folder, env=without_java(), capture_output=True, text=True, timeout=560)
     assert done.returncode == 0, done.stdout + done.stderr
     for said in ("controller, epoch 2", "controller, epoch 3", "refuses LeaderAndIsr", "The story happened as told"):
         assert said in done.stdout
@@ -87,7 +87,7 @@ def test_a_story_that_does_not_happen_ends_with_its_reason(tmp_path: Path) -> No
         victim = next(broker for broker in cluster["brokers"] if broker["pid"] and f"broker {broker['id']}," not in line)
         os.kill(victim["pid"], signal.SIGKILL)
         said = demo.stdout.read()
-        assert demo.wait(timeout=90) == 1, said
+        assert demo.wait(timeout=180) == 1, said
     assert "The story did not happen" in said
     assert f"broker-{victim['id']}" in said
     eventually_none(tmp_path)
