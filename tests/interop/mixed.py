@@ -23,7 +23,7 @@ EVERYBODY = (*OURS, *KAFKAS)
 PATIENCE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
 """Long enough for a JVM on a busy machine to be heard of: a session that ends by itself moves leaders nobody has struck."""
-DELETIONS = 30
+DELETIONS = 60
 """So often at most is `/controller` deleted until the right kind of broker wins the race."""
 
 HARMLESS = {
