@@ -7,6 +7,7 @@ only then answers. A controller that hears of us early waits in the backlog.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -120,6 +121,7 @@ class Broker:
     async def _start(self) -> None:
         self.state = BrokerState.STARTING
         supervisor = self._supervisor = Supervisor(self.world.events)
+        self.world.events.when_lost = supervisor.event_log_lost
         session = self._session = BrokerSession(
             zookeeper=self._zookeeper,
             events=self.world.events,
@@ -181,7 +183,7 @@ class Broker:
         if self._started and self.config.controlled_shutdown_enable:
             self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             await self._hand_over()
-        self.world.events.append(ProcessExiting(reason="shutdown"))
+        self._say_why("shutdown")
         await self._close()
         log.info("shut down completed")
 
@@ -197,7 +199,7 @@ class Broker:
         await asyncio.wait((closed, failed), return_when=asyncio.FIRST_COMPLETED)
         closed.cancel()
         if failed.done():
-            self.world.events.append(ProcessExiting(reason=str(failed.result())))
+            self._say_why(str(failed.result()))
             await self._close()
             raise failed.result()
 
@@ -366,6 +368,11 @@ class Broker:
 
     # ------------------------------------------------------------------ leaving
 
+    def _say_why(self, reason: str) -> None:
+        # Where that cannot be written, it is the reason.
+        with contextlib.suppress(OSError):
+            self.world.events.append(ProcessExiting(reason=reason))
+
     async def _hand_over(self) -> None:
         assert self._registration is not None, "only a started broker hands over"
         assert self._session is not None, "only a started broker hands over"
@@ -396,7 +403,11 @@ class Broker:
         for channel in self._channels:
             channel.forget_controller()
         if self._controller is not None and self._started:
-            await self._controller.shutdown()
+            try:
+                await self._controller.shutdown()
+            except OSError as error:
+                # Its last words cannot be written. The session has to end all the same, and its registrations with it.
+                log.error("the controller was not shut down in order", why=str(error))
         if self._supervisor is not None:
             await self._supervisor.close()
         if self._session is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import MutableMapping
-from typing import TextIO
+from typing import TextIO, cast
 
 import structlog
 
@@ -19,6 +20,22 @@ class OperatorLogger(structlog.PrintLogger):
         self.name = name
 
 
+class _BestEffort:
+    """A stream whose failures stay with it: a full disk, or a reader that has gone, costs lines and not the broker."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
 class _Forwarding(logging.Handler):
     """Lets the libraries underneath, kazoo and asyncio, speak in the same log."""
 
@@ -28,7 +45,10 @@ class _Forwarding(logging.Handler):
 
 
 def configure_operator_log(stream: TextIO, *, node: str, levels: LoggerLevels) -> None:
-    """Send the log of this process to `stream`, each line with its logger and `node`, as far as `levels` lets it pass."""
+    """Send the log of this process to `stream`, each line with its logger and `node`, as far as `levels` lets it pass.
+
+    What cannot be written is left out.
+    """
 
     def loud_enough(logger: OperatorLogger, method: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
         if structlog.processors.NAME_TO_LEVEL[method] < levels.threshold(logger.name):
@@ -46,6 +66,7 @@ def configure_operator_log(stream: TextIO, *, node: str, levels: LoggerLevels) -
         def is_enabled_for(self, level: int) -> bool:
             return level >= levels.threshold(self._logger.name)
 
+    out = cast(TextIO, _BestEffort(stream))
     rendering: list[structlog.typing.Processor]
     if stream.isatty():
         rendering = [structlog.dev.ConsoleRenderer()]
@@ -61,7 +82,7 @@ def configure_operator_log(stream: TextIO, *, node: str, levels: LoggerLevels) -
             *rendering,
         ],
         wrapper_class=Leveled,
-        logger_factory=lambda *names: OperatorLogger(stream, names[0] if names else "kafka"),
+        logger_factory=lambda *names: OperatorLogger(out, names[0] if names else "kafka"),
         cache_logger_on_first_use=True,
     )
     logging.getLogger().handlers = [_Forwarding(logging.INFO)]

@@ -4,6 +4,7 @@ hang (reliability R-9)."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from collections.abc import Coroutine
 
@@ -25,21 +26,31 @@ class Supervisor:
         self.failed: asyncio.Future[BrokerFailed] = asyncio.get_running_loop().create_future()
 
     def spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
-        """Run `work` until it ends, is cancelled, or fails the broker."""
+        """Run `work` until it ends, is cancelled, or fails the broker; not at all once that is being closed."""
         task = asyncio.create_task(work, name=name)
         self._tasks[task] = name
         task.add_done_callback(self._done)
+        if self._closing:
+            # Requests are answered to the last: what one of them begins now, nobody would end.
+            task.cancel()
         return task
 
     def fail(self, name: str, error: BaseException) -> None:
-        """Record `error` and make it the broker's end; the first one counts."""
+        """Make `error` the broker's end and record it; the first one counts."""
+        while isinstance(error, BaseExceptionGroup):
+            # What a group of tasks adds says nothing of what went wrong.
+            error = error.exceptions[0]
         where = traceback.extract_tb(error.__traceback__)[-1:]
         at = f" at {where[0].filename.rpartition('/')[2]}:{where[0].lineno}" if where else ""
-        self._events.append(TaskFailed(task=name, error=f"{type(error).__name__}: {error}{at}"))
-        if not self.failed.done():
-            failure = BrokerFailed(f"{name} failed: {type(error).__name__}: {error}{at}")
-            failure.__cause__ = error
-            self.failed.set_result(failure)
+        what = f"{type(error).__name__}: {error}{at}"
+        self._end(f"{name} failed: {what}", error)
+        # The end has been decided: a full disk takes nothing from that but the record.
+        with contextlib.suppress(OSError):
+            self._events.append(TaskFailed(task=name, error=what))
+
+    def event_log_lost(self, error: OSError) -> None:
+        """A broker that cannot record what it does must not do it."""
+        self._end(f"the event log cannot be written: {error}", error)
 
     async def close(self) -> None:
         """Cancel what still runs and wait until it is gone."""
@@ -48,6 +59,12 @@ class Supervisor:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+    def _end(self, why: str, error: BaseException) -> None:
+        if not self.failed.done():
+            failure = BrokerFailed(why)
+            failure.__cause__ = error
+            self.failed.set_result(failure)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         name = self._tasks.pop(task)

@@ -97,9 +97,9 @@ class JsonLinesFiles:
             written = os.write(self._descriptor, line)
             while written < len(line):
                 written += os.write(self._descriptor, line[written:])
-        except OSError:
+        except OSError as error:
             self._bytes = self._max_file_bytes
-            raise
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def close(self) -> None:
         if self._descriptor is not None:

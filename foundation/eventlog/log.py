@@ -22,6 +22,10 @@ _cause: contextvars.ContextVar[int | None] = contextvars.ContextVar("cause", def
 class EventLog:
     """Appends records for one incarnation of one node to a sink of lines.
 
+    Attributes:
+        when_lost: hears of every line that could not be written, before its writer does. A node that can no longer say what it
+            does has to end, whoever was about to write.
+
     Args:
         run: id of the run all nodes share.
         node: name of this node, for example `broker-1`.
@@ -46,20 +50,25 @@ class EventLog:
         self.detail = detail
         self.zxid = 0
         self.controller_epoch = 0
+        self.when_lost: Callable[[OSError], object] = _nobody_hears
         self._clock = clock
         self._write = write
         self._encoder = msgspec.json.Encoder()
         self._seq = 0
 
     def append(self, payload: Payload, *, cause: int | None = None) -> int:
-        """Write `payload` and return its sequence number. Without `cause`, the enclosing `causing` block's is taken."""
-        self._seq += 1
+        """Write `payload` and return its sequence number. Without `cause`, the enclosing `causing` block's is taken.
+
+        Raises:
+            OSError: it could not be written; the next record takes its number.
+        """
+        seq = self._seq + 1
         envelope = Envelope(
             version=RECORD_VERSION,
             run=self.run,
             node=self.node,
             incarnation=self.incarnation,
-            seq=self._seq,
+            seq=seq,
             mono_ms=round(self._clock.monotonic_ms(), 3),
             wall_ms=round(self._clock.wall_ms(), 3),
             type=type_name(payload),
@@ -68,8 +77,14 @@ class EventLog:
             controller_epoch=self.controller_epoch,
             data=payload,
         )
-        self._write(self._encoder.encode(envelope) + b"\n")
-        return self._seq
+        line = self._encoder.encode(envelope) + b"\n"
+        try:
+            self._write(line)
+        except OSError as error:
+            self.when_lost(error)
+            raise
+        self._seq = seq
+        return seq
 
     def saw_zxid(self, zxid: int) -> None:
         """Remember the newest ZooKeeper transaction this node has seen an answer of."""
@@ -78,6 +93,10 @@ class EventLog:
     def saw_controller_epoch(self, controller_epoch: int) -> None:
         """Remember the newest controller epoch this node has heard of."""
         self.controller_epoch = max(self.controller_epoch, controller_epoch)
+
+
+def _nobody_hears(error: OSError) -> None:
+    """Whoever writes hears of it by the exception."""
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -24,9 +25,9 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.real_world import FilePoints, node_name, real_world
 from brokers.socket_network import SocketConnection, SocketNetwork
 from brokers.storage import FileStorage
-from brokers.supervisor import Supervisor
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 from tests.brokers.stage import Recorder
+from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
 
@@ -205,25 +206,6 @@ def test_each_start_is_an_incarnation_of_the_event_log(tmp_path: Path) -> None:
     assert (tmp_path / "events" / "broker-7-0003-0001.jsonl").exists()
 
 
-def test_a_task_that_fails_is_recorded_and_fails_the_broker() -> None:
-    async def scene() -> tuple[str, list[object]]:
-        recorder = Recorder()
-        supervisor = Supervisor(recorder.log)
-
-        async def fails() -> None:
-            raise ZeroDivisionError("by nothing")
-
-        supervisor.spawn(fails(), "first")
-        supervisor.spawn(asyncio.sleep(3600), "second")
-        failure = await supervisor.failed
-        await supervisor.close()
-        return str(failure), [failed["task"] for failed in recorder.of("TaskFailed")]
-
-    message, tasks = asyncio.run(scene())
-    assert message.startswith("first failed: ZeroDivisionError: by nothing at test_real_world.py:")
-    assert tasks == ["first"], "what is cancelled at the end has not failed"
-
-
 # ------------------------------------------------------------------ the process
 
 
@@ -379,3 +361,20 @@ def catches(pid: int, number: signal.Signals) -> bool:
     """Whether the process has a handler of its own for the signal."""
     (caught,) = re.findall(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+@pytest.mark.slow
+def test_a_broker_whose_event_log_cannot_be_written_ends_and_says_so(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    """Whoever was about to write: here somebody whose request makes no sense."""
+    chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
+    with broker(properties_file(tmp_path, zookeeper_connect=chroot)) as process:
+        registered = next(line for line in lines_until(process, "started") if line["event"] == "registered broker")
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, 1))
+        port = int(str(registered["addresses"]).rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as stranger:
+            stranger.sendall(b"\xff" * 4)
+        last = lines_until(process, "exiting Kafka due to fatal exception")[-1]
+        assert re.fullmatch(r"the event log cannot be written: .* '.*/broker-1-0001-0001\.jsonl'", str(last["why"])), last
+        assert process.wait(60) == 1
+    with ClusterView(chroot) as view:
+        assert view.brokers() == {}, "its session has ended with it"

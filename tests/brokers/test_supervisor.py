@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+
+from brokers.supervisor import Supervisor
+from foundation.eventlog.log import EventLog
+from tests.brokers.stage import Recorder, StillClock
+
+
+async def fails() -> None:
+    raise ZeroDivisionError("by nothing")
+
+
+def test_a_task_that_fails_is_recorded_and_fails_the_broker() -> None:
+    async def scene() -> tuple[str, list[object]]:
+        recorder = Recorder()
+        supervisor = Supervisor(recorder.log)
+        supervisor.spawn(fails(), "first")
+        supervisor.spawn(asyncio.sleep(3600), "second")
+        failure = await supervisor.failed
+        await supervisor.close()
+        return str(failure), [failed["task"] for failed in recorder.of("TaskFailed")]
+
+    message, tasks = asyncio.run(scene())
+    assert message.startswith("first failed: ZeroDivisionError: by nothing at test_supervisor.py:")
+    assert tasks == ["first"], "what is cancelled at the end has not failed"
+
+
+def test_a_task_that_fails_fails_the_broker_also_where_nothing_can_be_recorded() -> None:
+    def disk_full(line: bytes) -> None:
+        raise OSError(28, "No space left on device", "events.jsonl")
+
+    async def scene() -> str:
+        events = EventLog(run="test", node="broker-1", incarnation=1, clock=StillClock(), write=disk_full)
+        supervisor = Supervisor(events)
+        events.when_lost = supervisor.event_log_lost
+        supervisor.spawn(fails(), "first")
+        async with asyncio.timeout(5):
+            return str(await supervisor.failed)
+
+    assert asyncio.run(scene()).startswith("first failed: ZeroDivisionError")
+
+
+def test_what_fails_in_a_group_of_tasks_is_told_by_its_own_name() -> None:
+    async def group() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fails())
+
+    async def scene() -> str:
+        supervisor = Supervisor(Recorder().log)
+        supervisor.spawn(group(), "writes")
+        return str(await supervisor.failed)
+
+    assert asyncio.run(scene()).startswith("writes failed: ZeroDivisionError: by nothing at test_supervisor.py:")
+
+
+def test_a_lost_event_log_fails_the_broker() -> None:
+    async def scene() -> str:
+        supervisor = Supervisor(Recorder().log)
+        supervisor.event_log_lost(OSError(28, "No space left on device", "events.jsonl"))
+        return str(await supervisor.failed)
+
+    assert asyncio.run(scene()) == "the event log cannot be written: [Errno 28] No space left on device: 'events.jsonl'"
+
+
+def test_nothing_is_begun_any_more_while_a_broker_closes() -> None:
+    async def scene() -> bool:
+        supervisor = Supervisor(Recorder().log)
+
+        async def begins_another() -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                others.append(supervisor.spawn(asyncio.sleep(3600), "other"))
+
+        others: list[asyncio.Task[None]] = []
+        supervisor.spawn(begins_another(), "one")
+        await asyncio.sleep(0)
+        await supervisor.close()
+        others.append(supervisor.spawn(asyncio.sleep(3600), "late"))
+        await asyncio.sleep(0)
+        return all(other.cancelled() for other in others) and len(others) == 2
+
+    assert asyncio.run(scene())

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import StepReached
+from tests.brokers.stage import StillClock
+
+
+def test_a_record_that_could_not_be_written_is_told_and_leaves_its_number_to_the_next() -> None:
+    lines: list[bytes] = []
+    full = False
+
+    def write(line: bytes) -> None:
+        if full:
+            raise OSError(28, "No space left on device")
+        lines.append(line)
+
+    events = EventLog(run="test", node="broker-1", incarnation=1, clock=StillClock(), write=write)
+    told: list[OSError] = []
+    events.when_lost = told.append
+    assert events.append(StepReached(step="one")) == 1
+    full = True
+    with pytest.raises(OSError, match="No space left") as lost:
+        events.append(StepReached(step="lost"))
+    assert told == [lost.value]
+    full = False
+    assert events.append(StepReached(step="two")) == 2
+    assert [msgspec.json.decode(line)["seq"] for line in lines] == [1, 2]
