@@ -34,6 +34,7 @@ from foundation.eventlog.records import ProcessStarted
 from foundation.wire.network import ConnectionFailed
 from foundation.zk.client import ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.Kafka")
 
@@ -42,6 +43,7 @@ START_FAILURES = (
     ConnectionFailed,
     IncompatibleFeatures,
     InconsistentMetaProperties,
+    MalformedZNode,
     OSError,
     RegistrationRefused,
     SessionLost,

@@ -46,6 +46,7 @@ from foundation.eventlog.records import ProcessExiting
 from foundation.metrics.mbeans import Reading
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
@@ -110,6 +111,7 @@ class Broker:
             RegistrationRefused: the id or an address is taken.
             ConnectionFailed: a listener cannot be bound.
             IncompatibleFeatures: the cluster has finalized what this broker does not support.
+            MalformedZNode: somebody has written what cannot be read where this broker has to read.
         """
         try:
             await self._start()
@@ -394,6 +396,8 @@ class Broker:
             )
         except (SessionLost, ZooKeeperFailure, TimeoutError) as error:
             log.warning("skipping controlled shutdown: ZooKeeper has given this broker up", why=repr(error))
+        except MalformedZNode as malformed:
+            log.warning("skipping controlled shutdown: nobody knows who else is there", why=str(malformed))
 
     async def _close(self) -> None:
         """CS-4: fetchers and tasks, the controller, the session (the registration vanishes here), the sockets last."""

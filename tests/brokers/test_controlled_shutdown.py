@@ -83,3 +83,14 @@ def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_go
         assert leaver.running.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
         cluster.run_for(20_000)
         assert not leaver.alive
+
+
+def test_a_registration_that_nobody_can_read_keeps_no_broker_from_leaving() -> None:
+    with SimulatedCluster(2, brokers=3) as cluster:
+        cluster.start()
+        cluster.settle()
+        leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
+        cluster.write("/brokers/ids/9", b"by hand")
+        leaver.stop()
+        cluster.run_for(5_000)
+        assert not leaver.alive

@@ -26,6 +26,8 @@ from brokers.real_world import FilePoints, node_name, real_world
 from brokers.socket_network import SocketConnection, SocketNetwork
 from brokers.storage import FileStorage
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
+from foundation.zk.client import Create, Created
+from foundation.zk.kazoo_client import KazooZooKeeper
 from tests.brokers.stage import Recorder
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -333,6 +335,24 @@ def test_without_zookeeper_it_says_where_it_looked(tmp_path: Path) -> None:
         assert last["error"] == "ZooKeeperUnreachable"
         assert "127.0.0.1:1" in str(last["why"])
         assert process.wait(60) == 1
+
+
+@pytest.mark.slow
+def test_a_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
+
+    async def write_by_hand() -> None:
+        session = await KazooZooKeeper(chroot).connect(lambda notification: None)
+        for path, data in (("/cluster", b""), ("/cluster/id", b"by hand")):
+            assert isinstance(await session.write(Create(path, data)), Created)
+        await session.close()
+
+    asyncio.run(write_by_hand())
+    with broker(properties_file(tmp_path, zookeeper_connect=chroot)) as process:
+        last = lines_until(process, "exiting Kafka due to fatal exception during startup")[-1]
+        assert last["error"] == "MalformedZNode"
+        assert str(last["why"]).startswith("/cluster/id holds 'by hand': ")
+        assert process.wait(10) == 1
 
 
 @pytest.mark.slow

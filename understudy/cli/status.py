@@ -30,10 +30,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from foundation.zk.client import ZooKeeperUnreachable
-    from foundation.zk.kafka_zk_client import ZooKeeperFailure
-    from foundation.zk.znodes import MalformedZNode
-    from understudy.testbed.cluster_view import ClusterView
+    from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
     from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
 
     if (options.folder is None) == (options.zookeeper is None):
@@ -45,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
             raise Failed(f"the cluster of {options.folder} has ended; `{again}` starts it again")
         with ClusterView(cluster.zookeeper if cluster else options.zookeeper) as view:
             picture = view.picture()
-    except (NotARunFolder, ZooKeeperUnreachable, TimeoutError, ZooKeeperFailure, MalformedZNode) as error:
+    except (NotARunFolder, *NO_ANSWER) as error:
         raise Failed(str(error)) from None
     found = summary(picture, cluster)
     print(json.dumps(found, indent=2) if options.json else "\n".join(describe(found)))

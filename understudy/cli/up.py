@@ -53,16 +53,15 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from brokers.config.config_def import ConfigError
-    from foundation.zk.client import ZooKeeperUnreachable
     from understudy.java import JavaNotFound
+    from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
     from understudy.testbed.local_cluster import ClusterError
 
     try:
         with interruptible() as interruption:
             _run(options, interruption)
-    except (ClusterError, ConfigError, JavaNotFound, ZooKeeperNotStarted, ZooKeeperUnreachable, OSError) as error:
+    except (ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
         raise Failed(str(error)) from None
     return 0
 
@@ -111,26 +110,28 @@ def introduction(cluster: LocalCluster, controller: BrokerHandle) -> list[str]:
 
 def _tell_changes(cluster: LocalCluster, known: Known, interruption: Interruption) -> None:
     """Print who becomes controller, who comes and who goes, until interrupted."""
-    from foundation.zk.client import ZooKeeperUnreachable
-    from understudy.testbed.cluster_view import ClusterView
+    from foundation.zk.znodes import MalformedZNode
+    from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 
     with ClusterView(cluster.zookeeper_connect, answer_timeout_s=_ANSWER_S) as view:
         while not interruption.wait(_LOOK_S):
             try:
                 now = Known(view.controller_id(), frozenset(view.brokers()))
-            except (TimeoutError, ZooKeeperUnreachable):
-                now = known._replace(answers=False)
+            except MalformedZNode as malformed:
+                now = known._replace(trouble=str(malformed))
+            except NO_ANSWER:
+                now = known._replace(trouble="ZooKeeper does not answer")
             for line in changes(known, now):
                 print(line, flush=True)
             known = now if now.controller is not None else now._replace(controller=known.controller)
 
 
 class Known(NamedTuple):
-    """What `up` has last seen; `controller` is the last one there was."""
+    """What `up` has last seen; `controller` is the last one there was, `trouble` why nothing can be seen now."""
 
     controller: int | None
     brokers: frozenset[int]
-    answers: bool = True
+    trouble: str = ""
 
 
 def changes(before: Known, now: Known) -> list[str]:
@@ -139,6 +140,6 @@ def changes(before: Known, now: Known) -> list[str]:
     lines += [f"broker {broker} has registered" for broker in sorted(now.brokers - before.brokers)]
     if now.controller not in (None, before.controller):
         lines.append(f"broker {now.controller} is controller now")
-    if now.answers != before.answers:
-        lines.append("ZooKeeper answers again" if now.answers else "ZooKeeper does not answer")
+    if now.trouble != before.trouble:
+        lines.append(now.trouble or "ZooKeeper answers again")
     return lines

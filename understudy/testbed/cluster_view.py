@@ -18,10 +18,10 @@ from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
-from foundation.zk.client import Failure, Notification, ZooKeeperClient
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost
+from foundation.zk.client import Failure, Notification, ZooKeeperClient, ZooKeeperUnreachable
+from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.kazoo_client import KazooZooKeeper
-from foundation.zk.znodes import ControllerEpochZNode
+from foundation.zk.znodes import ControllerEpochZNode, MalformedZNode
 from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
 T = TypeVar("T")
@@ -32,6 +32,9 @@ logging.getLogger("kazoo").addHandler(logging.NullHandler())
 SESSION_TIMEOUT_MS = CONNECTION_TIMEOUT_MS = 10_000
 ANSWER_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
+
+NO_ANSWER = (MalformedZNode, SessionLost, TimeoutError, ZooKeeperFailure, ZooKeeperUnreachable)
+"""What a question to a `ClusterView` may come to instead: nobody there, nobody in time, or znodes that make no sense."""
 
 
 class RegisteredBroker(NamedTuple):
@@ -52,7 +55,8 @@ class _Session:
 class ClusterView:
     """A window on the cluster at `zookeeper_connect`; opens its session at the first question.
 
-    All questions raise `ZooKeeperUnreachable` where no server answers, and `TimeoutError` where one stops answering.
+    All questions raise what is in `NO_ANSWER`: `ZooKeeperUnreachable` where no server answers, `TimeoutError` where one stops
+    answering, `MalformedZNode` where somebody has written what cannot be read.
 
     Args:
         answer_timeout_s: how long one question may take.

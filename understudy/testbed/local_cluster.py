@@ -27,13 +27,12 @@ from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.files import JsonLinesFiles
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import FaultStruck, ProcessExiting, ProcessStarted, StepReached
-from foundation.zk.client import ZooKeeperUnreachable
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.java import JavaRuntime
 from understudy.testbed import run_folder
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.broker_process import HOST, BrokerProcess
-from understudy.testbed.cluster_view import ClusterView, RegisteredBroker
+from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.processes import ChildProcess, ProcessDied
 
@@ -376,7 +375,7 @@ class LocalCluster:
             who = (
                 f"Registered brokers: {', '.join(map(str, self.view.brokers())) or 'none'}; controller: {self.controller_id()}"
             )
-        except (TimeoutError, ZooKeeperUnreachable) as error:
+        except NO_ANSWER as error:
             who = str(error)
         logs = (f"End of {b.log}:\n{b.process.log_tail(8)}" for b in self._brokers.values() if b.process)
         return "\n".join([f"{who}.", *logs])
@@ -386,7 +385,7 @@ class LocalCluster:
         try:
             with ClusterView(self.zookeeper_connect, answer_timeout_s=2.0) as view:
                 return view.controller_id()
-        except (TimeoutError, ZooKeeperUnreachable):
+        except NO_ANSWER:
             return None
 
     def _hang_up(self) -> None:
