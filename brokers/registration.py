@@ -62,10 +62,10 @@ class Registration:
             RegistrationRefused: the id is taken by a living session of somebody else.
             SessionLost: the session ended meanwhile.
         """
-        timestamp_ms = int(self._clock.wall_ms())
+        timestamp_ms, broker = int(self._clock.wall_ms()), self.broker
         try:
             epoch = await zk.register_broker(
-                self.broker,
+                broker,
                 timestamp_ms=timestamp_ms,
                 previous_session_id=self._previous_session_id,
                 znode_version=self._znode_version,
@@ -77,12 +77,15 @@ class Registration:
                 f"/brokers/ids/{self.broker.id} belongs to another session: a broker with id {self.broker.id} is running, "
                 "or has just died and its session has not expired yet; stop it, or wait for zookeeper.session.timeout.ms"
             ) from failure
-        self._is_written = True
         self.broker_epoch = epoch
         self._previous_session_id = zk.session_id
         self._events.append(BrokerRegistered(broker_id=self.broker.id, broker_epoch=epoch, session_id=zk.session_id))
-        at = {"path": BrokerIdZNode.path(self.broker.id), "addresses": _addresses(self.broker)}
-        log.info("registered broker", broker_id=self.broker.id, **at, czxid=epoch)
+        at = {"path": BrokerIdZNode.path(broker.id), "addresses": _addresses(broker)}
+        log.info("registered broker", broker_id=broker.id, **at, czxid=epoch)
+        self._is_written = broker == self.broker
+        if not self._is_written:
+            # Its addresses have changed meanwhile, and whoever changed them may have met the registration before this one.
+            await self.change(self.broker, zk)
         return epoch
 
     async def change(self, broker: Broker, zk: KafkaZkClient) -> None:

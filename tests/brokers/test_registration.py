@@ -48,3 +48,24 @@ def test_a_broker_that_advertises_the_address_of_another_does_not_start() -> Non
         assert (exit_.node, type(exit_.error)) == ("broker-2", RegistrationRefused)
         assert cluster.zookeeper.tree.exists("/brokers/ids/2") is Failure.NO_NODE
         assert not isinstance(cluster.zookeeper.tree.exists("/brokers/ids/1"), Failure)
+
+
+@pytest.mark.spec("BR-5")
+def test_addresses_that_change_while_a_new_session_registers_are_not_lost() -> None:
+    """The znode of the session before is still there, takes the new addresses, and is then deleted to be made anew."""
+
+    class Store:
+        session_id = 2
+        written = at(1, 9092)
+
+        async def register_broker(self, broker: Broker, **_: object) -> int:
+            await registration.change(at(1, 9093), self)  # type: ignore[arg-type]
+            self.written = broker
+            return 7
+
+        async def update_broker(self, broker: Broker, **_: object) -> None:
+            self.written = broker
+
+    registration, store = Registration(at(1, 9092), znode_version=5, clock=StillClock(), events=Recorder().log), Store()
+    assert asyncio.run(registration.register(store)) == 7  # type: ignore[arg-type]
+    assert store.written == registration.broker == at(1, 9093)
