@@ -30,6 +30,7 @@ from brokers.operator_log import configure_operator_log
 from brokers.real_world import real_world
 from brokers.registration import RegistrationRefused
 from brokers.supervisor import BrokerFailed
+from brokers.world import DirectoryLocked
 from foundation.eventlog.records import ProcessStarted
 from foundation.wire.network import ConnectionFailed
 from foundation.zk.client import ZooKeeperUnreachable
@@ -41,6 +42,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.Kafka")
 START_FAILURES = (
     ConfigError,
     ConnectionFailed,
+    DirectoryLocked,
     IncompatibleFeatures,
     InconsistentMetaProperties,
     MalformedZNode,

@@ -108,6 +108,7 @@ class Broker:
         Raises:
             ZooKeeperUnreachable: no ZooKeeper within `zookeeper.connection.timeout.ms`.
             InconsistentMetaProperties: the directory belongs to another broker or cluster.
+            DirectoryLocked: another process uses the directory.
             RegistrationRefused: the id or an address is taken.
             ConnectionFailed: a listener cannot be bound.
             IncompatibleFeatures: the cluster has finalized what this broker does not support.
@@ -218,6 +219,7 @@ class Broker:
         storage, config = self.world.storage, self.config
         stored = read_meta_properties(storage.read(FILE))
         check_meta_properties(stored, cluster_id=cluster_id, configured_broker_id=config.broker_id)
+        storage.lock()
         if config.broker_id >= 0:
             broker_id = BrokerId(config.broker_id)
         elif stored.broker_id is not None:

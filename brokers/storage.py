@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 from pathlib import Path
 
-from brokers.world import Volume
+from brokers.world import DirectoryLocked, Volume
+
+LOCK = ".lock"
+"""Kafka's name for it, and its kind of lock: a broker of Kafka and one of ours keep each other out, too."""
 
 TEMPORARY = ".tmp"
 
@@ -21,10 +25,26 @@ class FileStorage:
     def __init__(self, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self._root = root.resolve()
+        self._lock: int | None = None
 
     @property
     def directory(self) -> str:
         return str(self._root)
+
+    def lock(self) -> None:
+        descriptor = os.open(self._root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if not isinstance(error, BlockingIOError | PermissionError):
+                raise
+            raise DirectoryLocked(
+                f"Failed to acquire lock on file {LOCK} in {self._root}. A Kafka instance in another process is using this "
+                "directory; stop it, or give this broker another log.dirs"
+            ) from error
+        # Never closed: the lock goes with the process, however that ends.
+        self._lock = descriptor
 
     def volume(self) -> Volume:
         total, _, free = shutil.disk_usage(self._root)
@@ -48,18 +68,7 @@ class FileStorage:
         _flush_directory(target.parent)
 
     def delete(self, path: str) -> None:
-        target = self._inside(path)
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        else:
-            target.unlink(missing_ok=True)
-
-    def list(self, path: str) -> tuple[str, ...]:
-        try:
-            folder = self._root if path in ("", ".") else self._inside(path)
-            return tuple(sorted(entry.name for entry in folder.iterdir() if not entry.name.endswith(TEMPORARY)))
-        except FileNotFoundError:
-            return ()
+        self._inside(path).unlink(missing_ok=True)
 
     def _inside(self, path: str) -> Path:
         """`path` below the root, with every symbolic link on its way resolved, so that none leads outside."""

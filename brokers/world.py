@@ -28,12 +28,23 @@ class Volume(NamedTuple):
     usable_bytes: int
 
 
+class DirectoryLocked(Exception):
+    """Two processes would write the same files. The message names the directory, and what to do."""
+
+
 class Storage(Protocol):
     """Small files that survive a crash of the process, by path relative to the node's directory."""
 
     @property
     def directory(self) -> str:
         """The node's directory, as an absolute path."""
+
+    def lock(self) -> None:
+        """Keep the directory to this process, for as long as it lives.
+
+        Raises:
+            DirectoryLocked: another process keeps it.
+        """
 
     def volume(self) -> Volume:
         """Raises OSError where the disk cannot be asked."""
@@ -45,10 +56,7 @@ class Storage(Protocol):
         """Replace the file as a whole: after a crash it holds the old bytes or the new ones."""
 
     def delete(self, path: str) -> None:
-        """Remove the file or folder; harmless where there is none."""
-
-    def list(self, path: str) -> tuple[str, ...]:
-        """Names in a folder, sorted; empty where there is no such folder."""
+        """Remove the file; harmless where there is none."""
 
 
 class Offload(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from brokers.meta_properties import (
     read_meta_properties,
 )
 from brokers.storage import FileStorage
+from brokers.world import DirectoryLocked
 
 
 @pytest.mark.spec("BR-1", "IO-14")
@@ -62,15 +65,13 @@ def test_a_directory_of_ours_or_nobodys(stored: MetaProperties) -> None:
 def test_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path / "made" / "on demand")
     assert storage.read("a/b") is None
-    assert storage.list("a") == ()
     storage.write("a/b", b"old")
     storage.write("a/b", b"new")
     storage.write("a/c", b"")
-    assert (storage.read("a/b"), storage.list("a")) == (b"new", ("b", "c"))
+    assert (storage.read("a/b"), storage.read("a/c")) == (b"new", b"")
     storage.delete("a/b")
     storage.delete("a/b")
-    storage.delete("a")
-    assert storage.list(".") == ()
+    assert [path.name for path in (tmp_path / "made" / "on demand").rglob("*")] == ["a", "c"]
 
 
 def test_a_write_that_was_cut_short_leaves_the_old_bytes(tmp_path: Path) -> None:
@@ -78,7 +79,8 @@ def test_a_write_that_was_cut_short_leaves_the_old_bytes(tmp_path: Path) -> None
     storage.write("a", b"old")
     (tmp_path / "a.tmp").write_bytes(b"half of the n")
     assert storage.read("a") == b"old"
-    assert storage.list(".") == ("a",)
+    storage.write("a", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"new")]
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,27 @@ def test_no_path_leads_out_of_the_directory(tmp_path: Path, path: str) -> None:
         with pytest.raises(ValueError, match="path"):
             act(path)
     assert sorted(entry.name for entry in tmp_path.rglob("*")) == ["link", "outside", "root"]
+
+
+def test_a_directory_is_kept_to_one_process_until_that_ends(tmp_path: Path) -> None:
+    """In processes, because that is what the lock is between."""
+    script = """
+import sys
+from pathlib import Path
+from brokers.storage import FileStorage
+FileStorage(Path(sys.argv[1])).lock()
+print("locked", flush=True)
+sys.stdin.read()
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as keeper:
+        assert keeper.stdout is not None
+        assert keeper.stdout.readline() == "locked\n"
+        storage = FileStorage(tmp_path)
+        with pytest.raises(
+            DirectoryLocked, match=rf"lock on file \.lock in {tmp_path}\. .* give this broker another log\.dirs"
+        ):
+            storage.lock()
+        keeper.kill()
+        keeper.wait()
+        storage.lock()

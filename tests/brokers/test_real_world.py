@@ -307,7 +307,8 @@ def test_a_broker_starts_answers_and_leaves_at_sigterm(tmp_path: Path, zookeeper
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
-        pytest.param(["listeners=PLAINTEXT://127.0.0.1:0"], "RegistrationRefused", id="the id is taken"),
+        pytest.param(["listeners=PLAINTEXT://:0", "log.dirs={folder}/two"], "RegistrationRefused", id="the id is taken"),
+        pytest.param(["listeners=PLAINTEXT://:0"], "DirectoryLocked", id="the directory is taken"),
         pytest.param(["broker.id=2", "log.dirs={folder}/two"], "ConnectionFailed", id="the port is taken"),
         pytest.param(["broker.id=2"], "InconsistentMetaProperties", id="the directory is another broker's"),
     ],

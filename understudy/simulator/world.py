@@ -60,6 +60,9 @@ class SimulatedStorage:
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
 
+    def lock(self) -> None:
+        """Nobody else has this one."""
+
     def volume(self) -> Volume:
         return Volume(VOLUME_BYTES, VOLUME_BYTES - sum(map(len, self._files.values())))
 
@@ -70,12 +73,7 @@ class SimulatedStorage:
         self._files[path] = data
 
     def delete(self, path: str) -> None:
-        for name in [name for name in self._files if name == path or name.startswith(path + "/")]:
-            del self._files[name]
-
-    def list(self, path: str) -> tuple[str, ...]:
-        prefix = path.rstrip("/") + "/" if path not in ("", ".") else ""
-        return tuple(sorted({name[len(prefix) :].split("/")[0] for name in self._files if name.startswith(prefix)}))
+        self._files.pop(path, None)
 
 
 class SimulatedPoints:

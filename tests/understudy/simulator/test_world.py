@@ -42,19 +42,15 @@ def test_files_survive_the_process(place: Place) -> None:
     place.node.process.kill()
     second = place.start()
     assert second.storage.read("meta.properties") == b"broker.id=1"
-    assert second.storage.list("") == ("meta.properties",)
 
 
-def test_storage_lists_and_deletes_like_a_folder() -> None:
+def test_storage_deletes_what_is_there_and_bears_what_is_not() -> None:
     storage = SimulatedStorage()
-    storage.write("orders-0/a", b"")
-    storage.write("orders-0/b", b"")
-    storage.write("orders-00/c", b"")
-    assert storage.list("orders-0") == ("a", "b")
-    assert storage.list("") == ("orders-0", "orders-00")
-    storage.delete("orders-0")
-    assert storage.list("") == ("orders-00",)
-    assert storage.read("orders-0/a") is None
+    storage.write("a", b"")
+    storage.write("b", b"")
+    storage.delete("a")
+    storage.delete("a")
+    assert (storage.read("a"), storage.read("b")) == (None, b"")
 
 
 def test_each_incarnation_has_a_log_and_random_draws_of_its_own(place: Place, tmp_path: Path) -> None:
