@@ -6,6 +6,7 @@ listener without a host binds the loopback address, not every interface of the m
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
 
@@ -121,9 +122,27 @@ def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> En
 
 
 def _require_distinct_ports(bound: tuple[EndPoint, ...], listeners: str) -> None:
-    places = [(endpoint.host, endpoint.port) for endpoint in bound if endpoint.port != 0]
-    if len(set(places)) < len(places):
-        raise ConfigError.invalid("listeners", listeners, "Each listener must have a different port")
+    """Kafka lets two share a port where one is bound on an IPv4 address and the other on an IPv6 address."""
+    by_port: dict[int, list[int | None]] = {}
+    for endpoint in bound:
+        if endpoint.port != 0:
+            by_port.setdefault(endpoint.port, []).append(_ip_version(endpoint.host))
+    for versions in by_port.values():
+        if len(versions) > 1 and versions not in ([4, 6], [6, 4]):
+            raise ConfigError.invalid(
+                "listeners",
+                listeners,
+                "Each listener must have a different port unless exactly one listener has an IPv4 address and the other IPv6 "
+                "address",
+            )
+
+
+def _ip_version(host: str) -> int | None:
+    """4 or 6; None for a name."""
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return None
 
 
 def _require_routable(advertised: tuple[EndPoint, ...]) -> None:

@@ -157,9 +157,26 @@ def test_a_listener_that_cannot_be(listeners: str, part: str) -> None:
     assert part in error(listeners=listeners)
 
 
-def test_two_listeners_on_one_port() -> None:
-    message = error(listeners="PLAINTEXT://h:1,B://h:1", listener_security_protocol_map="PLAINTEXT:PLAINTEXT,B:PLAINTEXT")
-    assert "Each listener must have a different port" in message
+THREE_NAMES = {"listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT,C:PLAINTEXT"}
+
+
+@pytest.mark.parametrize(
+    "listeners",
+    [
+        "PLAINTEXT://h:1,B://h:1",
+        "PLAINTEXT://h:1,B://other:1",
+        "PLAINTEXT://127.0.0.1:1,B://127.0.0.2:1",
+        "PLAINTEXT://127.0.0.1:1,B://h:1",
+        "PLAINTEXT://127.0.0.1:1,B://[::1]:1,C://h:1",
+    ],
+)
+def test_two_listeners_on_one_port(listeners: str) -> None:
+    assert "Each listener must have a different port" in error(listeners=listeners, **THREE_NAMES)
+
+
+def test_an_ipv4_and_an_ipv6_address_may_share_a_port() -> None:
+    bound = config(listeners="PLAINTEXT://127.0.0.1:1,B://[::1]:1,C://h:2", **THREE_NAMES).bound_endpoints()
+    assert [(endpoint.host, endpoint.port) for endpoint in bound] == [("127.0.0.1", 1), ("::1", 1), ("h", 2)]
 
 
 def test_without_a_host_only_this_machine_can_connect() -> None:
