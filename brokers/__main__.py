@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         properties = read_properties(options.properties, options.override)
         config = KafkaConfig.from_properties(properties)
-    except (ConfigError, MalformedProperties, OSError, UnicodeDecodeError) as error:
+    except (ConfigError, MalformedProperties, OSError) as error:
         print(f"{options.properties}: {error}", file=sys.stderr)
         return 1
     levels = LoggerLevels()
@@ -93,15 +93,23 @@ def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:
 
     Raises:
         ConfigError: an override without `=`.
-        MalformedProperties, OSError, UnicodeDecodeError: the file cannot be read.
+        MalformedProperties, OSError: the file cannot be read.
     """
-    properties = parse_properties(path.read_text(encoding="utf-8"))
+    properties = parse_properties(_text(path.read_bytes()))
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"--override {override}: expected key=value")
         properties[key.strip()] = value.strip()
     return properties
+
+
+def _text(data: bytes) -> str:
+    """As UTF-8, which is what editors write; what cannot be that is ISO 8859-1, as which Java reads all of these files."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 async def run(config: KafkaConfig, levels: LoggerLevels) -> int:

@@ -224,6 +224,13 @@ def properties_file(folder: Path, **overrides: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_file_may_be_written_in_what_editors_write_or_in_what_java_reads(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes("# für München\nbroker.rack=Süd\n".encode(encoding))
+    assert read_properties(path, []) == {"broker.rack": "Süd"}
+
+
 def test_overrides_come_last(tmp_path: Path) -> None:
     path = properties_file(tmp_path)
     assert read_properties(path, ["broker.id = 5", "a=b=c"]) == read_properties(path, []) | {"broker.id": "5", "a": "b=c"}
