@@ -51,9 +51,11 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 def zookeeper_connect(text: str) -> str:
     """A connect string as in `zookeeper.connect`: `HOST:PORT[,HOST:PORT…][/CHROOT]`."""
-    servers, _, _ = text.partition("/")
+    servers, slash, chroot = text.partition("/")
     for server in servers.split(","):
         host_and_port(server)
+    if "//" in slash + chroot:
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty folder in its chroot; expected HOST:PORT/FOLDER/…")
     return text
 
 

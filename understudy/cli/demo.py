@@ -18,12 +18,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from understudy.cli.arguments import BadInput, Failed, Verbs
 from understudy.cli.stage import Stage, StoryBroken
+from understudy.cli.up import RUNS
 
 if TYPE_CHECKING:
     from foundation.eventlog.records import Envelope, FenceHit
     from understudy.admin_client import AdminClient
-    from understudy.cli.arguments import Verbs
     from understudy.testbed.local_cluster import LocalCluster
     from understudy.testbed.picture import ClusterPicture, Findings
 
@@ -47,13 +48,19 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from foundation.cluster.errors import ApiError
+    from understudy.admin_client import NoBrokerAnswers
+    from understudy.java import JavaNotFound
+    from understudy.replay.gateway import GatewayFailed
+    from understudy.testbed.cluster_view import NO_ANSWER
+    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
     from understudy.testbed.local_cluster import ClusterError, LocalCluster
 
     # A shell that starts us in the background has SIGINT ignored; Ctrl-C must end the story all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     stage = Stage()
     partitions, session_ms = (6, 2_500) if options.fast else (24, 3_000)
-    folder = options.dir or _new_folder()
+    folder = _unused_folder(options.dir)
     try:
         stage.scene("The cast")
         with LocalCluster(brokers=3, directory=folder, session_timeout_ms=session_ms) as cluster:
@@ -64,7 +71,9 @@ def run(options: argparse.Namespace) -> int:
             play.the_zombie()
             cluster.stop()
         play.curtain(folder)
-    except (StoryBroken, ClusterError) as broken:
+    except (JavaNotFound, ZooKeeperNotStarted) as missing:
+        raise Failed(str(missing)) from None
+    except (ApiError, ClusterError, GatewayFailed, NoBrokerAnswers, OSError, StoryBroken, *NO_ANSWER) as broken:
         stage.bad(f"The story did not happen: {broken}")
         stage.show(f"Everything it left is in {folder}")
         return 1
@@ -251,7 +260,19 @@ def _listed(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids)))
 
 
-def _new_folder() -> Path:
-    runs = Path("runs")
-    runs.mkdir(exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix=time.strftime("demo-%H%M%S-", time.localtime()), dir=runs))
+def _unused_folder(wanted: Path | None) -> Path:
+    """The story begins with an empty cluster, and its report is of one run.
+
+    Raises:
+        BadInput: there is something in `wanted`, or nowhere to make a folder.
+    """
+    try:
+        if wanted is None:
+            RUNS.mkdir(exist_ok=True)
+            return Path(tempfile.mkdtemp(prefix=time.strftime("demo-%H%M%S-", time.localtime()), dir=RUNS))
+        if wanted.exists() and any(wanted.iterdir()):
+            raise BadInput(f"--dir {wanted}: there is something in it; the demo wants a new folder")
+    except OSError as error:
+        where = RUNS.absolute() if wanted is None else wanted
+        raise BadInput(f"{where} cannot be a folder for the run: {error.strerror}; give another by --dir") from None
+    return wanted

@@ -60,12 +60,12 @@ def _in_python(options: argparse.Namespace) -> Replay:
 def _in_spark(options: argparse.Namespace) -> Replay:
     from understudy.java import JavaNotFound, choose_java
     from understudy.replay.gateway import GatewayFailed
-    from understudy.replay.spark_job import TablesExist, replay
+    from understudy.replay.spark_job import SparkFailed, TablesExist, replay
 
     try:
         java = choose_java(options.java_home)
         # Several seconds pass before there is anything to see.
         print(f"Spark starts with {java} …", file=sys.stderr, flush=True)
         return replay(options.runs, output=options.output, java=java, master=options.master, memory=options.driver_memory)
-    except (JavaNotFound, GatewayFailed, TablesExist) as error:
+    except (JavaNotFound, GatewayFailed, SparkFailed, TablesExist) as error:
         raise Failed(str(error)) from None

@@ -17,7 +17,9 @@ from urllib.parse import unquote, urlparse
 
 import msgspec
 import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
@@ -37,6 +39,10 @@ LOCAL_MASTER = "local[*]"
 _COLUMNS = {name: tuple(info.name for info in msgspec.structs.fields(table)) for name, table in TABLES.items()}
 _FLAWS = "flaws"
 _FILES = "files"
+
+
+class SparkFailed(Exception):
+    """Spark refused, or broke off. The message names what was asked of it, and holds Java's own words."""
 
 
 class TablesExist(Exception):
@@ -80,6 +86,7 @@ def replay(
     Raises:
         JavaNotFound: there is no Java.
         GatewayFailed: Java did not start.
+        SparkFailed: there is no such `master`, or `output` cannot be written.
         TablesExist: `output` holds tables already.
     """
     files, _ = find_files(paths)
@@ -94,6 +101,7 @@ class SparkReplay:
 
     Raises:
         GatewayFailed: Java did not start.
+        SparkFailed: there is no such `master`.
     """
 
     def __init__(self, settings: SparkSettings) -> None:
@@ -127,6 +135,7 @@ class SparkReplay:
             output: a folder for the tables as Parquet, one folder each, with the column `run` in front.
 
         Raises:
+            SparkFailed: `output` cannot be written.
             TablesExist: `output` holds tables already.
         """
         assert self._spark is not None, "the session is not open"
@@ -137,7 +146,8 @@ class SparkReplay:
             return Replay(runs=(), findings=tuple(sorted([*findings, *_empty(files)])), lines=0, engine=self.engine)
         views = _views(self._spark, files, self._settings)
         if output is not None:
-            _write(views, output)
+            with _in_words(f"the tables cannot be written to {output}"):
+                _write(views, output)
         return _collect(views, files, findings, self.engine)
 
 
@@ -149,15 +159,29 @@ def _session(settings: SparkSettings, running: Gateway) -> Iterator[SparkSession
     builder = SparkSession.builder.appName("understudy replay").master(settings.master)
     for name, value in _configuration(settings).items():
         builder = builder.config(name, value)
-    with _environment({"PYSPARK_GATEWAY_PORT": str(running.port), "PYSPARK_GATEWAY_SECRET": running.secret}):
-        spark = builder.getOrCreate()
+    at = {"PYSPARK_GATEWAY_PORT": str(running.port), "PYSPARK_GATEWAY_SECRET": running.secret}
+    spark: SparkSession | None = None
     try:
+        with _environment(at), _in_words(f"Spark does not run with master {settings.master}"):
+            spark = builder.getOrCreate()
         yield spark
     finally:
-        spark.stop()
+        if spark is not None:
+            spark.stop()
         connection, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
         if connection is not None:
             connection.shutdown()
+
+
+@contextlib.contextmanager
+def _in_words(failure: str) -> Iterator[None]:
+    """Java's exceptions as `SparkFailed`, read at once: their words are in Java, which ends with the session."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise SparkFailed(f"{failure}: {error.java_exception.toString().splitlines()[0]}") from None
+    except PySparkException as error:
+        raise SparkFailed(f"{failure}: {str(error).splitlines()[0]}") from None
 
 
 def _configuration(settings: SparkSettings) -> dict[str, str]:

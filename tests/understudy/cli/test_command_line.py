@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from understudy.cli import arguments
-from understudy.cli.main import main, parser
+from understudy.cli.main import VERBS, main, parser
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ from understudy.cli.main import main, parser
         ("up --brokers three", "'three' is not a whole number from 1"),
         ("up --racks a,,b", "'a,,b' is not a list of names, for example a,b,c"),
         ("up --zookeeper localhost", "'localhost' is not HOST:PORT"),
+        ("up --zookeeper localhost:2181//kafka", "'localhost:2181//kafka' has an empty folder in its chroot"),
         ("up --override broker.rack", "'broker.rack' is not KEY=VALUE"),
         ("zookeeper --dir x --port 99999", "'99999' is not a port; expected 0 to 65535"),
         ("zookeeper --dir x --tick-time-ms 0", "'0' is not a whole number from 1"),
@@ -60,7 +61,7 @@ def test_a_connect_string_is_kept_as_it_is(text: str) -> None:
     assert arguments.zookeeper_connect(text) == text
 
 
-@pytest.mark.parametrize("verb", ["up", "status", "check", "health", "simulate", "zookeeper"])
+@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2].replace("_", "-") for verb in VERBS])
 def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])
@@ -74,6 +75,33 @@ def test_a_failure_is_one_sentence_and_exit_code_1(tmp_path: Path, capsys: pytes
         f"understudy status: {tmp_path} is no run folder: cluster.json: No such file or directory; "
         "give the one that `understudy up` named\n"
     )
+
+
+@pytest.mark.parametrize("verb", ["demo", "up"])
+def test_a_java_that_is_none_is_one_sentence_and_exit_code_1(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNDERSTUDY_JAVA_HOME", str(tmp_path))
+    assert main([verb, "--dir", str(tmp_path / "run")]) == 1
+    assert capsys.readouterr().err.startswith(f"understudy {verb}: UNDERSTUDY_JAVA_HOME={tmp_path}: there is no bin/java in it")
+
+
+def test_a_demo_that_has_no_place_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 2
+    said = f"understudy demo: {tmp_path}/runs cannot be a folder for the run: File exists; give another by --dir\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_demo_plays_in_no_folder_that_holds_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of another demo, perhaps, whose topics are there already and whose logs would be part of the report."""
+    (tmp_path / "cluster.json").touch()
+    assert main(["demo", "--dir", str(tmp_path)]) == 2
+    said = f"understudy demo: --dir {tmp_path}: there is something in it; the demo wants a new folder\n"
+    assert capsys.readouterr().err == said
 
 
 def test_help_imports_nothing_slow() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -77,6 +78,14 @@ def test_java_does_not_outlive_an_owner_that_was_killed(run_folder: Path) -> Non
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=PATIENCE_S)
     wait_for(lambda: is_gone(java), f"Java {java} ends with its owner")
+
+
+def test_a_master_that_spark_does_not_know_is_told_in_one_line(run_folder: Path) -> None:
+    with start(run_folder, "--master", "nowhere") as process:
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    _, told = err.splitlines()
+    assert re.match("understudy replay: Spark does not run with master nowhere: .*Could not parse Master URL", told), err
 
 
 AGREE = """

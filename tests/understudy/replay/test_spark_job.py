@@ -12,7 +12,7 @@ from foundation.eventlog.metric_tables import TABLES, RunMetrics
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.replay.result import Replay, replay_in_python
-from understudy.replay.spark_job import SparkReplay, TablesExist
+from understudy.replay.spark_job import SparkFailed, SparkReplay, TablesExist
 from understudy.simulator.seeds import run_seed
 from understudy.testbed.local_cluster import LocalCluster
 
@@ -160,6 +160,9 @@ def test_tables_are_written_as_parquet_and_never_over_others(spark: SparkReplay,
     assert (row["run"], row["cause"], row["detection_ms"], row["epoch"]) == ("run-1", "kill", 3000.0, 2)
     with pytest.raises(TablesExist, match="give another folder"):
         spark.replay([folder], output=output)
+    (tmp_path / "file").touch()
+    with pytest.raises(SparkFailed, match=f"the tables cannot be written to {tmp_path}/file/tables: "):
+        spark.replay([folder], output=tmp_path / "file" / "tables")
 
 
 def test_logs_without_a_record(spark: SparkReplay, tmp_path: Path) -> None:
