@@ -209,6 +209,8 @@ class Broker:
     # ------------------------------------------------------------------ starting
 
     async def _serve_metrics(self) -> None:
+        # A life that was killed may have left one, of a server that is no more.
+        self.world.storage.delete(ADDRESS_FILE)
         host, port = self.config.metrics_host, self.config.metrics_port
         if port is not None:
             bound = await self._metrics_server.start(host, port)

@@ -93,7 +93,7 @@ def _zookeeper(config: KafkaConfig) -> KazooZooKeeper:
         return KazooZooKeeper(
             config.zookeeper_connect,
             session_timeout_ms=config.zookeeper_session_timeout_ms,
-            connection_timeout_ms=config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout,
         )
     except ValueError as error:
         expected = "expected host:port,host:port/chroot"

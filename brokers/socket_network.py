@@ -107,8 +107,8 @@ class SocketServer:
         accepted, _ = await asyncio.get_running_loop().sock_accept(self._listening)
         try:
             reader, writer = await asyncio.open_connection(sock=accepted)
-        except OSError:
-            accepted.close()
+        except BaseException:
+            accepted.close()  # whatever it was, the listener's end included
             raise
         return SocketConnection(reader, writer)
 

@@ -106,7 +106,8 @@ class FetcherSurroundings:
 
 
 class ReplicaFetcherManager:
-    """Which partitions are fetched from whom. A loop begins with its first partition and ends with its last."""
+    """Which partitions are fetched from whom. A loop begins with its first partition; one that has none left ends with the
+    next LeaderAndIsr, as in Kafka, because a partition often comes back with the request after the one that took it."""
 
     def __init__(self, surroundings: FetcherSurroundings) -> None:
         self._surroundings = surroundings

@@ -133,6 +133,29 @@ def test_a_listener_out_of_descriptors_says_so_once_and_goes_on(monkeypatch: pyt
     ]
 
 
+def test_a_listener_that_closes_while_it_accepts_lets_go_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> tuple[bytes, bool]:
+        server, accepting = await SocketNetwork().bind("127.0.0.1", 0, echo), asyncio.Event()
+        client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=1_000)
+        taken: list[socket.socket] = []
+
+        async def takes_for_ever(*, sock: socket.socket) -> None:
+            taken.append(sock)
+            accepting.set()
+            await asyncio.sleep(3600)
+
+        monkeypatch.setattr(asyncio, "open_connection", takes_for_ever)
+        server.start()
+        await accepting.wait()
+        await server.close()
+        answer = await client.receive()
+        client.close()
+        await asyncio.sleep(0)
+        return answer, taken[0].fileno() == -1
+
+    assert asyncio.run(scene()) == (b"", True)
+
+
 def test_sending_waits_for_a_peer_that_does_not_read_and_fails_once_it_is_gone() -> None:
     async def scene() -> None:
         network = SocketNetwork()

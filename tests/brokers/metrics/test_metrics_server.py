@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from brokers.metrics.metrics_server import CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refused
+from brokers.metrics.metrics_server import ADDRESS_FILE, CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refused
 from brokers.socket_network import SocketNetwork
 from foundation.metrics.mbeans import Kind, MBean, Reading
 from foundation.wire.network import Connection, ConnectionFailed
@@ -268,6 +268,9 @@ def test_numbers_change_no_history() -> None:
 
 def test_without_the_key_nobody_listens() -> None:
     with SimulatedCluster(seed=3, brokers=1) as cluster:
+        storage = cluster.broker(1).node.storage
+        storage.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a life leaves it that was killed
         cluster.start()
         with pytest.raises(ConnectionFailed, match="nobody listens"):
             scrape(cluster, 1)
+        assert storage.read(ADDRESS_FILE) is None
