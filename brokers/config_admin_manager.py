@@ -108,6 +108,8 @@ async def _alter_topic(services: BrokerServices, alteration: Alteration, *, vali
     topic = alteration.resource_name
     if not topic:
         raise ApiError(Errors.INVALID_REQUEST, "Default topic resources are not allowed.")
+    if not alteration.replaces:
+        altered({}, alteration.changes, TOPIC_TABLE)  # what no list can be made of is refused before the topic is looked for
     if topic not in services.metadata.snapshot.topics:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     if not await services.zk().topic_exists(topic):

@@ -37,7 +37,8 @@ async def handle(
     services: BrokerServices, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse:
     if not services.controller.is_active:
-        refused = (CreatePartitionsTopicResult(name=topic.name, error_code=Errors.NOT_CONTROLLER) for topic in request.topics)
+        names = dict.fromkeys(topic.name for topic in request.topics)
+        refused = (CreatePartitionsTopicResult(name=name, error_code=Errors.NOT_CONTROLLER) for name in names)
         return CreatePartitionsResponse(results=tuple(refused))
     twice = {name for name, count in Counter(topic.name for topic in request.topics).items() if count > 1}
     outcomes: dict[str, int | ApiError] = {}
@@ -114,7 +115,7 @@ def _manual(
     brokers: Mapping[BrokerId, BrokerAndEpoch],
 ) -> dict[int, Replicas]:
     asked = [tuple(map(BrokerId, assignment.broker_ids)) for assignment in assignments]
-    unknown = sorted({broker for replicas in asked for broker in replicas} - set(brokers))
+    unknown = dict.fromkeys(broker for replicas in asked for broker in replicas if broker not in brokers)
     if unknown:
         raise ApiError(
             Errors.INVALID_REPLICA_ASSIGNMENT, f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}."

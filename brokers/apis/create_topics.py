@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from brokers.apis.serving import Serves
 from brokers.apis.topic_answers import has_leaders, require_storable, topic_configs_described, unstorable
-from brokers.config.config_def import ConfigError
+from brokers.config.config_def import ConfigError, ConfigValue
+from brokers.config.description import topic_defaults
 from brokers.config.topic_config import validate_topic_config
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.services import BrokerServices, RequestContext
@@ -25,6 +26,7 @@ from controller.replica_placement import IncompleteRacks, assign_replicas_to_bro
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, random_topic_id
+from foundation.cluster.scala import scala_buffer
 from foundation.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -62,8 +64,7 @@ class Created:
 
 async def handle(services: BrokerServices, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     if not services.controller.is_active:
-        refused = (CreatableTopicResult(name=topic.name, error_code=Errors.NOT_CONTROLLER) for topic in request.topics)
-        return CreateTopicsResponse(topics=tuple(refused))
+        return CreateTopicsResponse(topics=tuple(_not_controller(topic.name) for topic in request.topics))
     prohibited = prohibited_names(request.topics)
     outcomes: dict[str, Created | ApiError] = {}
     for number, topic in enumerate(request.topics, start=1):
@@ -83,7 +84,9 @@ async def handle(services: BrokerServices, request: CreateTopicsRequest, context
             if request.timeout_ms <= 0 or not has_leaders(services.metadata.snapshot, name, made.partitions):
                 outcomes[name] = ApiError(Errors.REQUEST_TIMED_OUT, "")
     topic_ids = {name: made.topic_id for name, made in created.items()}
-    return CreateTopicsResponse(topics=tuple(_result(name, outcome, topic_ids, services) for name, outcome in outcomes.items()))
+    # A topic that is there twice is refused twice.
+    names = (topic.name for topic in request.topics)
+    return CreateTopicsResponse(topics=tuple(_result(name, outcomes[name], topic_ids, services) for name in names))
 
 
 def prohibited_names(topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
@@ -130,11 +133,17 @@ def replicas_for(
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(incomplete)) from incomplete
 
 
-def validated(topic: CreatableTopic, assignment: Mapping[int, tuple[BrokerId, ...]], existing: Sequence[str]) -> TopicCreation:
+def validated(
+    topic: CreatableTopic,
+    assignment: Mapping[int, tuple[BrokerId, ...]],
+    existing: Sequence[str],
+    defaults: Mapping[str, ConfigValue],
+) -> TopicCreation:
     """TC-4 and TC-5, the part that looks at nothing but values: name, collisions, assignment, configuration.
 
     Args:
         existing: the topics in ZooKeeper; without `.` and `_` in the name, those of the same name are enough.
+        defaults: what holds for a topic that says nothing.
 
     Raises:
         ApiError: whatever a client has to hear.
@@ -150,7 +159,7 @@ def validated(topic: CreatableTopic, assignment: Mapping[int, tuple[BrokerId, ..
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {', '.join(colliding)}")
     _check_assignment(assignment)
     try:
-        config = validate_topic_config((config.name, config.value or "") for config in topic.configs)
+        config = validate_topic_config(((config.name, config.value or "") for config in topic.configs), defaults)
     except ConfigError as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from error
     return TopicCreation(topic=name, assignment=assignment, config=config)
@@ -159,10 +168,14 @@ def validated(topic: CreatableTopic, assignment: Mapping[int, tuple[BrokerId, ..
 def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas")
-    for replicas in assignment.values():
-        if len(set(replicas)) < len(replicas) or not replicas:
-            shown = {partition: list(brokers) for partition, brokers in sorted(assignment.items())}
-            raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: {shown}")
+    for partition, replicas in assignment.items():
+        if not replicas:  # Kafka writes such a topic; nobody can ever lead it
+            raise ApiError(
+                Errors.INVALID_REPLICA_ASSIGNMENT, f"Cannot have replication factor of 0 for partition id {partition}."
+            )
+        if len(set(replicas)) < len(replicas):
+            shown = ", ".join(f"{index} -> {scala_buffer(brokers)}" for index, brokers in sorted(assignment.items()))
+            raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: HashMap({shown})")
     if sorted(assignment) != list(range(len(assignment))):
         raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
 
@@ -175,7 +188,7 @@ async def create(services: BrokerServices, topic: CreatableTopic, *, validate_on
         if topic.name in snapshot.topics:
             raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         assignment = replicas_for(services, snapshot, topic)
-        creation = validated(topic, assignment, await _existing(services, topic.name))
+        creation = validated(topic, assignment, await _existing(services, topic.name), topic_defaults(services.config))
         if not validate_only:
             topic_id = await _write(services, creation)
     except ApiError as error:
@@ -224,6 +237,10 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
             "describe it before trying again.",
         )
     return topic_id or NO_TOPIC_ID
+
+
+def _not_controller(name: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=Errors.NOT_CONTROLLER, error_message="", configs=())
 
 
 def _result(

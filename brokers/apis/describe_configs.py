@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+import structlog
+
 from brokers.apis.serving import Serves
+from brokers.config.config_def import ConfigError
 from brokers.config.description import Described, Source, describe_broker, describe_broker_defaults, describe_topic
 from brokers.config_admin_manager import ResourceType, require_own_id
 from brokers.services import BrokerServices, RequestContext
 from brokers.topic_names import why_invalid
-from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
 from foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -28,8 +31,15 @@ from foundation.zk.znodes import MalformedZNode
 
 UNKNOWN_TYPE = 0
 
+DESCRIBED_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
+"""A request with another type in it is refused as a whole."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
+
 
 async def handle(services: BrokerServices, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    if any(resource.resource_type not in DESCRIBED_TYPES for resource in request.resources):
+        return DescribeConfigsResponse(results=tuple(_malformed(resource) for resource in request.resources))
     results = []
     known: dict[tuple[int, str], tuple[Described, ...]] = {}
     for resource in dict.fromkeys(request.resources):
@@ -38,7 +48,7 @@ async def handle(services: BrokerServices, request: DescribeConfigsRequest, cont
         try:
             if whose not in known:
                 known[whose] = tuple(await _described(services, resource))
-            configs = tuple(described(known[whose], resource, request, version=context.api_version))
+            configs = tuple(described(known[whose], resource, request))
             error: ApiError | None = None
         except ApiError as refusal:
             configs, error = (), refusal
@@ -80,7 +90,7 @@ async def _described(services: BrokerServices, resource: DescribeConfigsResource
         case ResourceType.CLIENT_METRICS:
             raise ApiError(Errors.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
         case other:
-            raise ApiError(Errors.INVALID_REQUEST, f"Unsupported resource type: {other}")
+            raise AssertionError(f"resources of type {other} have been refused")
 
 
 async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Described]:
@@ -93,13 +103,27 @@ async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Described]
         stored = await services.zk().entity_config("topics", topic)
     except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
-    return describe_topic(stored, services.dynamic)
+    try:
+        return tuple(describe_topic(stored, services.dynamic))
+    except ConfigError as unreadable:  # somebody has written it by hand
+        log.error("config of a topic cannot be read", topic=topic, why=str(unreadable))
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(unreadable)) from unreadable
+
+
+def _malformed(resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=Errors.INVALID_REQUEST,
+        error_message=MALFORMED_REQUEST,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 def described(
-    configs: Iterable[Described], resource: DescribeConfigsResource, request: DescribeConfigsRequest, *, version: int
+    configs: Iterable[Described], resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> Iterable[DescribeConfigsResourceResult]:
-    """The configurations asked for, in as much detail as asked for."""
+    """The configurations asked for, in as much detail as asked for. As in Kafka `is_default` stays False: version 0 does not
+    tell where a value comes from."""
     wanted = frozenset(resource.configuration_keys or ())
     for config in configs:
         if wanted and config.name not in wanted:
@@ -108,7 +132,6 @@ def described(
             name=config.name,
             value=config.value,
             read_only=config.read_only,
-            is_default=version == 0 and config.source is Source.DEFAULT,
             config_source=config.source,
             is_sensitive=config.is_sensitive,
             synonyms=tuple(

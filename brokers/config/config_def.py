@@ -41,24 +41,29 @@ class ConfigType(Enum):
     PASSWORD = 9
 
     def parse(self, key: str, text: str) -> ConfigValue:
-        """The value `text` stands for.
+        """The value `text` stands for, whatever blanks are around it.
 
         Raises:
-            ConfigError: it does not stand for one of this type.
+            ConfigError: it does not stand for one of this type; the message shows it with its blanks.
         """
+        trimmed = text.strip(_BLANKS)
+        value: ConfigValue
         match self:
             case ConfigType.BOOLEAN:
-                return _boolean(key, text)
+                value, reason = _boolean(trimmed), "Expected value to be either true or false"
             case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
-                return _integer(key, text, self)
+                value, reason = _integer(trimmed, self), f"Not a number of type {self.name}"
             case ConfigType.DOUBLE:
-                return _double(key, text)
-            case ConfigType.LIST:
-                return tuple(part.strip() for part in text.split(",")) if text else ()
+                value, reason = _double(trimmed), "Not a number of type DOUBLE"
             case ConfigType.CLASS:
-                return _class_name(key, text)
+                value, reason = _class_name(trimmed), f"Class {text} could not be found."
+            case ConfigType.LIST:
+                return tuple(part.strip() for part in trimmed.split(",")) if trimmed else ()
             case ConfigType.STRING | ConfigType.PASSWORD:
-                return text
+                return trimmed
+        if value is None:
+            raise ConfigError.invalid(key, text, reason)
+        return value
 
 
 BOOLEAN = ConfigType.BOOLEAN
@@ -106,7 +111,7 @@ class ConfigKey:
         Raises:
             ConfigError: wrong type or out of bounds.
         """
-        value = self.type.parse(self.name, text.strip())
+        value = self.type.parse(self.name, text)
         if self.minimum is not None and isinstance(value, int | float) and value < self.minimum:
             raise ConfigError.invalid(self.name, shown(value), f"Value must be at least {self.minimum}")
         if self.maximum is not None and isinstance(value, int | float) and value > self.maximum:
@@ -156,17 +161,17 @@ def shown(value: ConfigValue) -> str | None:
 
 _JAVA_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
 
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))
+"""What Java's `trim` takes away."""
+
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
-def _boolean(key: str, text: str) -> bool:
-    lowered = text.lower()
-    if lowered not in ("true", "false"):
-        raise ConfigError.invalid(key, text, "Expected value to be either true or false")
-    return lowered == "true"
+def _boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
 
 
-def _integer(key: str, text: str, kind: ConfigType) -> int:
+def _integer(text: str, kind: ConfigType) -> int | None:
     digits = text[1:] if text[:1] in ("-", "+") else text
     # Python would also read 1_000 and digits of other scripts; Java's parser does not.
     if digits.isascii() and digits.isdigit() and len(digits) <= 20:
@@ -174,23 +179,18 @@ def _integer(key: str, text: str, kind: ConfigType) -> int:
         half = 1 << (_BITS[kind] - 1)
         if -half <= number < half:
             return number
-    raise ConfigError.invalid(key, text, f"Not a number of type {kind.name}")
+    return None
 
 
 def java_int(text: str) -> int | None:
     """The number `text` is to Java's `Integer.parseInt`; None where it is none."""
-    try:
-        return _integer("", text, ConfigType.INT)
-    except ConfigError:
-        return None
+    return _integer(text, ConfigType.INT)
 
 
-def _double(key: str, text: str) -> float:
+def _double(text: str) -> float | None:
     # Python would also read 1_0, inf and digits of other scripts, and would not read 1.5d; Java's parser does the opposite.
     # Java's hexadecimal notation (0x1p-2) is left out: nobody writes a configuration in it.
-    if not _JAVA_DOUBLE.fullmatch(text):
-        raise ConfigError.invalid(key, text, "Not a number of type DOUBLE")
-    return float(text.rstrip("dDfF"))
+    return float(text.rstrip("dDfF")) if _JAVA_DOUBLE.fullmatch(text) else None
 
 
 def _java_double(value: float) -> str:
@@ -204,8 +204,6 @@ def _java_double(value: float) -> str:
     return f"{'-' if sign else ''}{figures[0]}.{figures[1:] or '0'}E{power}"
 
 
-def _class_name(key: str, text: str) -> str:
+def _class_name(text: str) -> str | None:
     # Whether Kafka would find the class is beyond us; what cannot be the name of one it would not.
-    if not all(part.replace("$", "_").isidentifier() for part in text.split(".")):
-        raise ConfigError.invalid(key, text, f"Class {text} could not be found.")
-    return text
+    return text if all(part.replace("$", "_").isidentifier() for part in text.split(".")) else None

@@ -18,6 +18,9 @@ _THREAD_POOLS = (
     "num.recovery.threads.per.data.dir",
     "background.threads",
 )
+_MIN_DEDUPE_BUFFER_BYTES = 1024 * 1024
+"""Per cleaner thread; it must be more."""
+
 _MS_PER_UNIT = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
 
@@ -27,6 +30,7 @@ def check_reconfiguration(old: KafkaConfig, new: KafkaConfig) -> None:
     Raises:
         ConfigError: it cannot; in Kafka's words, which wrap the reason.
     """
+    _check_values(new)
     try:
         for name in _THREAD_POOLS:
             _check_pool(name, number(old, name), number(new, name))
@@ -61,6 +65,24 @@ def time_ms(config: KafkaConfig, name: str) -> int:
         if isinstance(found, int):
             return found * _MS_PER_UNIT[synonym.rpartition(".")[2]]
     raise AssertionError(f"the weakest synonym of {name} has a default")
+
+
+def _check_values(config: KafkaConfig) -> None:
+    """What `KafkaConfig.validateValues` says of keys that may change while a broker runs."""
+    threads = number(config, "log.cleaner.threads")
+    requirements = (
+        (time_ms(config, "log.roll.ms") >= 1, "log.roll.ms must be greater than or equal to 1"),
+        (time_ms(config, "log.roll.jitter.ms") >= 0, "log.roll.jitter.ms must be greater than or equal to 0"),
+        (
+            not value(config, "log.cleaner.enable")
+            or threads < 1
+            or number(config, "log.cleaner.dedupe.buffer.size") // threads > _MIN_DEDUPE_BUFFER_BYTES,
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
+    )
+    for holds, requirement in requirements:
+        if not holds:
+            raise ConfigError(f"requirement failed: {requirement}")
 
 
 def _check_pool(name: str, old: int, new: int) -> None:

@@ -65,9 +65,24 @@ def _throttled_key(name: str, doc: str) -> ConfigKey:
 
 
 _KEYS = (
+    _key("segment.bytes", INT, 1_073_741_824, "Bytes of one segment.", 14),
+    _key("segment.ms", LONG, _WEEK_MS, "After this long a segment is closed.", 1),
+    _key("segment.jitter.ms", LONG, 0, "A random part of segment.ms, so that segments do not all roll at once.", 0),
+    _key("segment.index.bytes", INT, 10_485_760, "Bytes of one index.", 4),
+    _key("flush.messages", LONG, _MAX_LONG, "Records between two forced writes to disk.", 1),
+    _key("flush.ms", LONG, _MAX_LONG, "Time between two forced writes to disk.", 0),
+    _key("retention.bytes", LONG, -1, "Bytes a partition may grow to; −1 for any."),
+    _key("retention.ms", LONG, _WEEK_MS, "How long records are kept; −1 for ever.", -1),
+    _key("max.message.bytes", INT, 1_048_588, "The largest batch accepted.", 0),
+    _key("index.interval.bytes", INT, 4096, "Bytes between two entries of the offset index.", 0),
+    _key("delete.retention.ms", LONG, _DAY_MS, "How long a tombstone outlives compaction.", 0),
+    _key("min.compaction.lag.ms", LONG, 0, "Before this long no record is compacted.", 0),
+    _key("max.compaction.lag.ms", LONG, _MAX_LONG, "After this long a record may be compacted.", 1),
+    _key("file.delete.delay.ms", LONG, 60_000, "How long a removed file stays on disk.", 0),
+    _key("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes that starts compaction.", 0, 1),
     _key("cleanup.policy", LIST, ("delete",), "What becomes of old segments.", choices=("compact", "delete")),
-    _key("compression.gzip.level", INT, -1, "Level of gzip; −1 is gzip's own default.", check=gzip_level),
-    _key("compression.lz4.level", INT, 9, "Level of lz4.", 1, 17),
+    _key("unclean.leader.election.enable", BOOLEAN, False, "Let a replica outside the ISR lead, and lose data."),
+    _key("min.insync.replicas", INT, 1, "In-sync replicas a write with acks=all asks for.", 1),
     _key(
         "compression.type",
         STRING,
@@ -75,63 +90,44 @@ _KEYS = (
         "How batches are stored compressed.",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     ),
+    _key("compression.gzip.level", INT, -1, "Level of gzip; −1 is gzip's own default.", check=gzip_level),
+    _key("compression.lz4.level", INT, 9, "Level of lz4.", 1, 17),
     _key("compression.zstd.level", INT, 3, "Level of zstd.", -131072, 22),
-    _key("delete.retention.ms", LONG, _DAY_MS, "How long a tombstone outlives compaction.", 0),
-    _key("file.delete.delay.ms", LONG, 60_000, "How long a removed file stays on disk.", 0),
-    _key("flush.messages", LONG, _MAX_LONG, "Records between two forced writes to disk.", 1),
-    _key("flush.ms", LONG, _MAX_LONG, "Time between two forced writes to disk.", 0),
-    _throttled_key("follower.replication.throttled.replicas", "Replicas whose fetching is throttled."),
-    _key("index.interval.bytes", INT, 4096, "Bytes between two entries of the offset index.", 0),
-    _throttled_key("leader.replication.throttled.replicas", "Replicas whose serving is throttled."),
-    _key("local.retention.bytes", LONG, -2, "Bytes kept locally with tiered storage.", -2),
-    _key("local.retention.ms", LONG, -2, "Time kept locally with tiered storage.", -2),
-    _key("max.compaction.lag.ms", LONG, _MAX_LONG, "After this long a record may be compacted.", 1),
-    _key("max.message.bytes", INT, 1_048_588, "The largest batch accepted.", 0),
-    _key("message.downconversion.enable", BOOLEAN, True, "Convert batches for old consumers."),
-    _key("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0.", check=metadata_version),
-    _key("message.timestamp.after.max.ms", LONG, _MAX_LONG, "How far in the future a timestamp may lie.", 0),
-    _key("message.timestamp.before.max.ms", LONG, _MAX_LONG, "How far in the past a timestamp may lie.", 0),
-    _key("message.timestamp.difference.max.ms", LONG, _MAX_LONG, "Both of the former.", 0),
-    _key("message.timestamp.type", STRING, "CreateTime", "Whose clock counts.", choices=("CreateTime", "LogAppendTime")),
-    _key("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes that starts compaction.", 0, 1),
-    _key("min.compaction.lag.ms", LONG, 0, "Before this long no record is compacted.", 0),
-    _key("min.insync.replicas", INT, 1, "In-sync replicas a write with acks=all asks for.", 1),
     _key("preallocate", BOOLEAN, False, "Reserve a segment's space when it is made."),
+    _key("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0.", check=metadata_version),
+    _key("message.timestamp.type", STRING, "CreateTime", "Whose clock counts.", choices=("CreateTime", "LogAppendTime")),
+    _key("message.timestamp.difference.max.ms", LONG, _MAX_LONG, "Both of the former.", 0),
+    _key("message.timestamp.before.max.ms", LONG, _MAX_LONG, "How far in the past a timestamp may lie.", 0),
+    _key("message.timestamp.after.max.ms", LONG, _MAX_LONG, "How far in the future a timestamp may lie.", 0),
+    _throttled_key("leader.replication.throttled.replicas", "Replicas whose serving is throttled."),
+    _throttled_key("follower.replication.throttled.replicas", "Replicas whose fetching is throttled."),
+    _key("message.downconversion.enable", BOOLEAN, True, "Convert batches for old consumers."),
+    _key("remote.storage.enable", BOOLEAN, False, "Use tiered storage."),
+    _key("local.retention.ms", LONG, -2, "Time kept locally with tiered storage.", -2),
+    _key("local.retention.bytes", LONG, -2, "Bytes kept locally with tiered storage.", -2),
     _key("remote.log.copy.disable", BOOLEAN, False, "Stop copying to tiered storage."),
     _key("remote.log.delete.on.disable", BOOLEAN, False, "Delete tiered data when tiered storage is switched off."),
-    _key("remote.storage.enable", BOOLEAN, False, "Use tiered storage."),
-    _key("retention.bytes", LONG, -1, "Bytes a partition may grow to; −1 for any."),
-    _key("retention.ms", LONG, _WEEK_MS, "How long records are kept; −1 for ever.", -1),
-    _key("segment.bytes", INT, 1_073_741_824, "Bytes of one segment.", 14),
-    _key("segment.index.bytes", INT, 10_485_760, "Bytes of one index.", 4),
-    _key("segment.jitter.ms", LONG, 0, "A random part of segment.ms, so that segments do not all roll at once.", 0),
-    _key("segment.ms", LONG, _WEEK_MS, "After this long a segment is closed.", 1),
-    _key("unclean.leader.election.enable", BOOLEAN, False, "Let a replica outside the ISR lead, and lose data."),
 )
 
 TOPIC_TABLE: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
+"""In Kafka's order, in which values are judged: of several bad ones the client hears of the first."""
 
 
-def validate_topic_config(
-    config: Iterable[tuple[str, str]], defaults: Mapping[str, ConfigValue] | None = None
-) -> dict[str, str]:
+def validate_topic_config(config: Iterable[tuple[str, str]], defaults: Mapping[str, ConfigValue]) -> dict[str, str]:
     """The configuration as it is stored, where all of it is acceptable.
 
     Args:
-        defaults: what holds where the topic says nothing; Kafka's own where not given.
+        defaults: what holds where the topic says nothing.
 
     Raises:
         ConfigError: an unknown name, a value of the wrong type or out of bounds, or two that contradict each other.
     """
     stored = dict(config)
-    values: dict[str, ConfigValue] = {}
-    for name in sorted(stored):
-        key = TOPIC_TABLE.get(name)
-        if key is None:
+    for name in stored:
+        if name not in TOPIC_TABLE:
             raise InvalidConfiguration(f"Unknown topic config name: {name}")
-        values[name] = key.parse(stored[name])
-    behind = {name: key.default for name, key in TOPIC_TABLE.items()} if defaults is None else defaults
-    least, most = (values.get(name, behind[name]) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
+    values = {name: key.parse(stored[name]) for name, key in TOPIC_TABLE.items() if name in stored}
+    least, most = (values.get(name, defaults[name]) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
     if isinstance(least, int) and isinstance(most, int) and least > most:
         raise InvalidConfiguration(
             f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"

@@ -67,6 +67,13 @@ MAX_MESSAGE_BYTES = 2**15 - 1
 """In UTF-8: the longest string an answer can carry."""
 
 
+MALFORMED_REQUEST = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+"""What Kafka says of an INVALID_REQUEST that refuses a request as a whole."""
+
+
 class ApiError(Exception):
     """What a client shall hear about one item of its request: a code and a sentence.
 

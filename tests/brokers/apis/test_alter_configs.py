@@ -240,6 +240,30 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
         ("INVALID_REQUEST", "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"),
     ),
     (99, "g", [("a", SET, "b")], ("INVALID_REQUEST", "Unknown resource type 99")),
+    (
+        TOPIC,
+        "nowhere",
+        [("flush.ms", APPEND, "1")],
+        ("INVALID_CONFIG", "Config value append is not allowed for config key: flush.ms"),
+    ),
+    (
+        BROKER,
+        "1",
+        [("log.roll.ms", SET, "0")],
+        ("INVALID_REQUEST", "requirement failed: log.roll.ms must be greater than or equal to 1"),
+    ),
+    (
+        BROKER,
+        "",
+        [("log.roll.jitter.ms", SET, "-1")],
+        ("INVALID_REQUEST", "requirement failed: log.roll.jitter.ms must be greater than or equal to 0"),
+    ),
+    (
+        BROKER,
+        "1",
+        [("log.cleaner.dedupe.buffer.size", SET, "1048576")],
+        ("INVALID_REQUEST", "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."),
+    ),
 )
 
 

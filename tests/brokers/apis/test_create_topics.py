@@ -10,6 +10,7 @@ import pytest
 
 from brokers.apis import create_topics
 from brokers.apis.create_topics import prohibited_names, replicas_for, validated
+from brokers.config.description import topic_defaults
 from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
@@ -34,6 +35,8 @@ from tests.brokers.services import Stage
 from tests.controller.stage import Stage as ZooKeeperStage
 from understudy.simulator.cluster import SimulatedCluster
 
+DEFAULTS = topic_defaults(KafkaConfig.from_properties({"zookeeper.connect": "z"}))
+
 
 def placed(*replicas: tuple[int, ...]) -> dict[int, tuple[BrokerId, ...]]:
     return {index: tuple(map(BrokerId, brokers)) for index, brokers in enumerate(replicas)}
@@ -43,7 +46,7 @@ def refusal(name: str = "orders", assignment: dict[int, tuple[BrokerId, ...]] | 
     configs = tuple(CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items())
     topic = CreatableTopic(name=name, configs=configs)
     with pytest.raises(ApiError) as raised:
-        validated(topic, assignment or placed((1, 2)), ("taken", "with.dot"))
+        validated(topic, assignment or placed((1, 2)), ("taken", "with.dot"), DEFAULTS)
     return raised.value.error.name, raised.value.message
 
 
@@ -72,7 +75,7 @@ def test_names_that_no_topic_may_have(name: str, part: str) -> None:
 @pytest.mark.spec("TC-5")
 def test_names_that_a_topic_may_have() -> None:
     for name in ("a" * 249, "A.b_c-9", "__consumer_offsets"):
-        assert validated(CreatableTopic(name=name), placed((1,)), ("withXdot",)).topic == name
+        assert validated(CreatableTopic(name=name), placed((1,)), ("withXdot",), DEFAULTS).topic == name
 
 
 @pytest.mark.spec("TC-4")
@@ -80,8 +83,11 @@ def test_names_that_a_topic_may_have() -> None:
     ("assignment", "part"),
     [
         (placed((1, 2), (1,)), "All partitions should have the same number of replicas"),
-        (placed((1, 1)), "Duplicate replica assignment found: {0: [1, 1]}"),
-        (placed((), ()), "Duplicate replica assignment found"),
+        (
+            placed((2, 3), (1, 1)),
+            "Duplicate replica assignment found: HashMap(0 -> ArrayBuffer(2, 3), 1 -> ArrayBuffer(1, 1))",
+        ),
+        (placed((), ()), "Cannot have replication factor of 0 for partition id 0."),
         ({1: (BrokerId(1),)}, "partitions should be a consecutive 0-based integer sequence"),
     ],
 )
@@ -108,6 +114,16 @@ def test_assignments_that_cannot_be(assignment: dict[int, tuple[BrokerId, ...]],
 )  # fmt: skip
 def test_configurations_that_are_refused(key: str, value: str, message: str) -> None:
     assert refusal(**{key: value}) == ("INVALID_CONFIG", message)
+
+
+@pytest.mark.spec("TC-4")
+def test_of_several_bad_configs_an_unknown_name_is_told_first_then_the_first_bad_value_in_kafkas_order() -> None:
+    assert refusal(cleanup_policy="shred", colour="red") == ("INVALID_CONFIG", "Unknown topic config name: colour")
+    error, message = refusal(cleanup_policy="shred", retention_ms=" soon ")
+    assert (error, message) == (
+        "INVALID_CONFIG",
+        "Invalid value  soon  for configuration retention.ms: Not a number of type LONG",
+    )
 
 
 def test_configurations_that_contradict_each_other() -> None:
@@ -215,11 +231,36 @@ def test_good_topics_are_made_and_bad_ones_do_not_harm_them(cluster: SimulatedCl
     assert cluster.leader_of(good, 1) is not None
 
 
+@pytest.mark.spec("TC-3")
+def test_a_topic_that_is_there_twice_is_refused_each_time(cluster: SimulatedCluster) -> None:
+    request = CreateTopicsRequest(topics=(topic("twice"), topic("alone"), topic("twice")), timeout_ms=5_000)
+    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request))
+    assert isinstance(response, CreateTopicsResponse)
+    assert [(answered.name, Errors(answered.error_code).name) for answered in response.topics] == [
+        ("twice", "INVALID_REQUEST"),
+        ("alone", "NONE"),
+        ("twice", "INVALID_REQUEST"),
+    ]
+    assert cluster.leader_of("twice", 0) is None
+
+
+@pytest.mark.spec("TC-4", "TC-8")
+def test_blanks_around_a_value_are_kept_in_zookeeper_and_not_shown(cluster: SimulatedCluster) -> None:
+    configs = (CreatableTopicConfig(name="retention.ms", value=" 7 "), CreatableTopicConfig(name="preallocate", value="TRUE "))
+    asked = CreatableTopic(name="blanks", num_partitions=1, replication_factor=1, configs=configs)
+    response = cluster.ask(
+        cluster.admin.ask(f"broker-{cluster.controller()}", 9092, CreateTopicsRequest(topics=(asked,), timeout_ms=5_000))
+    )
+    assert isinstance(response, CreateTopicsResponse)
+    shown = {config.name: config.value for config in response.topics[0].configs or ()}
+    assert (shown["retention.ms"], shown["preallocate"]) == ("7", "true")
+
+
 @pytest.mark.spec("TC-1", "TC-3")
 def test_only_the_controllers_broker_creates(cluster: SimulatedCluster) -> None:
     other = next(number for number in cluster.brokers if number != cluster.controller())
     assert create(cluster, CreateTopicsRequest(topics=(topic("elsewhere"),)), broker=other) == {
-        "elsewhere": ("NOT_CONTROLLER", None)
+        "elsewhere": ("NOT_CONTROLLER", "")
     }
 
 
@@ -384,9 +425,9 @@ def test_a_topic_grows(cluster: SimulatedCluster) -> None:
             "Topic currently has 2 partitions, which is higher than the requested 1.",
         ),
         (
-            CreatePartitionsTopic(name="two", count=3, assignments=manual((1, 9))),
+            CreatePartitionsTopic(name="two", count=4, assignments=manual((1, 9), (9, 8))),
             "INVALID_REPLICA_ASSIGNMENT",
-            "Unknown broker(s) in replica assignment: 9.",
+            "Unknown broker(s) in replica assignment: 9, 8.",
         ),
         (
             CreatePartitionsTopic(name="two", count=4, assignments=manual((1, 2))),

@@ -10,13 +10,14 @@ from brokers.config.description import Described
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.dynamic_keys import BROKER_KEYS
 from brokers.config.topic_config import TOPIC_TABLE
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import MALFORMED_REQUEST, Errors
 from foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from foundation.zk.client import SetData
 from understudy.simulator.cluster import SimulatedCluster
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
@@ -90,14 +91,32 @@ def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: Simul
         "segment.bytes": "1073741824",
         "cleanup.policy": "delete",
     }
-    if version == 0:
-        assert [shown[name].is_default for name in ("retention.ms", "min.insync.replicas", "segment.bytes")] == [
-            False,
-            False,
-            True,
-        ]
-    else:
+    assert not any(config.is_default for config in result.configs), "Kafka never sets it"
+    if version > 0:
         assert [shown[name].config_source for name in ("retention.ms", "min.insync.replicas", "segment.bytes")] == [1, 4, 5]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 3, 32, -1])
+def test_a_type_of_resource_that_is_none_spoils_the_whole_request(cluster: SimulatedCluster, kind: int) -> None:
+    """As in Kafka, which looks at all types before it looks at any resource."""
+    resources = tuple(DescribeConfigsResource(resource_type=each, resource_name="orders") for each in (TOPIC, kind))
+    response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=resources), version=4))
+    assert isinstance(response, DescribeConfigsResponse)
+    assert [(result.resource_type, result.error_code, result.error_message, result.configs) for result in response.results] == [
+        (TOPIC, Errors.INVALID_REQUEST, MALFORMED_REQUEST, ()),
+        (kind, Errors.INVALID_REQUEST, MALFORMED_REQUEST, ()),
+    ]
+
+
+def test_a_config_written_by_hand_that_cannot_be_read_harms_nobody_else(cluster: SimulatedCluster) -> None:
+    cluster.ask(cluster.admin.create_topic("scrawled", partitions=1, replication_factor=1))
+    scrawl = b'{"version":1,"config":{"retention.ms":"soon"}}'
+    assert cluster.zookeeper.operate([SetData("/config/topics/scrawled", scrawl)])
+    resources = tuple(DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in ("scrawled", "orders"))
+    response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=resources), version=4))
+    assert isinstance(response, DescribeConfigsResponse)
+    assert [result.error_code for result in response.results] == [Errors.UNKNOWN_SERVER_ERROR, Errors.NONE]
+    assert response.results[0].error_message == "Invalid value soon for configuration retention.ms: Not a number of type LONG"
 
 
 @pytest.mark.spec("CF-7")
