@@ -40,10 +40,14 @@ async def handle(services: BrokerServices, request: MetadataRequest, context: Re
     if wants_all:
         topics = tuple(_known_topic(snapshot, topic, context) for topic in sorted(snapshot.topics))
     else:
-        asked = tuple(dict.fromkeys(request.topics or ()))
-        if context.api_version < FIRST_VERSION_BY_TOPIC_ID and any(not _is_name(topic) for topic in asked):
-            refused = (MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=topic.name or "") for topic in asked)
+        topics_asked = request.topics or ()
+        if context.api_version < FIRST_VERSION_BY_TOPIC_ID and any(not _is_name(topic) for topic in topics_asked):
+            refused = (
+                MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
+                for topic in topics_asked
+            )
             return MetadataResponse(topics=tuple(refused))
+        asked = tuple(dict.fromkeys(topics_asked))
         by_id = any(topic.topic_id != NO_TOPIC_ID for topic in asked)
         answered = tuple(topic for topic in asked if not by_id or topic.topic_id != NO_TOPIC_ID)
         may_create = request.allow_auto_topic_creation and services.config.auto_create_topics_enable and not by_id
@@ -53,7 +57,12 @@ async def handle(services: BrokerServices, request: MetadataRequest, context: Re
         rest = (topic for topic in answered if topic.name not in missing)
         topics = (*(_asked_topic(snapshot, topic, context) for topic in rest), *created)
     if request.include_topic_authorized_operations:
-        topics = tuple(replace(topic, topic_authorized_operations=EVERY_TOPIC_OPERATION) for topic in topics)
+        topics = tuple(
+            topic
+            if topic.error_code == Errors.UNKNOWN_TOPIC_ID
+            else replace(topic, topic_authorized_operations=EVERY_TOPIC_OPERATION)
+            for topic in topics
+        )
     return MetadataResponse(
         brokers=tuple(_brokers(snapshot, context.listener)),
         cluster_id=services.cluster_id,

@@ -157,6 +157,12 @@ def test_what_cannot_be_asked_spoils_the_whole_request_before_version_12() -> No
     assert (response.brokers, response.controller_id) == ((), -1)
 
 
+def test_a_refused_request_is_repeated_word_for_word() -> None:
+    asked = MetadataRequestTopic(name="orders", topic_id=ORDERS)
+    response = ask(MetadataRequest(topics=(asked, asked)), 10)
+    assert [(topic.name, topic.topic_id, topic.error_code) for topic in response.topics] == [("orders", ORDERS, 42)] * 2
+
+
 def test_ids_are_answered_and_names_beside_them_are_not() -> None:
     asked = (MetadataRequestTopic(name="nothing"), MetadataRequestTopic(name=None, topic_id=ORDERS))
     assert [topic.name for topic in ask(MetadataRequest(topics=asked), 12).topics] == ["orders"]
@@ -172,6 +178,13 @@ def test_without_an_authorizer_everybody_may_do_everything() -> None:
     response = ask(asked, 9)
     assert (response.cluster_authorized_operations, response.topics[0].topic_authorized_operations) == (8096, 3576)
     assert ask(MetadataRequest(), 9).cluster_authorized_operations == -(2**31)
+
+
+def test_nobody_may_do_anything_to_an_id_that_nobody_knows() -> None:
+    topics = (MetadataRequestTopic(topic_id=ORDERS), MetadataRequestTopic(topic_id=UNKNOWN_ID))
+    response = ask(MetadataRequest(topics=topics, include_topic_authorized_operations=True))
+    operations = {topic.topic_id: topic.topic_authorized_operations for topic in response.topics}
+    assert operations == {ORDERS: 3576, UNKNOWN_ID: -(2**31)}
 
 
 def test_describe_cluster_shows_brokers_and_refuses_to_show_controllers() -> None:
