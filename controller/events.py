@@ -366,8 +366,7 @@ def refuse(event: ControllerEvent, error: Errors) -> None:
             moved = error is Errors.NOT_CONTROLLER
             event.reply.resolve((Errors.STALE_CONTROLLER_EPOCH if moved else error, ()))
         case ReplicaLeaderElection() if event.reply is not None:
-            refusal = ApiError(error, "The election was not performed.")
-            event.reply.resolve(dict.fromkeys(event.partitions or (), refusal))
+            event.reply.resolve(dict.fromkeys(event.partitions or (), ApiError(error, "")))
         case ApiPartitionReassignment() | ListPartitionReassignments() | AllocateProducerIds() | UpdateFeatures():
             event.reply.resolve(ApiError(error, NOT_THE_CONTROLLER if error is Errors.NOT_CONTROLLER else ""))
         case _:

@@ -35,7 +35,8 @@ async def handle(
     for (topic_name, index), error in results.items():
         answers.setdefault(topic_name, []).append(_answer(index, error))
     return AlterPartitionReassignmentsResponse(
-        responses=tuple(ReassignableTopicResponse(name=name, partitions=tuple(found)) for name, found in answers.items())
+        error_message="",
+        responses=tuple(ReassignableTopicResponse(name=name, partitions=tuple(found)) for name, found in answers.items()),
     )
 
 

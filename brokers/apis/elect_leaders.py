@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from brokers.apis.serving import Serves
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.services import BrokerServices, RequestContext
@@ -27,7 +29,7 @@ async def handle(services: BrokerServices, request: ElectLeadersRequest, context
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:
-        return ElectLeadersResponse(error_code=Errors.INVALID_REQUEST)
+        return unknown_type(request)
     asked = asked_for(request, services.metadata.snapshot)
     outcomes = await services.controller.elect_leaders(asked, election_type)
     expected = {partition: leader for partition, leader in outcomes.items() if not isinstance(leader, ApiError)}
@@ -50,6 +52,22 @@ async def handle(services: BrokerServices, request: ElectLeadersRequest, context
             if result is None or result.error is not Errors.ELECTION_NOT_NEEDED
         }
     return ElectLeadersResponse(replica_election_results=grouped(results))
+
+
+def unknown_type(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """A type of election that is none: refused as a whole, and for each partition that was named, as often as it was."""
+    refused = PartitionResult(
+        error_code=Errors.UNKNOWN_SERVER_ERROR,
+        error_message=f"Election type {request.election_type} is none; 0 stands for preferred, 1 for unclean.",
+    )
+    results = (
+        ReplicaElectionResult(
+            topic=topic.topic,
+            partition_result=tuple(replace(refused, partition_id=partition) for partition in topic.partitions),
+        )
+        for topic in request.topic_partitions or ()
+    )
+    return ElectLeadersResponse(error_code=Errors.UNKNOWN_SERVER_ERROR, replica_election_results=tuple(results))
 
 
 def asked_for(request: ElectLeadersRequest, snapshot: MetadataSnapshot) -> tuple[TopicPartition, ...]:

@@ -18,7 +18,7 @@ from brokers.apis.serving import Serves
 from brokers.coordinators import TOPICS, CoordinatorType, partition_for
 from brokers.metadata_cache import MetadataSnapshot
 from brokers.services import BrokerServices, RequestContext
-from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
 from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
@@ -37,6 +37,8 @@ class Node(NamedTuple):
 
 NO_NODE = Node(id=-1, host="", port=-1)
 NOT_AVAILABLE = ApiError(Errors.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+UNKNOWN_TYPE = ApiError(Errors.INVALID_REQUEST, MALFORMED_REQUEST)
+TOO_OLD_FOR_SHARE_GROUPS = ApiError(Errors.INVALID_REQUEST, MALFORMED_REQUEST)
 
 
 async def handle(services: BrokerServices, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
@@ -55,15 +57,10 @@ async def handle(services: BrokerServices, request: FindCoordinatorRequest, cont
 def topic_of(key_type: int, version: int) -> str | ApiError:
     """The topic whose leaders coordinate keys of this type; or why there is none."""
     if key_type not in tuple(CoordinatorType):
-        return ApiError(
-            Errors.INVALID_REQUEST, f"Unknown coordinator type {key_type}; 0 stands for groups, 1 for transactional ids."
-        )
+        return UNKNOWN_TYPE
     kind = CoordinatorType(key_type)
     if kind is CoordinatorType.SHARE and version < FIRST_VERSION_WITH_SHARE_GROUPS:
-        return ApiError(
-            Errors.INVALID_REQUEST,
-            f"Share groups are asked for from version {FIRST_VERSION_WITH_SHARE_GROUPS} on; this is version {version}.",
-        )
+        return TOO_OLD_FOR_SHARE_GROUPS
     return TOPICS.get(kind, NOT_AVAILABLE)
 
 
@@ -98,6 +95,7 @@ def _alone(found: Node | ApiError) -> FindCoordinatorResponse:
 
 
 def _of_many(key: str, found: Node | ApiError) -> Coordinator:
+    """The answer for one of many keys: a code without words, unless the request is refused as a whole."""
     if isinstance(found, ApiError):
         return Coordinator(
             key=key,
@@ -105,7 +103,7 @@ def _of_many(key: str, found: Node | ApiError) -> Coordinator:
             host=NO_NODE.host,
             port=NO_NODE.port,
             error_code=found.error,
-            error_message=found.message,
+            error_message=found.message if found is UNKNOWN_TYPE else "",
         )
     return Coordinator(key=key, node_id=found.id, host=found.host, port=found.port, error_message="")
 

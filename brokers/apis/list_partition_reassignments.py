@@ -37,7 +37,8 @@ async def handle(
             )
         )
     return ListPartitionReassignmentsResponse(
-        topics=tuple(OngoingTopicReassignment(name=name, partitions=tuple(found)) for name, found in answers.items())
+        error_message="",
+        topics=tuple(OngoingTopicReassignment(name=name, partitions=tuple(found)) for name, found in answers.items()),
     )
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.scala import scala_buffer, scala_set
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,14 +37,14 @@ def requested_by_client(
     if not target:
         return _invalid("Empty replica list specified in partition reassignment.")
     if len(set(target)) < len(target):
-        return _invalid(f"Duplicate replica ids in partition reassignment replica list: {list(target)}")
+        return _invalid(f"Duplicate replica ids in partition reassignment replica list: {scala_buffer(target)}")
     if min(target) < 0:
-        return _invalid(f"Invalid broker id in replica list: {list(target)}")
+        return _invalid(f"Invalid broker id in replica list: {scala_buffer(target)}")
     reassigned = current.reassign_to(target)
     if any(replica not in live for replica in reassigned.adding_replicas):
         return _invalid(
             "Replica assignment has brokers that are not alive. "
-            f"Replica list: {list(reassigned.adding_replicas)}, live broker list: {sorted(live)}"
+            f"Replica list: {scala_buffer(reassigned.adding_replicas)}, live broker list: {scala_set(sorted(live))}"
         )
     return reassigned
 

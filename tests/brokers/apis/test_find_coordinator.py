@@ -9,7 +9,7 @@ import pytest
 
 from brokers.apis import find_coordinator
 from brokers.coordinators import partition_for
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import MALFORMED_REQUEST, Errors
 from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.brokers.services import Stage
@@ -103,7 +103,7 @@ def test_a_leader_that_the_requests_listener_does_not_reach_is_no_coordinator() 
 def test_a_type_there_is_not_is_refused(key_type: int, version: int) -> None:
     answer = ask(FindCoordinatorRequest(key="k", key_type=key_type), version)
     assert (answer.error_code, answer.node_id, answer.port) == (Errors.INVALID_REQUEST, -1, -1)
-    assert answer.error_message
+    assert answer.error_message == MALFORMED_REQUEST
 
 
 @pytest.mark.spec("CO-3")
@@ -118,6 +118,8 @@ def test_a_type_there_is_not_is_refused(key_type: int, version: int) -> None:
 )
 def test_a_type_nobody_coordinates_is_refused_for_every_key(key_type: int, version: int, error: str) -> None:
     assert many(["a", "b"], version, key_type=key_type) == [("a", error, NOWHERE), ("b", error, NOWHERE)]
+    answer = ask(FindCoordinatorRequest(coordinator_keys=("a",), key_type=key_type), version)
+    assert answer.coordinators[0].error_message == ("" if key_type == SHARE else MALFORMED_REQUEST)
 
 
 def test_what_is_said_beside_the_error() -> None:

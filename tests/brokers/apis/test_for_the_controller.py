@@ -94,12 +94,29 @@ def test_a_null_list_is_all_this_broker_knows_without_those_that_needed_nothing(
     assert answered == {A0: "NONE", B0: "NOT_CONTROLLER"}
 
 
-def test_an_election_nobody_knows() -> None:
-    async def scene() -> int:
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        (None, []),
+        ((TopicPartitions(topic="a", partitions=(1, 1)),), [("a", [(1, Errors.UNKNOWN_SERVER_ERROR)] * 2)]),
+    ],
+)
+def test_an_election_nobody_knows(
+    asked: tuple[TopicPartitions, ...] | None, answered: list[tuple[str, list[tuple[int, Errors]]]]
+) -> None:
+    async def scene() -> ElectLeadersResponse:
         stage = Stage()
-        return (await elect_leaders.handle(stage.services, ElectLeadersRequest(election_type=7), stage.context(2))).error_code
+        request = ElectLeadersRequest(election_type=7, topic_partitions=asked)
+        response = await elect_leaders.handle(stage.services, request, stage.context(2))
+        assert stage.controller.asked == []
+        return response
 
-    assert asyncio.run(scene()) == Errors.INVALID_REQUEST
+    response = asyncio.run(scene())
+    assert response.error_code == Errors.UNKNOWN_SERVER_ERROR
+    assert [
+        (topic.topic, [(each.partition_id, each.error_code) for each in topic.partition_result])
+        for topic in response.replica_election_results
+    ] == answered
 
 
 @pytest.mark.spec("IS-7")
@@ -156,7 +173,7 @@ def test_reassignments_are_handed_over_and_answered_by_topic() -> None:
         for topic in response.responses
         for each in topic.partitions
     }
-    assert (response.error_code, response.error_message) == (0, None)
+    assert (response.error_code, response.error_message) == (0, "")
     assert answered == {
         ("a", 1): (Errors.NONE, None),
         ("a", 0): (Errors.NO_REASSIGNMENT_IN_PROGRESS, None),

@@ -50,12 +50,29 @@ def test_what_a_client_may_ask_for(
 
 
 @pytest.mark.spec("RA-2")
-def test_a_refusal_names_what_is_wrong() -> None:
-    refused = requested_by_client(replicas(1, 2), ids(1, 9, 7), LIVE)
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ((2, 3, 2), "Duplicate replica ids in partition reassignment replica list: ArrayBuffer(2, 3, 2)"),
+        ((-1, 1), "Invalid broker id in replica list: ArrayBuffer(-1, 1)"),
+        (
+            (1, 9, 7),
+            "Replica assignment has brokers that are not alive. "
+            "Replica list: ArrayBuffer(9, 7), live broker list: Set(1, 2, 3, 4)",
+        ),
+    ],
+)
+def test_a_refusal_names_what_is_wrong_as_scala_prints_it(target: tuple[int, ...], message: str) -> None:
+    refused = requested_by_client(replicas(1, 2), ids(*target), LIVE)
     assert isinstance(refused, ApiError)
-    assert refused.message == (
-        "Replica assignment has brokers that are not alive. Replica list: [9, 7], live broker list: [1, 2, 3, 4]"
-    )
+    assert refused.message == message
+
+
+@pytest.mark.spec("RA-2")
+def test_more_than_four_live_brokers_are_a_set_of_another_name() -> None:
+    refused = requested_by_client(replicas(1, 2), ids(9), ids(5, 4, 3, 2, 1))
+    assert isinstance(refused, ApiError)
+    assert refused.message.endswith("live broker list: HashSet(1, 2, 3, 4, 5)")
 
 
 @pytest.mark.spec("RA-6", "BUG-19")
