@@ -84,7 +84,7 @@ async def _described(services: BrokerServices, resource: DescribeConfigsResource
         case ResourceType.BROKER_LOGGER:
             require_own_id(services, name, "Broker", "Unexpected broker id, expected {} but received {}")
             levels = services.loggers.describe().items()
-            return [Described(logger, level, Source.DYNAMIC_BROKER_LOGGER, (), None) for logger, level in levels]
+            return [Described(logger, level, Source.DYNAMIC_BROKER_LOGGER, (), None, doc="") for logger, level in levels]
         case ResourceType.CLIENT_METRICS if name == "":
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         case ResourceType.CLIENT_METRICS:
@@ -140,7 +140,8 @@ def described(
             if request.include_synonyms
             else (),
             config_type=UNKNOWN_TYPE if config.type is None else config.type.value,
-            documentation=config.doc if request.include_documentation else None,
+            # A logger's is empty, whether or not it is asked for; in Kafka nobody sets it.
+            documentation=config.doc if request.include_documentation or config.doc == "" else None,
         )
 
 

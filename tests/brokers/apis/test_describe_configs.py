@@ -108,6 +108,12 @@ def test_a_type_of_resource_that_is_none_spoils_the_whole_request(cluster: Simul
     ]
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_logger_has_a_level_and_an_empty_documentation(cluster: SimulatedCluster, asked: bool) -> None:
+    [root] = describe(cluster, LOGGER, "1", "root", include_documentation=asked).configs
+    assert (root.value, root.config_source, root.config_type, root.documentation) == ("INFO", 6, 0, "")
+
+
 def test_a_config_written_by_hand_that_cannot_be_read_harms_nobody_else(cluster: SimulatedCluster) -> None:
     cluster.ask(cluster.admin.create_topic("scrawled", partitions=1, replication_factor=1))
     scrawl = b'{"version":1,"config":{"retention.ms":"soon"}}'
