@@ -28,7 +28,7 @@ from tests.golden.stage import (
     Verification,
     tree_of,
 )
-from tests.golden.test_scenarios import check
+from tests.golden.test_scenarios import check_on_processes
 from tests.interop.tools import Tools
 from understudy.admin_client import BROKER, PREFERRED
 
@@ -154,7 +154,9 @@ def _without_chance(printed: str, ports: dict[int, int]) -> str:
     ],
 )
 def test_driven_by_apaches_tools_our_brokers_do_what_kafka_did(scenario: str, tools: Tools, tmp_path: Path) -> None:
-    with ToolStage(tmp_path / "cluster", *staging(scenario), tools) as stage:
-        check(scenario, stage, tools_choose=True)
+    def stage_of(run: int) -> ToolStage:
+        return ToolStage(tmp_path / f"cluster-{run}", *staging(scenario), tools)
+
+    stage = check_on_processes(scenario, stage_of, tools_choose=True)
     by_tool = [step for step in load(scenario)["steps"] if "stdout" in step]
     assert stage.printed == [_normalised(step["stdout"], step["stderr"], step["rc"], {}) for step in by_tool]
