@@ -167,13 +167,12 @@ async def _initialise_leader_and_isr(
             first[partition] = LeaderAndIsr(live[0], 0, live)
         else:
             failed[partition] = StateChangeFailed("no assigned replica is alive")
-    created: dict[TopicPartition, LeaderAndIsr] = {}
+    online_now: list[TopicPartition] = []
     existing: list[TopicPartition] = []
-    if first:
-        await term.points.reach("partition.before_write")
-        results = await term.zk.create_partition_states(first, context.epoch, context.epoch_zk_version)
-        await term.points.reach("partition.after_write")
-        for partition, result in results.items():
+
+    def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
+        created: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, result in finished.items():
             if isinstance(result, LeaderAndIsr):
                 created[partition] = result
                 batch.add_leader_and_isr(result.isr, partition, is_new=True)
@@ -181,8 +180,14 @@ async def _initialise_leader_and_isr(
                 existing.append(partition)
             else:
                 failed[partition] = StateChangeFailed("its state could not be created", result)
-    term.accept(created, "initialise")
-    _move(term, list(created), PartitionState.ONLINE)
+        term.accept(created, "initialise")
+        online_now.extend(created)
+
+    if first:
+        await term.points.reach("partition.before_write")
+        await term.zk.create_partition_states(first, context.epoch, context.epoch_zk_version, accept)
+        await term.points.reach("partition.after_write")
+    _move(term, online_now, PartitionState.ONLINE)
     _record_failures(term, failed, "initialise")
     return await _adopt(term, existing)
 

@@ -18,7 +18,7 @@ call share one batch of requests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 import structlog
@@ -113,7 +113,8 @@ def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], b
     """RSM-4, RSM-5."""
     states, leadership = term.context.replica_states[broker], term.context.leadership
     new = [partition for partition in partitions if states[partition] is ReplicaState.NEW]
-    for partition in new:
+    assignments = term.context.assignments
+    for partition in [partition for partition in new if broker not in assignments[partition].replicas]:
         _add_to_assignment(term, broker, partition)
     started = frozenset(new)
     known = [partition for partition in partitions if partition in leadership and partition not in started]
@@ -123,11 +124,11 @@ def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], b
 
 
 def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
+    """Kafka's answer to what would be a bug of the controller."""
     assignment = term.context.partition_assignment(partition)
-    if broker not in assignment.replicas:
-        log.error("adding a replica that is not assigned", partition=str(partition), broker=broker)
-        extended = replace(assignment, replicas=(*assignment.replicas, broker))
-        term.context.update_partition_assignment(partition, extended)
+    log.error("adding a replica that is not assigned", partition=str(partition), broker=broker)
+    extended = replace(assignment, replicas=(*assignment.replicas, broker))
+    term.context.update_partition_assignment(partition, extended)
 
 
 async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
@@ -137,9 +138,7 @@ async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartitio
     led = [partition for partition in partitions if partition in context.leadership]
     leaderless = [partition for partition in partitions if partition not in context.leadership]
 
-    removed = await _remove_replica_from_isr(term, broker, led)
-    for partition in context.without_queued_topics(removed):
-        batch.add_leader_and_isr(without(context.assignments[partition].replicas, broker), partition)
+    removed = await _remove_replica_from_isr(term, broker, led, batch)
     if leaderless:
         # They have nothing to tell, but everybody hears which brokers are alive.
         batch.add_update_metadata(context.live_or_shutting_down_broker_ids, leaderless)
@@ -160,13 +159,21 @@ def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) 
 # ------------------------------------------------------------------ leaving the ISR
 
 
-async def _remove_replica_from_isr(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """RSM-7. Returns the partitions whose ISR is now as it should be, written or not.
+async def _remove_replica_from_isr(
+    term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch
+) -> list[TopicPartition]:
+    """RSM-7. Returns the partitions whose ISR is now as it should be, written or not; the other replicas shall hear of it.
 
     Those that need no write are stamped with our controller epoch in memory, as Kafka does. Like an election this writes
     from memory and reads again only what changed underneath.
     """
     context = term.context
+
+    def tell_the_others(left: Iterable[TopicPartition]) -> None:
+        done.update(dict.fromkeys(left))
+        for partition in context.without_queued_topics(left):
+            batch.add_leader_and_isr(without(context.assignments[partition].replicas, broker), partition)
+
     done: dict[TopicPartition, None] = {}
     failed: dict[TopicPartition, str] = {}
     current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
@@ -176,13 +183,12 @@ async def _remove_replica_from_isr(term: Term, broker: BrokerId, partitions: Seq
             break
         shrunk, unchanged = _without_replica(term, broker, current, failed)
         context.put_leadership(unchanged)
-        done.update(dict.fromkeys(unchanged))
-        conflicts = await _write(term, shrunk, done, failed)
+        tell_the_others(unchanged)
+        conflicts = await _write(term, shrunk, failed, tell_the_others)
         term.state_changes.left_isr(broker, (partition for partition in shrunk if partition in done))
         current = await term.zk.partition_states(conflicts) if conflicts else {}
     failed |= dict.fromkeys(current, Failure.BAD_VERSION.value)
     _record_failures(term, failed)
-    # In the order they came, so that requests list partitions alike whether or not they needed a write.
     return [partition for partition in partitions if partition in done]
 
 
@@ -225,10 +231,14 @@ def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
 async def _write(
     term: Term,
     states: Mapping[TopicPartition, LeaderAndIsr],
-    done: dict[TopicPartition, None],
     failed: dict[TopicPartition, str],
+    accepted: Callable[[Iterable[TopicPartition]], None],
 ) -> tuple[TopicPartition, ...]:
-    """Write, and take what was accepted into memory while ZooKeeper works on the rest. Returns what has changed underneath."""
+    """Write, and take what was accepted into memory while ZooKeeper works on the rest. Returns what has changed underneath.
+
+    Args:
+        accepted: hears, part by part, what is in memory now.
+    """
     if not states:
         return ()
     context = term.context
@@ -241,7 +251,7 @@ async def _write(
             else:
                 _note_failure(term, partition, outcome, failed)
         term.accept(written, "isr-removal")
-        done.update(dict.fromkeys(written))
+        accepted(written)
 
     await term.points.reach("replica.before_write")
     conflicts = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)

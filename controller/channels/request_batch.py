@@ -115,12 +115,12 @@ class RequestBatch:
         """RB-4. Once to be deleted, a replica stays to be deleted. A broker that is not registered hears nothing (RB-6)."""
         if self.context.broker_epoch(broker) is None:
             return
-        states = self._stop_replica.setdefault(broker, {})
+        states, leader_epoch = self._stop_replica.setdefault(broker, {}), self.context.leader_epoch
         for partition in partitions:
             known = states.get(partition)
             states[partition] = StopReplicaPartitionState(
-                partition_index=partition.partition,
-                leader_epoch=self.context.leader_epoch(partition),
+                partition_index=partition[1],
+                leader_epoch=leader_epoch(partition),
                 delete_partition=delete or (known is not None and known.delete_partition),
             )
 

@@ -296,10 +296,19 @@ class KafkaZkClient:
         return await read_partition_states(self._transactions, partitions, watch=watch)
 
     async def create_partition_states(
-        self, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, epoch_zk_version: int
-    ) -> dict[TopicPartition, LeaderAndIsr | Failure]:
-        """PSM-5: fenced; what cannot be created fails alone."""
-        return await create_partition_states(self._transactions, states, controller_epoch, Fenced(epoch_zk_version))
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        controller_epoch: int,
+        epoch_zk_version: int,
+        heard: Heard = lambda finished: None,
+    ) -> None:
+        """PSM-5: `/partitions`, `/partitions/P` and `state`, fenced. Folders that exist already are as good as created; what
+        cannot be created fails alone.
+
+        Args:
+            heard: as in `update_leader_and_isr`; NODE_EXISTS of a state that is there already.
+        """
+        await create_partition_states(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), heard)
 
     async def update_leader_and_isr(
         self,

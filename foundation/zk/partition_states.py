@@ -46,12 +46,14 @@ async def read_partition_states(
 
 
 async def create_partition_states(
-    transactions: Transactions, states: Mapping[TopicPartition, LeaderAndIsr], controller_epoch: int, fence: Fenced
-) -> dict[TopicPartition, LeaderAndIsr | Failure]:
-    """PSM-5: `/partitions`, `/partitions/P` and `state`.
-
-    Folders that exist already are as good as created. A folder and its state share a transaction.
-    """
+    transactions: Transactions,
+    states: Mapping[TopicPartition, LeaderAndIsr],
+    controller_epoch: int,
+    fence: Fenced,
+    heard: Heard,
+) -> None:
+    """See `KafkaZkClient.create_partition_states`. A folder and its state share a transaction."""
+    in_order = tuple(states.items())
     topics = dict.fromkeys(partition.topic for partition in states)
     await transactions.fenced([Create(TopicPartitionsZNode.path(topic)) for topic in topics], "create-partitions", fence)
 
@@ -61,11 +63,16 @@ async def create_partition_states(
             data = TopicPartitionStateZNode.encode(state, controller_epoch)
             yield Create(TopicPartitionStateZNode.path(partition), data)
 
-    results = await transactions.fenced(creates(), "create-partitions", fence, together=2)
-    return {
-        partition: result if isinstance(result, Failure) else replace(state, partition_epoch=0)
-        for (partition, state), result in zip(states.items(), results[1::2], strict=True)
-    }
+    def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
+        part = in_order[first // 2 : (first + len(results)) // 2]
+        heard(
+            {
+                partition: result if isinstance(result, Failure) else replace(state, partition_epoch=0)
+                for (partition, state), result in zip(part, results[1::2], strict=True)
+            }
+        )
+
+    await transactions.fenced(creates(), "create-partitions", fence, together=2, finished=sort_out)
 
 
 async def update_leader_and_isr(

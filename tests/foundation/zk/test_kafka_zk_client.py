@@ -367,7 +367,8 @@ async def test_states_are_created_with_their_folders(ground: Ground) -> None:
     for topic in ("t", "u"):
         await opened.zk.create_topic(topic, TOPIC_ID, {0: ONE})
     states = {partition: led_by(1, partition_epoch=9) for topic in ("u", "t") for partition in partitions(300, topic)}
-    created = await opened.zk.create_partition_states(states, 1, version)
+    created: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    await opened.zk.create_partition_states(states, 1, version, created.update)
     assert created == {partition: led_by(1) for partition in states}
     assert must(await opened.raw.get("/brokers/topics/t/partitions")).data == b""
     assert must(await opened.raw.get("/brokers/topics/t/partitions/299")).data == b""
@@ -387,7 +388,9 @@ async def test_states_of_added_partitions_find_their_folder(ground: Ground) -> N
     await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
     await opened.zk.create_partition_states({TopicPartition("t", 0): led_by(1)}, 1, version)
     added = {partition: led_by(1) for partition in partitions(3)[1:]}
-    assert await opened.zk.create_partition_states(added, 1, version) == added
+    created: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    await opened.zk.create_partition_states(added, 1, version, created.update)
+    assert created == added
 
 
 @pytest.mark.spec("PSM-5")
@@ -398,7 +401,8 @@ async def test_a_state_that_cannot_be_created_fails_alone(ground: Ground) -> Non
     await opened.zk.create_partition_states({TopicPartition("t", 5): led_by(2)}, 1, version)
     await opened.raw.write(Create("/brokers/topics/t/partitions/6"))
     wanted = {partition: led_by(1) for partition in [*partitions(10), *partitions(2, "gone")]}
-    created = await opened.zk.create_partition_states(wanted, 1, version)
+    created: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+    await opened.zk.create_partition_states(wanted, 1, version, created.update)
     assert created.pop(TopicPartition("t", 5)) is Failure.NODE_EXISTS
     assert [created.pop(partition) for partition in partitions(2, "gone")] == [Failure.NO_NODE] * 2
     assert created == {partition: led_by(1) for partition in partitions(10) if partition.partition != 5}
@@ -433,7 +437,7 @@ async def test_nothing_is_sent_where_there_is_nothing_to_write(ground: Ground) -
     opened, version = await controller(ground)
     opened.below.sent.clear()
     assert await opened.zk.update_leader_and_isr({}, 1, version) == ()
-    assert await opened.zk.create_partition_states({}, 1, version) == {}
+    await opened.zk.create_partition_states({}, 1, version)
     await opened.zk.delete_topic_deletions([], version)
     await opened.zk.set_topic_ids({}, version)
     assert opened.below.sent == []

@@ -152,7 +152,9 @@ def test_creations_whose_answer_is_lost_are_created(subject: Subject, lost: str)
         await opened.zk.create_topic("t", None, {})
         setattr(opened.below, lost, 2)
         states = {partition: led_by(1) for partition in partitions(3)}
-        assert await opened.zk.create_partition_states(states, 1, version) == states
+        finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+        await opened.zk.create_partition_states(states, 1, version, finished.update)
+        assert finished == states
 
     subject.run(case)
 
