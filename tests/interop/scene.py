@@ -133,9 +133,7 @@ class Stage:
                 f'"port":{broker.process.port}', f'"port":<port of {broker.id}>'
             )
         text = text.replace(self.cluster.zookeeper_connect, "<zookeeper>").replace(str(self.cluster.directory), "<run>")
-        for pattern, mask in MASKS.items():
-            text = re.sub(pattern, mask, text, flags=re.MULTILINE)
-        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+        return without_chance(text)
 
 
 MASKS = {
@@ -144,13 +142,20 @@ MASKS = {
     r'"topic_id":"[\w-]{22}"': '"topic_id":"<id>"',
     r'"timestamp":"\d+"': '"timestamp":"<ms>"',
     r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
-    # The shell's own connection, whenever it gets to say so.
-    r"^(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
+    # The shell's own connection, whenever it gets to say so, be it in the middle of a line; each time with a newline in front.
+    r"\n(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
     # Where in the tool an error was noticed is the tool's business.
     r"^\tat .*\n": "",
     r"^\t\.\.\. \d+ more\n": "",
 }
 """What depends on when and where a tool ran."""
+
+
+def without_chance(text: str) -> str:
+    """`text` masked, without blank lines and blanks at the ends of lines."""
+    for pattern, mask in MASKS.items():
+        text = re.sub(pattern, mask, text, flags=re.MULTILINE)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
 def in_sync(picture: ClusterPicture) -> bool:

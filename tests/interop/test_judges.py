@@ -17,7 +17,7 @@ from foundation.wire.messages.metadata import (
 )
 from tests.interop.maven import NotFetched, kafka_libs
 from tests.interop.mixed import alarming, disagreements
-from tests.interop.scene import Line, Printed, differences, parse, recorded
+from tests.interop.scene import Line, Printed, differences, parse, recorded, without_chance
 from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
 ORDERS = TopicPartition("orders", 0)
@@ -90,6 +90,12 @@ def test_what_any_kafka_says_when_brokers_come_and_go_is_no_complaint(said: str)
         " null).\norg.apache.kafka.common.protocol.types.SchemaException: Buffer underflow"
     )
     assert list(alarming(f"[t] {said}\n[t] {answered}\n[t] {unread}\n")) == [f"[t] {answered}", f"[t] {unread}"]
+
+
+@pytest.mark.parametrize("listed", ["{}[a, b]", "[{}a, b]", "[a, {}b]", "[a, b{}]"])
+def test_a_shell_that_tells_of_its_connection_in_the_middle_of_a_line_has_printed_that_line(listed: str) -> None:
+    connected = "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null\n"
+    assert without_chance(f"Connecting to <zookeeper>\n{listed.format(connected)}\n") == "Connecting to <zookeeper>\n[a, b]"
 
 
 SCENE = """\
