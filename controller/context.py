@@ -176,7 +176,7 @@ class ControllerContext:
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """CX-4: the epoch a StopReplica carries. That of a topic queued for deletion overrides any other."""
-        if partition[0] in self.topics_to_be_deleted:
+        if partition.topic in self.topics_to_be_deleted:
             return EPOCH_DURING_DELETE
         known = self.leadership.get(partition)
         return NO_LEADER_EPOCH if known is None else known.leader_and_isr.leader_epoch
@@ -240,7 +240,8 @@ class ControllerContext:
         """What `ContextAtIdle` carries, for a checker to compare with the znodes."""
         return leadership_digest(
             (*partition, state.leader, state.leader_epoch, state.isr, state.partition_epoch)
-            for partition, state in ((partition, known.leader_and_isr) for partition, known in self.leadership.items())
+            for partition, known in self.leadership.items()
+            for state in (known.leader_and_isr,)
         )
 
 

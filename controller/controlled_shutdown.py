@@ -28,11 +28,11 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
     log.debug("all shutting down brokers", brokers=sorted(context.shutting_down_broker_ids))
     log.debug("live brokers", brokers=context.live_broker_ids)
 
-    assignments, leadership = context.assignments, context.leadership
+    leadership = context.leadership
     concerned = [
         partition
         for partition in context.without_queued_topics(context.partitions_by_replica(only=[broker]).get(broker, ()))
-        if len(assignments[partition].replicas) > 1 and partition in leadership
+        if len(context.partition_assignment(partition).replicas) > 1 and partition in leadership
     ]
     await catch_up(term, concerned)
     led: list[TopicPartition] = []

@@ -112,23 +112,21 @@ def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition
 def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
     """RSM-4, RSM-5."""
     states, leadership = term.context.replica_states[broker], term.context.leadership
-    new = [partition for partition in partitions if states[partition] is ReplicaState.NEW]
-    assignments = term.context.assignments
-    for partition in [partition for partition in new if broker not in assignments[partition].replicas]:
+    new = dict.fromkeys(partition for partition in partitions if states[partition] is ReplicaState.NEW)
+    for partition in new:
         _add_to_assignment(term, broker, partition)
-    started = frozenset(new)
-    known = [partition for partition in partitions if partition in leadership and partition not in started]
+    known = [partition for partition in partitions if partition in leadership and partition not in new]
     if known:
         batch.add_all_leader_and_isr(broker, known)
     _move(term, broker, partitions, ReplicaState.ONLINE)
 
 
 def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
-    """Kafka's answer to what would be a bug of the controller."""
     assignment = term.context.partition_assignment(partition)
-    log.error("adding a replica that is not assigned", partition=str(partition), broker=broker)
-    extended = replace(assignment, replicas=(*assignment.replicas, broker))
-    term.context.update_partition_assignment(partition, extended)
+    if broker not in assignment.replicas:
+        log.error("adding a replica that is not assigned", partition=str(partition), broker=broker)
+        extended = replace(assignment, replicas=(*assignment.replicas, broker))
+        term.context.update_partition_assignment(partition, extended)
 
 
 async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
@@ -168,14 +166,14 @@ async def _remove_replica_from_isr(
     from memory and reads again only what changed underneath.
     """
     context = term.context
+    done: dict[TopicPartition, None] = {}
+    failed: dict[TopicPartition, str] = {}
 
     def tell_the_others(left: Iterable[TopicPartition]) -> None:
         done.update(dict.fromkeys(left))
         for partition in context.without_queued_topics(left):
-            batch.add_leader_and_isr(without(context.assignments[partition].replicas, broker), partition)
+            batch.add_leader_and_isr(without(context.partition_assignment(partition).replicas, broker), partition)
 
-    done: dict[TopicPartition, None] = {}
-    failed: dict[TopicPartition, str] = {}
     current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
     current = {partition: context.leadership[partition] for partition in partitions}
     for _ in range(term.settings.conflict_rounds):

@@ -122,11 +122,10 @@ def leaderships(known: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> 
                 state.leader_epoch,
                 state.isr,
                 state.partition_epoch,
-                controller_epoch,
+                found.controller_epoch,
                 state.leader_recovery_state,
             )
-            for (topic, partition), state, controller_epoch in (
-                (partition, found.leader_and_isr, found.controller_epoch) for partition, found in known.items()
-            )
+            for (topic, partition), found in known.items()
+            for state in (found.leader_and_isr,)
         ]
     )

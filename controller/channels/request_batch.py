@@ -119,7 +119,7 @@ class RequestBatch:
         for partition in partitions:
             known = states.get(partition)
             states[partition] = StopReplicaPartitionState(
-                partition_index=partition[1],
+                partition_index=partition.partition,
                 leader_epoch=leader_epoch(partition),
                 delete_partition=delete or (known is not None and known.delete_partition),
             )
@@ -174,7 +174,7 @@ class RequestBatch:
             state = of_kind.get(partition)
             if state is None:
                 state = of_kind[partition] = self._leader_and_isr_state(partition, is_new, recovers)
-            by_topic[partition[0]].append(state)
+            by_topic[partition.topic].append(state)
         return tuple(
             LeaderAndIsrTopicState(topic_name=topic, topic_id=self._topic_id(topic), partition_states=tuple(states))
             for topic, states in by_topic.items()
