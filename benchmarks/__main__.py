@@ -1,4 +1,5 @@
-"""`make bench`: runs the benchmarks one after the other and prints their rows; names on the command line choose some."""
+"""`make bench`: runs the benchmarks one after the other and prints their rows; names on the command line choose
+some."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Two brokers that race for the role and hold no replica, three stubs that hold every replica and only answer.
 
-The same for ours and for Apache Kafka's: everything is done through ZooKeeper, or by a request to the controller, and what is
-measured ends with the last request that a stub has received.
+The same for ours and for Apache Kafka's: everything is done through ZooKeeper, or by a request to the controller, and
+what is measured ends with the last request that a stub has received.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.kafka_beside import KafkaCluster
 from benchmarks.store import open_store
-from brokers.socket_network import SocketNetwork
+from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
@@ -47,10 +47,11 @@ class Arrangement:
     """
     Attributes:
         pids: of the processes that may be controller.
-        operator: a ZooKeeper session for what is done by hand, on the loop of `runner`. What it writes it writes in as few
+        operator: a ZooKeeper session for what is done by hand, on the loop of `runner`. What it writes it writes in as
+            few
             transactions as possible: the controller is measured, not its operator.
-        quiet_ms: for how long stubs must have heard nothing before all is said. Kafka is silent for seconds between writing
-            states and telling of them.
+        quiet_ms: for how long stubs must have heard nothing before all is said. Kafka is silent for seconds between
+            writing states and telling of them.
     """
 
     zookeeper: str
@@ -140,7 +141,9 @@ class Arrangement:
         logs = [self._log(stub).read_bytes()[offset:] for stub, offset in offsets.items() if self._log(stub).exists()]
         return [json.loads(line) for log in logs for line in log.splitlines() if line.endswith(b"}")]
 
-    def _timed(self, act: Callable[[], object], cluster_size: int, *, since: str | None = None, patience: int = 1) -> float:
+    def _timed(
+        self, act: Callable[[], object], cluster_size: int, *, since: str | None = None, patience: int = 1
+    ) -> float:
         """Seconds from just before `act`, or from the stub's own word `since`, to the last request because of it."""
         offsets = self._lines()
         begun = time.monotonic() * 1000
@@ -182,7 +185,9 @@ def kafkas(libs: Path) -> Iterator[Arrangement]:
         def pids() -> dict[int, int]:
             return {broker: process.pid for broker, process in zip(CONTROLLERS, kafka.processes, strict=True)}
 
-        with _with_stubs(kafka.zookeeper.connect_string, kafka.view, pids, lambda size: 3_000 + size / 10) as arrangement:
+        with _with_stubs(
+            kafka.zookeeper.connect_string, kafka.view, pids, lambda size: 3_000 + size / 10
+        ) as arrangement:
             yield arrangement
 
 

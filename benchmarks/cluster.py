@@ -1,7 +1,7 @@
 """Starting ZooKeeper and three brokers until a stock client sees all three, and what the four processes take when idle.
 
-The reference is Apache Kafka 3.9 in the same arrangement, in the same run where `KAFKA_LIBS` names its jars, else as it was
-measured on a 2-core machine: 7.2–8.8 s and 1,090 MB.
+The reference is Apache Kafka 3.9 in the same arrangement, in the same run where `KAFKA_LIBS` names its jars, else as it
+was measured on a 2-core machine: 7.2–8.8 s and 1,090 MB.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The codec against kio 0.5.0, in one run: the messages of a takeover with 1,000 topics of 10 partitions and 3 replicas.
+"""The codec against kio 0.5.0, in one run: the messages of a takeover with 1,000 topics of 10 partitions and 3
+replicas.
 
-Microseconds of CPU time per partition, the best of several rounds, ours and theirs by turns so that a busy machine is busy for
-both. The bytes are compared first: a fast codec that says something else would be no codec.
+Microseconds of CPU time per partition, the best of several rounds, ours and theirs by turns so that a busy machine is
+busy for both. The bytes are compared first: a fast codec that says something else would be no codec.
 """
 
 from __future__ import annotations
@@ -206,7 +207,9 @@ def metadata(topics: Topics, replicas: Replicas) -> MetadataResponse:
         cluster_id="dGhlIHVuZGVyc3R1ZHk",
         controller_id=1,
         topics=tuple(
-            MetadataResponseTopic(name=name, topic_id=topic_id, partitions=tuple(partition(name, p) for p in range(PARTITIONS)))
+            MetadataResponseTopic(
+                name=name, topic_id=topic_id, partitions=tuple(partition(name, p) for p in range(PARTITIONS))
+            )
             for name, topic_id in topics
         ),
     )

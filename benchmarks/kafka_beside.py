@@ -65,7 +65,9 @@ class KafkaCluster:
             self._start(broker_id)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in self.processes:
             process.kill()
         self._view.close()

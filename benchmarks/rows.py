@@ -1,6 +1,7 @@
 """What a benchmark reports: one row per thing measured, ours beside a reference.
 
-Ratios travel between machines, seconds do not: targets are ratios, and where it can be had the reference is of the same run.
+Ratios travel between machines, seconds do not: targets are ratios, and where it can be had the reference is of the same
+run.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokers.real_world import MachineClock
+from brokers.machine.real_world import MachineClock
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
 from foundation.zk.client import ZooKeeperClient

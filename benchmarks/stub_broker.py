@@ -1,8 +1,9 @@
 """A broker that only answers: it registers, takes every control request, and writes down when it was complete.
 
-A process of its own: `python -m benchmarks.stub_broker ZOOKEEPER LOG ID`. One JSON line per request goes to LOG, with the API
-key, its size in bytes, and the monotonic clock in ms when the last byte was in; a line before it registers and, on SIGTERM,
-one before it ends its session. The answers are the same bytes every time, so that what is measured is the controller.
+A process of its own: `python -m benchmarks.stub_broker ZOOKEEPER LOG ID`. One JSON line per request goes to LOG, with
+the API key, its size in bytes, and the monotonic clock in ms when the last byte was in; a line before it registers and,
+on SIGTERM, one before it ends its session. The answers are the same bytes every time, so that what is measured is the
+controller.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ async def serve(zookeeper: str, log: Path, broker_id: BrokerId) -> None:
         )
         endpoint = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "127.0.0.1", server.sockets[0].getsockname()[1])
         _note(out, "joining")
-        await store.register_broker(Broker(id=broker_id, endpoints=(endpoint,)), timestamp_ms=0, previous_session_id=None)
+        await store.register_broker(
+            Broker(id=broker_id, endpoints=(endpoint,)), timestamp_ms=0, previous_session_id=None
+        )
         await ended.wait()
         _note(out, "leaving")
         await store.close()

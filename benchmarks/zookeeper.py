@@ -1,6 +1,8 @@
-"""Ten thousand partition states against the embedded server: by the hundred, as we do it, beside one by one, as Kafka does.
+"""Ten thousand partition states against the embedded server: by the hundred, as we do it, beside one by one, as Kafka
+does.
 
-Both sides go through the same adapter and the same session, both are pipelined (Kafka's way with its ten requests in flight),
+Both sides go through the same adapter and the same session, both are pipelined (Kafka's way with its ten requests in
+flight),
 so that what remains is the batching: MultiRead and SetWatches for reads, one `check` shared by 500 writes.
 """
 

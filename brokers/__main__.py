@@ -1,7 +1,7 @@
 """`python -m brokers server.properties [--override key=value …]`: one broker, until SIGTERM or SIGINT.
 
-The first signal begins a controlled shutdown, a second one ends the process at once. Exit codes: 0 after a shutdown, 1 when the
-configuration is wrong, the broker could not start, or it failed; the reason is the last line of the log.
+The first signal begins a controlled shutdown, a second one ends the process at once. Exit codes: 0 after a shutdown, 1
+when the configuration is wrong, the broker could not start, or it failed; the reason is the last line of the log.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig, unknown_keys
 from brokers.config.logger_levels import LoggerLevels
 from brokers.config.properties import MalformedProperties, parse_properties
-from brokers.finalized_features import IncompatibleFeatures
-from brokers.meta_properties import InconsistentMetaProperties
-from brokers.operator_log import configure_operator_log
-from brokers.real_world import real_world
-from brokers.registration import RegistrationRefused
+from brokers.machine.operator_log import configure_operator_log
+from brokers.machine.real_world import real_world
+from brokers.membership.finalized_features import IncompatibleFeatures
+from brokers.membership.meta_properties import InconsistentMetaProperties
+from brokers.membership.registration import RegistrationRefused
 from brokers.supervisor import BrokerFailed
 from brokers.world import DirectoryLocked
 from foundation.eventlog.records import ProcessStarted
@@ -55,13 +55,13 @@ START_FAILURES = (
 """What an operator can do something about; everything else is a fault of ours and keeps its traceback."""
 
 GARBAGE_COLLECTION = (100_000, 100, 10)
-"""Objects made before reference cycles are looked for among them, and such looks before one at older ones. A controller of
-100,000 partitions keeps a million objects without a cycle among them, and an event that changes all makes a million more; at
-Python's own thresholds it would spend a third of a takeover looking at them again and again."""
+"""Objects made before reference cycles are looked for among them, and such looks before one at older ones. A controller
+of 100,000 partitions keeps a million objects without a cycle among them, and an event that changes all makes a million
+more; at Python's own thresholds it would spend a third of a takeover looking at them again and again."""
 
 SWITCH_INTERVAL_S = 0.0005
-"""How long the event loop's thread or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms each
-answer to a pipelined write may wait that long for its turn."""
+"""How long the event loop's thread or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms
+each answer to a pipelined write may wait that long for its turn."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +105,8 @@ def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _text(data: bytes) -> str:
-    """As UTF-8, which is what editors write; what cannot be that is ISO 8859-1, as which Java reads all of these files."""
+    """As UTF-8, which is what editors write; what cannot be that is ISO 8859-1, as which Java reads all of these
+    files."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -115,7 +116,9 @@ def _text(data: bytes) -> str:
 async def run(config: KafkaConfig, levels: LoggerLevels) -> int:
     """One broker from start to end; 0 after a shutdown that was asked for."""
     world = replace(real_world(config), loggers=levels)
-    world.events.append(ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy"))
+    world.events.append(
+        ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy")
+    )
     broker = Broker(config, world)
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -152,9 +155,13 @@ async def _first_of(task: asyncio.Task[None], asked: asyncio.Event) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m brokers", description="One broker of a Kafka cluster in ZooKeeper mode.")
+    parser = argparse.ArgumentParser(
+        prog="python -m brokers", description="One broker of a Kafka cluster in ZooKeeper mode."
+    )
     parser.add_argument("properties", type=Path, help="server.properties, in Kafka's format")
-    parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="set or replace one property")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="set or replace one property"
+    )
     return parser
 
 

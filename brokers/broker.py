@@ -1,7 +1,7 @@
 """One broker, put together: the same in a process and in the simulator. Mirrors `kafka.server.KafkaServer`.
 
-Order matters (BR-1): ZooKeeper, the cluster's id, who we are, sockets bound, registration, the race for the controller, and
-only then answers. A controller that hears of us early waits in the backlog.
+Order matters (BR-1): ZooKeeper, the cluster's id, who we are, sockets bound, registration, the race for the controller,
+and only then answers. A controller that hears of us early waits in the backlog.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from dataclasses import replace
 
 import structlog
 
+from brokers.apis.services import BrokerServices
 from brokers.config.changes import ConfigChangeListener, stored_broker_configs
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.handlers import BrokerConfigHandler, ConfigHandler, QuotaConfigHandler, TopicConfigHandler
 from brokers.config.kafka_config import KafkaConfig
-from brokers.controlled_shutdown import controlled_shutdown
-from brokers.controller_channel import ControllerChannel
-from brokers.coordinators import read_partition_counts
-from brokers.finalized_features import FinalizedFeatureChangeListener
-from brokers.kafka_apis import KafkaApis
-from brokers.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
-from brokers.metadata_cache import MetadataCache
-from brokers.metrics.broker_metrics import BROKER_STATE, BrokerState, counted, replica_readings
+from brokers.coordinator.coordinators import read_partition_counts
+from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager
+from brokers.membership.controlled_shutdown import controlled_shutdown
+from brokers.membership.controller_channel import ControllerChannel
+from brokers.membership.finalized_features import FinalizedFeatureChangeListener
+from brokers.membership.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
+from brokers.membership.registration import Registration
+from brokers.membership.session import BrokerSession
+from brokers.metadata.metadata_cache import MetadataCache
+from brokers.metrics.broker_state import BROKER_STATE, BrokerState
 from brokers.metrics.metered_zookeeper import MeteredZooKeeper
 from brokers.metrics.metrics_server import ADDRESS_FILE, MetricsServer
-from brokers.producer_id_manager import ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager
-from brokers.registration import Registration
+from brokers.network.kafka_apis import KafkaApis
+from brokers.network.socket_server import SocketServer
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.partition import Partition
 from brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
 from brokers.replication.replica_manager import ReplicaManager
-from brokers.server import KafkaServer
-from brokers.services import BrokerServices
-from brokers.session import BrokerSession
+from brokers.replication.replica_metrics import counted, replica_readings
 from brokers.supervisor import Supervisor
 from brokers.world import World
 from controller.feature_cache import FinalizedFeatureCache
@@ -68,7 +69,7 @@ class Broker:
         self._isr: IsrManager | None = None
         self._supervisor: Supervisor | None = None
         self._session: BrokerSession | None = None
-        self._server: KafkaServer | None = None
+        self._server: SocketServer | None = None
         self._registration: Registration | None = None
         self._controller: KafkaController | None = None
         self._fetchers: ReplicaFetcherManager | None = None
@@ -142,7 +143,9 @@ class Broker:
             session.add_listener(feature_listener)
             await feature_listener.refresh(zk)
         self.dynamic.start_with(*await stored_broker_configs(zk, broker_id))
-        server = self._server = KafkaServer(config=lambda: self.config, network=self.world.network, events=self.world.events)
+        server = self._server = SocketServer(
+            config=lambda: self.config, network=self.world.network, events=self.world.events
+        )
         ports = await server.bind()
         await self._serve_metrics()
         registration = self._registration = self._registration_at(broker_id, ports)
@@ -165,7 +168,7 @@ class Broker:
         log.info("started", broker_id=broker_id, cluster_id=cluster_id)
 
     async def metrics(self) -> list[Reading]:
-        """`broker_metrics.MBEANS`, as far as the parts they tell of exist yet."""
+        """`brokers.mbeans.MBEANS`, as far as the parts they tell of exist yet."""
         # A topic's own is nothing to go by here: nobody produces, and no broker reads it.
         counts = counted(self.hosted, lambda topic: self.config.min_insync_replicas)
         return [
@@ -233,8 +236,8 @@ class Broker:
         return broker_id
 
     def _info(self, broker_id: BrokerId, ports: Mapping[str, int]) -> BrokerInfo:
-        """What others are told of this broker. Port 0 in an advertised listener stands for the port its listener was given; a
-        listener that could not be bound is not advertised."""
+        """What others are told of this broker. Port 0 in an advertised listener stands for the port its listener was
+        given; a listener that could not be bound is not advertised."""
         endpoints = (
             endpoint._replace(port=endpoint.port or ports[endpoint.listener])
             for endpoint in self.config.advertised_endpoints()
@@ -243,7 +246,7 @@ class Broker:
         return BrokerInfo(id=broker_id, endpoints=tuple(endpoints), rack=self.config.broker_rack)
 
     def _config_listener(
-        self, services: BrokerServices, server: KafkaServer, registration: Registration
+        self, services: BrokerServices, server: SocketServer, registration: Registration
     ) -> ConfigChangeListener:
         async def apply_listeners() -> None:
             await registration.change(self._info(services.broker_id, await server.rebind()), services.zk())

@@ -1,5 +1,5 @@
-"""Keeps the broker's long-lived tasks, and stops the broker when one of them fails: a task that dies in silence looks like a
-hang (reliability R-9)."""
+"""Keeps the broker's long-lived tasks, and stops the broker when one of them fails: a task that dies in silence looks
+like a hang (reliability R-9)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The `World`: everything a broker may ask of its surroundings.
 
-Two places build one: `brokers.real_world` for a process, `understudy.simulator` for a simulated node.
+Two places build one: `brokers.machine.real_world` for a process, `understudy.simulator` for a simulated node.
 """
 
 from __future__ import annotations

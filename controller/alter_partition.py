@@ -112,7 +112,9 @@ def _log_rejected(term: Term, partition: TopicPartition, proposed: LeaderAndIsr,
         leader_epoch=proposed.leader_epoch,
         partition_epoch=proposed.partition_epoch,
         isr=proposed.isr,
-        current=None if current is None else {"leader_epoch": current.leader_epoch, "partition_epoch": current.partition_epoch},
+        current=None
+        if current is None
+        else {"leader_epoch": current.leader_epoch, "partition_epoch": current.partition_epoch},
     )
 
 
@@ -121,7 +123,11 @@ def _fenced_verdict(term: Term, partition: TopicPartition, proposed: LeaderAndIs
     known = term.context.leadership.get(partition)
     current = None if known is None else known.leader_and_isr
     found = verdict(current, proposed, term.context.live_broker_ids, version)
-    if current is not None and found in (Errors.NOT_CONTROLLER, Errors.FENCED_LEADER_EPOCH, Errors.INVALID_UPDATE_VERSION):
+    if current is not None and found in (
+        Errors.NOT_CONTROLLER,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.INVALID_UPDATE_VERSION,
+    ):
         by_leader_epoch = proposed.leader_epoch != current.leader_epoch
         passes = term.fences.passes(
             Fence.ALTER_PARTITION_EPOCHS,
@@ -151,7 +157,9 @@ def _validate_broker(term: Term, request: AlterPartitionRequest) -> None:
         offered=request.broker_epoch,
         known=known,
     ):
-        raise ApiError(Errors.STALE_BROKER_EPOCH, f"broker {request.broker_id} sent {request.broker_epoch}, is at {known}")
+        raise ApiError(
+            Errors.STALE_BROKER_EPOCH, f"broker {request.broker_id} sent {request.broker_epoch}, is at {known}"
+        )
 
 
 def _proposals(

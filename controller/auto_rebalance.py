@@ -1,8 +1,8 @@
 """Leaderships drift back to their preferred replicas. Mirrors `checkAndTriggerAutoLeaderRebalance`.
 
-Every partition belongs to the broker that is first in its assignment. Where more than a given share of a broker's partitions is
-led by others, those that it could lead now get a preferred leader election. The clock runs within one term: its handle is
-dropped at resignation, and what it had queued before carries the epoch it was meant for.
+Every partition belongs to the broker that is first in its assignment. Where more than a given share of a broker's
+partitions is led by others, those that it could lead now get a preferred leader election. The clock runs within one
+term: its handle is dropped at resignation, and what it had queued before carries the epoch it was meant for.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ async def process_auto_preferred_replica_leader_election(term: Term, event: Auto
 
 
 def electable(context: ControllerContext, percentage: int) -> dict[BrokerId, list[TopicPartition]]:
-    """AR-3: by broker what it shall lead again; brokers in balance, and those that could not lead anything, are left out.
+    """AR-3: by broker what it shall lead again; brokers in balance, and those that could not lead anything, are left
+    out.
 
     A partition on the move is no exception (KAFKA-10149).
     """
@@ -91,8 +92,8 @@ def electable(context: ControllerContext, percentage: int) -> dict[BrokerId, lis
 
 
 def balances(context: ControllerContext) -> Mapping[BrokerId, Balance]:
-    """AR-2: by preferred broker. One pass over all partitions; those of topics to be deleted do not count, and a partition that
-    has never had a leader is nobody else's."""
+    """AR-2: by preferred broker. One pass over all partitions; those of topics to be deleted do not count, and a
+    partition that has never had a leader is nobody else's."""
     leadership, queued = context.leadership, context.topics_to_be_deleted
     preferred: dict[BrokerId, int] = {}
     elsewhere: dict[BrokerId, list[TopicPartition]] = {}

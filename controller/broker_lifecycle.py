@@ -1,7 +1,7 @@
 """A broker appears, changes, dies, or loses a disk. Mirrors `processBrokerChange` and the callbacks around it.
 
-Channels are opened and closed first, so that whatever a procedure sends finds its way; then come the new, the bounced (a
-failure and a startup in one) and the dead.
+Channels are opened and closed first, so that whatever a procedure sends finds its way; then come the new, the bounced
+(a failure and a startup in one) and the dead.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def _update_channels(term: Term, changes: BrokerChanges, registered: Mapping[Bro
 
 
 async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
-    """BR-16: tell everybody the new addresses. Requests of ours still go to the old one until the broker bounces (BUG-23)."""
+    """BR-16: tell everybody the new addresses. Requests of ours still go to the old one until the broker bounces
+    (BUG-23)."""
     registered = await term.zk.broker(broker_id, watch=True)
     known = term.context.broker(broker_id)
     if registered is None or known is None:
@@ -80,8 +81,8 @@ async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
 
 
 async def process_log_dir_event_notification(term: Term) -> None:
-    """LD-2: a broker says that a directory failed, but not what was in it. It is asked by a LeaderAndIsr that repeats where all
-    its replicas stand, and its answer tells those that are gone (SN-6)."""
+    """LD-2: a broker says that a directory failed, but not what was in it. It is asked by a LeaderAndIsr that repeats
+    where all its replicas stand, and its answer tells those that are gone (SN-6)."""
     notifications = await term.zk.log_dir_event_notifications()
     if not notifications:
         return
@@ -98,7 +99,8 @@ async def process_log_dir_event_notification(term: Term) -> None:
 
 
 async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
-    """BR-12: introduce the new brokers to the others and the cluster to them, start their replicas, elect what can be."""
+    """BR-12: introduce the new brokers to the others and the cluster to them, start their replicas, elect what can
+    be."""
     context = term.context
     log.info("new broker startup callback", brokers=new)
     for broker in new:
@@ -153,7 +155,8 @@ async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Seq
 
 
 async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrResponseReceived) -> None:
-    """SN-6: a replica that answers KAFKA_STORAGE_ERROR is offline though its broker lives; one that answers NONE is not."""
+    """SN-6: a replica that answers KAFKA_STORAGE_ERROR is offline though its broker lives; one that answers NONE is
+    not."""
     context, broker = term.context, event.broker_id
     if event.controller_epoch != context.epoch or event.broker_epoch != context.broker_epoch(broker):
         # Kafka would mark replicas of a broker's new life by what its old one answered.
@@ -177,7 +180,8 @@ async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrRespons
 def _storage_errors(
     term: Term, response: LeaderAndIsrResponse, *, cleared: bool
 ) -> tuple[set[TopicPartition], set[TopicPartition]]:
-    """Partitions whose directory failed and, if anybody wants to know, those that are well; unknown topic ids are skipped."""
+    """Partitions whose directory failed and, if anybody wants to know, those that are well; unknown topic ids are
+    skipped."""
     failed: set[TopicPartition] = set()
     healthy: set[TopicPartition] = set()
     for topic, answer in _partition_answers(term, response):

@@ -1,8 +1,9 @@
 """`ControllerContext`: what the controller remembers of the cluster. Mirrors its Kafka namesake.
 
-Only the running event touches it, and leadership changes in it only to exactly what ZooKeeper accepted. Two things differ
-from Kafka's on purpose. Replica states are kept by broker, because every procedure walks them by broker. And the counts
-that Kafka adds up by hand on each change (offline partitions, partitions away from their preferred leader) are counted when
+Only the running event touches it, and leadership changes in it only to exactly what ZooKeeper accepted. Two things
+differ from Kafka's on purpose. Replica states are kept by broker, because every procedure walks them by broker. And the
+counts that Kafka adds up by hand on each change (offline partitions, partitions away from their preferred leader) are
+counted when
 somebody asks: they cannot drift (KAFKA-13572), and a takeover does not pay for them.
 """
 
@@ -139,7 +140,8 @@ class ControllerContext:
     def partitions_by_replica(
         self, partitions: Iterable[TopicPartition] | None = None, *, only: Iterable[BrokerId] | None = None
     ) -> dict[BrokerId, list[TopicPartition]]:
-        """For each broker the partitions it has a replica of; of all partitions, and for all brokers, where not told."""
+        """For each broker the partitions it has a replica of; of all partitions, and for all brokers, where not
+        told."""
         wanted = None if only is None else frozenset(only)
         found: dict[BrokerId, list[TopicPartition]] = {}
         for partition in self.assignments if partitions is None else partitions:
@@ -149,7 +151,8 @@ class ControllerContext:
         return dict(sorted(found.items()))
 
     def remove_topic(self, topic: str) -> None:
-        """CX-7: forget it and everything of it. Unlike Kafka's also the states, so that it can be created again (BUG-11)."""
+        """CX-7: forget it and everything of it. Unlike Kafka's also the states, so that it can be created again
+        (BUG-11)."""
         self.topics_to_be_deleted.discard(topic)
         self.topics_with_deletion_started.discard(topic)
         self.topics_ineligible_for_deletion.discard(topic)
@@ -194,7 +197,9 @@ class ControllerContext:
     def partitions_with_offline_leader(self) -> list[TopicPartition]:
         online = self.online_brokers()
         return self.without_queued_topics(
-            partition for partition, known in self.leadership.items() if known.leader_and_isr.leader not in online.of(partition)
+            partition
+            for partition, known in self.leadership.items()
+            if known.leader_and_isr.leader not in online.of(partition)
         )
 
     def partition_leaders_on_broker(self, broker_id: BrokerId) -> list[TopicPartition]:
@@ -223,7 +228,8 @@ class ControllerContext:
     def offline_partition_count(self) -> int:
         """CX-2."""
         return sum(
-            partition.topic not in self.topics_with_deletion_started for partition in self.partitions_in(PartitionState.OFFLINE)
+            partition.topic not in self.topics_with_deletion_started
+            for partition in self.partitions_in(PartitionState.OFFLINE)
         )
 
     @property

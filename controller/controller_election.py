@@ -1,7 +1,8 @@
-"""The race for `/controller`: join, win, notice a loss, give up. Mirrors `elect`, `maybeResign` and `triggerControllerMove`.
+"""The race for `/controller`: join, win, notice a loss, give up. Mirrors `elect`, `maybeResign` and
+`triggerControllerMove`.
 
-Winning is one transaction that creates `/controller` and raises `/controller_epoch`; whoever holds that epoch's version may
-write, and nobody else (EL-4, EL-13). There is no retry: the watch on `/controller` starts the next round.
+Winning is one transaction that creates `/controller` and raises `/controller_epoch`; whoever holds that epoch's version
+may write, and nobody else (EL-4, EL-13). There is no retry: the watch on `/controller` starts the next round.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 NO_CONTROLLER = BrokerId(-1)
 
 STANDS_ASIDE_MS = 1_000
-"""How long a broker that could not take over leaves the race to others. Kafka's races on at once, as often as it can."""
+"""How long a broker that could not take over leaves the race to others. Kafka's races on at once, as often as it
+can."""
 
 
 class ControllerElection:
@@ -57,7 +59,8 @@ class ControllerElection:
         return self.active_controller_id == self.broker_id
 
     async def elect(self, zk: KafkaZkClient) -> None:
-        """EL-2 … EL-5: race, unless somebody is controller. What goes wrong after winning is the caller's to judge (EL-8)."""
+        """EL-2 … EL-5: race, unless somebody is controller. What goes wrong after winning is the caller's to judge
+        (EL-8)."""
         self.active_controller_id = await self._registered(zk)
         if self.active_controller_id != NO_CONTROLLER:
             log.debug("there is a controller already", controller=self.active_controller_id)
@@ -86,7 +89,8 @@ class ControllerElection:
         return max(0.0, self._stands_aside_until_ms - self._clock.monotonic_ms())
 
     def stand_aside(self) -> None:
-        """Let others go first for a while: this broker has won and could not take over, and might not the next time either."""
+        """Let others go first for a while: this broker has won and could not take over, and might not the next time
+        either."""
         self._stands_aside_until_ms = self._clock.monotonic_ms() + STANDS_ASIDE_MS
 
     async def maybe_resign(self, zk: KafkaZkClient, why: str) -> None:
@@ -98,7 +102,8 @@ class ControllerElection:
     async def trigger_controller_move(self, zk: KafkaZkClient, epoch_zk_version: int | None, why: str) -> None:
         """EL-10: resign, then give `/controller` back, so that the next round starts at once.
 
-        Resigning comes first whatever ZooKeeper says; Kafka keeps its term's channels if `/controller` has another owner.
+        Resigning comes first whatever ZooKeeper says; Kafka keeps its term's channels if `/controller` has another
+        owner.
 
         Args:
             epoch_zk_version: the fence of the term in progress; None where there is none.
@@ -129,7 +134,9 @@ class ControllerElection:
     def _log_lost(self) -> None:
         """LG-3."""
         if self.active_controller_id == NO_CONTROLLER:
-            log.warning("a controller has been elected but just resigned, this will result in another round of election")
+            log.warning(
+                "a controller has been elected but just resigned, this will result in another round of election"
+            )
         else:
             log.debug("another broker was elected", controller=self.active_controller_id, broker_id=self.broker_id)
 

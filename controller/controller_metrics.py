@@ -1,8 +1,9 @@
 """The controller's numbers for operators: which there are, and what they say. Mirrors the MBeans of `kafka.controller`.
 
 Timers and meters are marked as things happen. Counts of the cluster are taken when somebody asks, and again only after
-another event (EQ-4): a takeover of a hundred thousand partitions pays for none of them. They tell of the cluster after an
-event, never half of one; whoever asks in the middle waits for its end, for a second, and then hears what was last true.
+another event (EQ-4): a takeover of a hundred thousand partitions pays for none of them. They tell of the cluster after
+an event, never half of one; whoever asks in the middle waits for its end, for a second, and then hears what was last
+true.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ FENCED_BROKER_COUNT = _gauge("FencedBrokerCount", "Always 0: brokers are fenced 
 ZK_MIGRATION = _gauge("ZkMigrationState", "Always 4: the cluster keeps its metadata in ZooKeeper.")
 
 COUNTS: Mapping[str, MBean] = {
-    "offline_partitions": _gauge("OfflinePartitionsCount", "Partitions without a leader, but for topics being deleted."),
+    "offline_partitions": _gauge(
+        "OfflinePartitionsCount", "Partitions without a leader, but for topics being deleted."
+    ),
     "preferred_replica_imbalance": _gauge(
         "PreferredReplicaImbalanceCount", "Partitions that another replica than their preferred one leads."
     ),
@@ -47,8 +50,12 @@ COUNTS: Mapping[str, MBean] = {
     "partitions": _gauge("GlobalPartitionCount", "Partitions that have, or had, a leader."),
     "topics_to_delete": _gauge("TopicsToDeleteCount", "Topics waiting to be deleted, or being deleted."),
     "replicas_to_delete": _gauge("ReplicasToDeleteCount", "Replicas of those topics that are not deleted yet."),
-    "topics_ineligible_to_delete": _gauge("TopicsIneligibleToDeleteCount", "Topics whose deletion has to wait for something."),
-    "replicas_ineligible_to_delete": _gauge("ReplicasIneligibleToDeleteCount", "Replicas that cannot be deleted for now."),
+    "topics_ineligible_to_delete": _gauge(
+        "TopicsIneligibleToDeleteCount", "Topics whose deletion has to wait for something."
+    ),
+    "replicas_ineligible_to_delete": _gauge(
+        "ReplicasIneligibleToDeleteCount", "Replicas that cannot be deleted for now."
+    ),
     "active_brokers": _gauge("ActiveBrokerCount", "Registered brokers, those that are leaving included."),
 }
 """By the field of `Counts` that holds it. All are 0 where this broker is not controller."""
@@ -62,19 +69,32 @@ UNCLEAN_LEADER_ELECTIONS = MBean(
 )
 TIMERS: Mapping[ControllerState, MBean] = {
     state: MBean(
-        DOMAIN, "ControllerStats", state.timer, Kind.TIMER, f"How often and how long the controller works on {state.label}."
+        DOMAIN,
+        "ControllerStats",
+        state.timer,
+        Kind.TIMER,
+        f"How often and how long the controller works on {state.label}.",
     )
     for state in ControllerState
     if state.timer is not None
 }
 
-EVENT_QUEUE_SIZE = MBean(DOMAIN, "ControllerEventManager", "EventQueueSize", Kind.GAUGE, "Events waiting for the controller.")
-EVENT_QUEUE_TIME = MBean(DOMAIN, "ControllerEventManager", "EventQueueTimeMs", Kind.HISTOGRAM, "How long events have waited.")
+EVENT_QUEUE_SIZE = MBean(
+    DOMAIN, "ControllerEventManager", "EventQueueSize", Kind.GAUGE, "Events waiting for the controller."
+)
+EVENT_QUEUE_TIME = MBean(
+    DOMAIN, "ControllerEventManager", "EventQueueTimeMs", Kind.HISTOGRAM, "How long events have waited."
+)
 TOTAL_QUEUE_SIZE = MBean(
     DOMAIN, "ControllerChannelManager", "TotalQueueSize", Kind.GAUGE, "Requests waiting to be sent to brokers, in all."
 )
 QUEUE_SIZE = MBean(
-    DOMAIN, "ControllerChannelManager", "QueueSize", Kind.GAUGE, "Requests waiting to be sent to this broker.", tag="broker-id"
+    DOMAIN,
+    "ControllerChannelManager",
+    "QueueSize",
+    Kind.GAUGE,
+    "Requests waiting to be sent to this broker.",
+    tag="broker-id",
 )
 REQUEST_QUEUE_TIME = MBean(
     DOMAIN,
@@ -146,7 +166,8 @@ def counted(context: ControllerContext) -> Counts:
 
 
 class ControllerStats:
-    """What is marked while the controller works; as old as the broker, whoever is controller. Mirrors its Kafka namesake."""
+    """What is marked while the controller works; as old as the broker, whoever is controller. Mirrors its Kafka
+    namesake."""
 
     def __init__(self, clock: Clock) -> None:
         self.unclean_leader_elections = Meter(clock)

@@ -68,7 +68,8 @@ class ControllerState(IntEnum):
 
     @property
     def timer(self) -> str | None:
-        """MT-2: the name of the timer of events in this state; two are older than the states, and two states have none."""
+        """MT-2: the name of the timer of events in this state; two are older than the states, and two states have
+        none."""
         if self in (ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED):
             return None
         return f"{_OLDER_NAMES.get(self, self.label)}RateAndTimeMs"

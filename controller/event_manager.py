@@ -1,9 +1,10 @@
-"""The queue of the controller: one event at a time, in order, and a way to drop the rest. Mirrors `ControllerEventManager`.
+"""The queue of the controller: one event at a time, in order, and a way to drop the rest. Mirrors
+`ControllerEventManager`.
 
-Whatever the controller does happens inside an event, so its procedures need no locks and never interleave. The queue has a
-bound; past it the events that somebody else will not repeat are kept, all others are answered and dropped, and the
-controller resigns (decision D14). Its successor starts from what ZooKeeper holds, which is what a queue that nobody can
-work off was all about.
+Whatever the controller does happens inside an event, so its procedures need no locks and never interleave. The queue
+has a bound; past it the events that somebody else will not repeat are kept, all others are answered and dropped, and
+the controller resigns (decision D14). Its successor starts from what ZooKeeper holds, which is what a queue that nobody
+can work off was all about.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class QueuedEvent:
 class ControllerEventManager:
     """
     Args:
-        process: does what an event asks for and returns its outcome, a word for the record. It never raises: a task that
-            died would leave a controller that is elected and does nothing.
+        process: does what an event asks for and returns its outcome, a word for the record. It never raises: a task
+            that died would leave a controller that is elected and does nothing.
         idle: called when the queue has run empty after an event.
         broken: called if the task has ended by an exception all the same: nothing will ever be processed again.
         bound: how many events may wait.
@@ -102,7 +103,11 @@ class ControllerEventManager:
     def queue_time(self) -> Histogram:
         """How long events have waited, in milliseconds."""
         since = self._waiting_since_ms
-        if since is not None and self._queue_time.count and self._clock.monotonic_ms() - since >= EVENT_QUEUE_TIME_TIMEOUT_MS:
+        if (
+            since is not None
+            and self._queue_time.count
+            and self._clock.monotonic_ms() - since >= EVENT_QUEUE_TIME_TIMEOUT_MS
+        ):
             self._queue_time.clear()
         return self._queue_time
 
@@ -210,7 +215,9 @@ class ControllerEventManager:
         self.state, self.is_busy = state_of(queued.event), True
         self.queue_time.update(waited_ms)
         self._waiting_since_ms = None
-        started = self._events.append(EventStarted(event_id=queued.id, event=name, queued_ms=waited_ms), cause=queued.seq)
+        started = self._events.append(
+            EventStarted(event_id=queued.id, event=name, queued_ms=waited_ms), cause=queued.seq
+        )
         with causing(started):
             try:
                 outcome = await self._process(queued.event)

@@ -1,8 +1,8 @@
 """The closed family of controller events: everything that can make the controller act. Mirrors `ControllerEvent`.
 
 An event is a value. Those a client waits for carry a one-shot `Reply`; whoever takes such an event out of the queue
-without processing it owes its client a refusal (`refuse`, `preempt`). Kafka answers only some of them (BUG-8); here nobody
-waits in vain.
+without processing it owes its client a refusal (`refuse`, `preempt`). Kafka answers only some of them (BUG-8); here
+nobody waits in vain.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ OngoingReassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment] | A
 
 
 class UpgradeType(Enum):
-    """What a client allows to be done to a finalized feature; values are those on the wire. Mirrors its Kafka namesake."""
+    """What a client allows to be done to a finalized feature; values are those on the wire. Mirrors its Kafka
+    namesake."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -243,8 +244,8 @@ class UpdateMetadataResponseReceived:
 class TopicDeletionStopReplicaResponseReceived:
     """A broker's answer about replicas it was told to delete.
 
-    `controller_epoch` and `broker_epoch` are the request's. `request_error` speaks for all of `partition_errors`, which holds
-    the partitions that were to be deleted and no others.
+    `controller_epoch` and `broker_epoch` are the request's. `request_error` speaks for all of `partition_errors`, which
+    holds the partitions that were to be deleted and no others.
     """
 
     broker_id: BrokerId

@@ -1,8 +1,8 @@
 """Becoming controller, step by step. Mirrors `onControllerFailover` and `initializeControllerContext`.
 
-The order is the point. What changes while we read must not be missed, so each read arms its watch. Brokers must know who is
-alive before they are told whom to follow, so UpdateMetadata goes before the state machines start (KAFKA-4443). Replicas come
-before partitions, so a partition of a dead leader is first written without it and then gets a new one.
+The order is the point. What changes while we read must not be missed, so each read arms its watch. Brokers must know
+who is alive before they are told whom to follow, so UpdateMetadata goes before the state machines start (KAFKA-4443).
+Replicas come before partitions, so a partition of a dead leader is first written without it and then gets a new one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What an exception costs, and what the client hears: the one classification. Mirrors KRaft's `EventHandlerExceptionInfo`.
+"""What an exception costs, and what the client hears: the one classification. Mirrors KRaft's
+`EventHandlerExceptionInfo`.
 
 Used in the event loop and nowhere else; procedures let everything pass.
 """
@@ -45,10 +46,12 @@ def classify(failure: Exception, *, electing: bool) -> Fault:
         case ApiError():
             return Fault(Cost.NOTHING, failure.error, type(failure).__name__)
         case ZooKeeperFailure(failure=Failure.UNKNOWN):
-            # Whether it was written nobody knows, so a state that memory takes for current may not be what ZooKeeper holds.
+            # Whether it was written nobody knows, so a state that memory takes for current may not be what ZooKeeper
+            # holds.
             return Fault(Cost.MOVE_CONTROLLER, Errors.UNKNOWN_SERVER_ERROR, type(failure).__name__)
         case ZooKeeperFailure() | MalformedZNode() if not electing:
             return Fault(Cost.NOTHING, Errors.UNKNOWN_SERVER_ERROR, type(failure).__name__)
         case _:
-            # Kafka logs a bug in an event and goes on with whatever the event left behind; we start again from ZooKeeper.
+            # Kafka logs a bug in an event and goes on with whatever the event left behind; we start again from
+            # ZooKeeper.
             return Fault(Cost.MOVE_CONTROLLER, Errors.UNKNOWN_SERVER_ERROR, type(failure).__name__)

@@ -1,8 +1,9 @@
-"""The finalized features of the cluster, `/feature` (KIP-584). Mirrors `setupFeatureVersioning` and `processUpdateFeatures`.
+"""The finalized features of the cluster, `/feature` (KIP-584). Mirrors `setupFeatureVersioning` and
+`processUpdateFeatures`.
 
-A broker in ZooKeeper mode supports no feature. So the controller of such a cluster switches the versioning of features on (or
-off, where `inter.broker.protocol.version` is older than it), finalizes none, keeps out brokers that could not live with what
-somebody else has finalized, and refuses every wish for more.
+A broker in ZooKeeper mode supports no feature. So the controller of such a cluster switches the versioning of features
+on (or off, where `inter.broker.protocol.version` is older than it), finalizes none, keeps out brokers that could not
+live with what somebody else has finalized, and refuses every wish for more.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 
 
 async def setup_feature_versioning(term: Term) -> None:
-    """FO-1: enable or disable `/feature`; where enabling took a write, wait until this broker's own cache has heard of it.
+    """FO-1: enable or disable `/feature`; where enabling took a write, wait until this broker's own cache has heard of
+    it.
 
     Raises:
         FeatureCacheBehind: it has not, within `zookeeper.connection.timeout.ms`.
@@ -60,8 +62,8 @@ def versioned(current: Features | None, protocol: MetadataVersion) -> Features:
 def compatible_brokers(term: Term, registered: Mapping[BrokerId, BrokerAndEpoch]) -> dict[BrokerId, BrokerAndEpoch]:
     """BR-8, FO-5a: `registered` without those that have come, in this life, and cannot work with what is finalized.
 
-    They are as good as not registered until they come again. Kafka leaves them out of what it knows, but starts them up with
-    every change of any broker (BUG-22). One that was there before stays: only its next life is judged.
+    They are as good as not registered until they come again. Kafka leaves them out of what it knows, but starts them up
+    with every change of any broker (BUG-22). One that was there before stays: only its next life is judged.
     """
     finalized = term.features.features
     if finalized is None or not finalized.levels:
@@ -70,15 +72,17 @@ def compatible_brokers(term: Term, registered: Mapping[BrokerId, BrokerAndEpoch]
     for broker, found in registered.items():
         wrong = incompatibilities(found.broker.features, finalized.levels)
         if wrong and term.context.broker_epoch(broker) != found.epoch:
-            log.warning("ignoring registration of a broker incompatible with finalized features", broker=broker, why=wrong)
+            log.warning(
+                "ignoring registration of a broker incompatible with finalized features", broker=broker, why=wrong
+            )
         else:
             compatible[broker] = found
     return compatible
 
 
 def process_update_features(term: Term, event: UpdateFeatures) -> None:
-    """Every update is refused, so that it makes no difference whether it shall only be validated. Of two for one feature the
-    first counts, as in Kafka's collection."""
+    """Every update is refused, so that it makes no difference whether it shall only be validated. Of two for one
+    feature the first counts, as in Kafka's collection."""
     if not term.settings.inter_broker_protocol_version.is_feature_versioning_supported:
         event.reply.resolve(ApiError(Errors.INVALID_REQUEST, "Feature versioning system is disabled."))
         return

@@ -1,7 +1,7 @@
 """ISR changes that leaders wrote themselves, before KIP-497. Mirrors `processIsrChangeNotification`.
 
-A leader of an old inter.broker.protocol.version writes the partition's state, and announces from time to time what it has
-written. In a cluster that is being upgraded some leaders do, whatever the controller's own version.
+A leader of an old inter.broker.protocol.version writes the partition's state, and announces from time to time what it
+has written. In a cluster that is being upgraded some leaders do, whatever the controller's own version.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ async def process_isr_change_notification(term: Term) -> None:
 
 
 async def _follow_up(term: Term, announced: Sequence[TopicPartition]) -> None:
-    """Read the states, pass them on, and see what has arrived. A partition nobody knows of is told of by its topic's znode.
+    """Read the states, pass them on, and see what has arrived. A partition nobody knows of is told of by its topic's
+    znode.
 
     Where none is known, brokers hear of the live brokers alone, as from Kafka.
     """
@@ -55,19 +56,26 @@ async def _follow_up(term: Term, announced: Sequence[TopicPartition]) -> None:
     partitions = [partition for partition in announced if partition in context.assignments]
     await _read(term, partitions)
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids, partitions)
-    await partition_reassignment.maybe_complete(term, [p for p in partitions if p in context.partitions_being_reassigned])
+    await partition_reassignment.maybe_complete(
+        term, [p for p in partitions if p in context.partitions_being_reassigned]
+    )
 
 
 async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
     """Read again what leaders may have written and not announced yet, before something is decided from memory.
 
-    Memory that is behind is noticed where a decision is written over it, but not where it decides that there is nothing to
+    Memory that is behind is noticed where a decision is written over it, but not where it decides that there is nothing
+    to
     write: that nobody is in sync who could lead, or that a replica has left the ISR already.
     """
     if term.leaders_write_isrs or not term.settings.inter_broker_protocol_version.is_alter_partition_supported:
-        await _read(term, [partition for partition in dict.fromkeys(partitions) if partition in term.context.leadership])
+        await _read(
+            term, [partition for partition in dict.fromkeys(partitions) if partition in term.context.leadership]
+        )
 
 
 async def _read(term: Term, partitions: Sequence[TopicPartition]) -> None:
     states = await term.zk.partition_states(partitions)
-    term.context.put_leadership({partition: state for partition, state in states.items() if not isinstance(state, Failure)})
+    term.context.put_leadership(
+        {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
+    )

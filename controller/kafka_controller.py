@@ -1,7 +1,8 @@
 """`KafkaController`: from event to procedure, and in and out of office. Mirrors its Kafka namesake.
 
-Every broker has one. It takes part in the race for `/controller`; while it holds the role it has a `Term`, and everything
-it does happens inside an event. What the procedures are is written in the modules they live in; here is only when.
+Every broker has one. It takes part in the race for `/controller`; while it holds the role it has a `Term`, and
+everything it does happens inside an event. What the procedures are is written in the modules they live in; here is only
+when.
 
     the role      Startup, ControllerChange, Reelect, RegisterBrokerAndReelect, Expire, ForcedResignation
     the cluster   BrokerChange, BrokerModifications, LogDirEventNotification, IsrChangeNotification,
@@ -208,7 +209,8 @@ class KafkaController:
             self._event_manager.put(event)
 
     async def expire(self) -> None:
-        """The session is over. Returns when this broker has stopped being controller; only then may a new one be opened."""
+        """The session is over. Returns when this broker has stopped being controller; only then may a new one be
+        opened."""
         await self._event_manager.clear_and_put(Expire()).over()
 
     def session_opened(self, zk: KafkaZkClient) -> None:
@@ -232,7 +234,9 @@ class KafkaController:
         self._event_manager.put(AlterPartitionReceived(request, version, reply))
         return await reply.wait()
 
-    async def controlled_shutdown(self, broker_id: BrokerId, broker_epoch: int) -> tuple[Errors, tuple[TopicPartition, ...]]:
+    async def controlled_shutdown(
+        self, broker_id: BrokerId, broker_epoch: int
+    ) -> tuple[Errors, tuple[TopicPartition, ...]]:
         """The error, and what the broker still leads though another replica could."""
         reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]] = Reply()
         self._event_manager.put(ControlledShutdown(broker_id, broker_epoch, reply))
@@ -250,7 +254,8 @@ class KafkaController:
     async def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
     ) -> ReassignmentResults:
-        """By partition its new replicas, or None to cancel. Answers when the moves have begun, not when data has moved."""
+        """By partition its new replicas, or None to cancel. Answers when the moves have begun, not when data has
+        moved."""
         reply: Reply[ReassignmentResults] = Reply()
         self._event_manager.put(ApiPartitionReassignment(reassignments, reply))
         return await reply.wait()
@@ -408,7 +413,9 @@ class KafkaController:
     def _log_failure(self, event: ControllerEvent, fault: Fault, failure: Exception) -> None:
         """A lost role or a refused client is everyday life; the rest comes with its story (LG-15)."""
         if isinstance(failure, ControllerMoved):
-            log.info("controller moved to another broker when processing an event", name=name_of(event), why=str(failure))
+            log.info(
+                "controller moved to another broker when processing an event", name=name_of(event), why=str(failure)
+            )
         elif isinstance(failure, SessionLost | ApiError):
             log.info("event ended early", name=name_of(event), why=f"{type(failure).__name__}: {failure}")
         else:
@@ -459,15 +466,17 @@ class KafkaController:
 
     @property
     def _names_us_in_vain(self) -> bool:
-        """`/controller` is of an earlier life, or could not be given back: everybody waits for a controller that is none.
+        """`/controller` is of an earlier life, or could not be given back: everybody waits for a controller that is
+        none.
 
-        One of an earlier life goes with its session. One of this session would stay as long as the broker lives, so it is
-        deleted; in Kafka it stays.
+        One of an earlier life goes with its session. One of this session would stay as long as the broker lives, so it
+        is deleted; in Kafka it stays.
         """
         return self._election.is_active and self._term is None
 
     def _race_again_if_nobody_rules(self) -> None:
-        """Whoever was elected is gone again, perhaps before our watch was armed: then no watch will ever tell of its end.
+        """Whoever was elected is gone again, perhaps before our watch was armed: then no watch will ever tell of its
+        end.
 
         Kafka waits for the watch all the same; where every broker was disconnected at that moment, it waits for ever.
         """
@@ -477,7 +486,8 @@ class KafkaController:
             self._race_again_after(self._election.stands_aside_ms)
 
     def _race_again_after(self, wait_ms: float) -> None:
-        """At most one race waits: each that still comes too early asks for the next, and without end they would multiply."""
+        """At most one race waits: each that still comes too early asks for the next, and without end they would
+        multiply."""
         if wait_ms <= 0:
             self._event_manager.put(Reelect())
         elif self._next_race is None:

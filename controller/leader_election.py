@@ -1,8 +1,8 @@
 """Who leads: the four choices of the controller, as functions of an assignment, an ISR and who is alive.
 
-Each situation has two functions. One chooses a leader or nobody (Kafka's `PartitionLeaderElectionAlgorithms`), the other
-says what the partition becomes under that leader (Kafka's `Election`): the next leader epoch, the new ISR, and which
-brokers must hear it. Nothing here knows a context, a clock or a log; whoever calls reports what was chosen.
+Each situation has two functions. One chooses a leader or nobody (Kafka's `PartitionLeaderElectionAlgorithms`), the
+other says what the partition becomes under that leader (Kafka's `Election`): the next leader epoch, the new ISR, and
+which brokers must hear it. Nothing here knows a context, a clock or a log; whoever calls reports what was chosen.
 
 `online` is what the caller takes for alive: brokers that are registered, not shutting down, and whose log directory of
 this partition works. A new ISR keeps the order of the old one; a choice follows the order of the assignment.
@@ -86,7 +86,8 @@ def elect_for_offline_partition(
     unclean_allowed: bool,
     leader_recovery_supported: bool = True,
 ) -> LeaderElection | None:
-    """PSM-12. A leader from outside the ISR is the ISR by itself, and starts in recovery where brokers know of it (PSM-18).
+    """PSM-12. A leader from outside the ISR is the ISR by itself, and starts in recovery where brokers know of it
+    (PSM-18).
 
     No data is given up while anybody in sync is alive (PSM-17), be it a replica that is assigned no more.
     """
@@ -118,7 +119,9 @@ def elect_preferred_replica(
 ) -> LeaderElection | None:
     """PSM-14. The ISR stays as it is; every assigned replica hears of it."""
     leader = preferred_replica_leader(assignment.replicas, current.isr, online)
-    return None if leader is None else LeaderElection(under_new_leader(current, leader, current.isr), assignment.replicas)
+    return (
+        None if leader is None else LeaderElection(under_new_leader(current, leader, current.isr), assignment.replicas)
+    )
 
 
 def elect_for_controlled_shutdown(

@@ -3,7 +3,8 @@
     NonExistentPartition → NewPartition         state only
     NewPartition → OnlinePartition              first live replica leads, all live replicas are the ISR; written, then
                                                 LeaderAndIsr (new) to the ISR and UpdateMetadata to all
-    Online-, OfflinePartition → OnlinePartition a leader election; written, then LeaderAndIsr to those the election names
+    Online-, OfflinePartition → OnlinePartition a leader election; written, then LeaderAndIsr to those the election
+    names
                                                 and UpdateMetadata to all
     New-, Online-, OfflinePartition → Offline   state only
     OfflinePartition → NonExistentPartition     state only
@@ -94,7 +95,8 @@ async def startup(term: Term) -> None:
 
 
 async def trigger_online_state_change(term: Term, topic: str | None = None) -> ElectionResults:
-    """PSM-8: try to bring every new or offline partition (of `topic`) online, but those whose topic shall be deleted."""
+    """PSM-8: try to bring every new or offline partition (of `topic`) online, but those whose topic shall be
+    deleted."""
     leaderless = term.context.partitions_in(PartitionState.NEW, PartitionState.OFFLINE, topic=topic)
     return await handle_state_changes(
         term, term.context.without_queued_topics(leaderless), PartitionState.ONLINE, Strategy.OFFLINE
@@ -153,7 +155,8 @@ async def _bring_online(
 async def _initialise_leader_and_isr(
     term: Term, partitions: Sequence[TopicPartition], batch: RequestBatch
 ) -> list[TopicPartition]:
-    """PSM-5. Returns partitions that turned out to have a leader in ZooKeeper; those are Offline now and need an election.
+    """PSM-5. Returns partitions that turned out to have a leader in ZooKeeper; those are Offline now and need an
+    election.
 
     Kafka leaves such a partition New for ever (BUG-10): each attempt to create its state fails because it exists.
     """
@@ -241,7 +244,9 @@ async def _elect(
         if isinstance(known, Failure):
             results[partition] = StateChangeFailed("its leader and ISR could not be read", known)
         elif not term.is_ours_to_change(partition, known.controller_epoch):
-            results[partition] = StateChangeFailed(f"its state was written by controller epoch {known.controller_epoch}")
+            results[partition] = StateChangeFailed(
+                f"its state was written by controller epoch {known.controller_epoch}"
+            )
         else:
             eligible[partition] = known.leader_and_isr
     unclean_topics = await _unclean_topics(term, eligible) if strategy is Strategy.OFFLINE else frozenset()
@@ -306,8 +311,8 @@ async def _write(
     results: ElectionResults,
     batch: RequestBatch,
 ) -> tuple[TopicPartition, ...]:
-    """Write; take what was accepted into memory and into the batch while ZooKeeper works on the rest. Returns what has changed
-    underneath."""
+    """Write; take what was accepted into memory and into the batch while ZooKeeper works on the rest. Returns what has
+    changed underneath."""
     if not elections:
         return ()
     context = term.context
@@ -360,7 +365,11 @@ def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionSta
     term.state_changes.partitions_enter(partitions, target)
     states = term.context.partition_states
     moved = tuple(
-        [Transition(*partition, -1, source.value) for partition in partitions if (source := states[partition]) is not target]
+        [
+            Transition(*partition, -1, source.value)
+            for partition in partitions
+            if (source := states[partition]) is not target
+        ]
     )
     if not moved:
         return
@@ -384,5 +393,8 @@ def _record_failures(term: Term, results: ElectionResults, why: str) -> None:
         term.state_changes.partitions_failed(failed, PartitionState.ONLINE)
         term.events.append(LeaderElectionFailed(why=why, partitions=refused))
         log.error(
-            "failed to elect leaders", why=why, partitions=len(refused), first=f"{refused[0].topic}-{refused[0].partition}"
+            "failed to elect leaders",
+            why=why,
+            partitions=len(refused),
+            first=f"{refused[0].topic}-{refused[0].partition}",
         )

@@ -1,7 +1,7 @@
 """Blocks of producer ids for brokers (KIP-730). Mirrors `processAllocateProducerIds` and `ZkProducerIdManager`.
 
-A block belongs to whoever is told that it was written: a write that may have been somebody else's is not answered with, and its
-ids go unused. That holds between controllers too, because each writes only over what it has read.
+A block belongs to whoever is told that it was written: a write that may have been somebody else's is not answered with,
+and its ids go unused. That holds between controllers too, because each writes only over what it has read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def next_block(latest: ProducerIdBlock | None, broker_id: BrokerId) -> ProducerI
     if latest is None:
         return ProducerIdBlock(broker_id, 0, BLOCK_SIZE - 1)
     if latest.last > MAX_PRODUCER_ID - BLOCK_SIZE:
-        raise ApiError(Errors.UNKNOWN_SERVER_ERROR, f"Have exhausted all producerIds: the latest block ends at {latest.last}.")
+        raise ApiError(
+            Errors.UNKNOWN_SERVER_ERROR, f"Have exhausted all producerIds: the latest block ends at {latest.last}."
+        )
     return ProducerIdBlock(broker_id, latest.last + 1, latest.last + BLOCK_SIZE)
 
 
@@ -70,4 +72,6 @@ def _validate(term: Term, broker_id: BrokerId, broker_epoch: int) -> None:
         offered=broker_epoch,
         known=known,
     ):
-        raise ApiError(Errors.STALE_BROKER_EPOCH, f"broker {broker_id} is registered with epoch {known}, not {broker_epoch}")
+        raise ApiError(
+            Errors.STALE_BROKER_EPOCH, f"broker {broker_id} is registered with epoch {known}, not {broker_epoch}"
+        )

@@ -62,7 +62,9 @@ async def process_replica_leader_election(term: Term, event: ReplicaLeaderElecti
         event.reply.resolve(results)
 
 
-def refused_election(context: ControllerContext, partition: TopicPartition, election_type: ElectionType) -> ApiError | None:
+def refused_election(
+    context: ControllerContext, partition: TopicPartition, election_type: ElectionType
+) -> ApiError | None:
     """PE-2: why this partition needs or gets no election; None if it shall be tried.
 
     A partition that has never had a leader is answered like one whose leader cannot be had; Kafka throws (BUG-12).
@@ -104,7 +106,8 @@ async def on_replica_election(
 
 
 async def _finish_znode(term: Term) -> None:
-    """PE-6: the znode goes whatever became of the elections, and is looked for again, lest its next creation is missed."""
+    """PE-6: the znode goes whatever became of the elections, and is looked for again, lest its next creation is
+    missed."""
     await term.points.reach("preferred_election.before_write")
     await term.zk.delete_preferred_replica_election(term.context.epoch_zk_version)
     await term.points.reach("preferred_election.after_write")

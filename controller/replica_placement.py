@@ -8,7 +8,8 @@ Three goals:
 2. The partitions one broker leads are followed by *different* brokers, so that its load spreads when it dies.
 3. Where every broker names its rack, the replicas of a partition sit in different racks as far as there are racks.
 
-First replicas go round the list of brokers. The others follow at a distance, the *shift*, which grows by one each time the
+First replicas go round the list of brokers. The others follow at a distance, the *shift*, which grows by one each time
+the
 first replicas have gone once around: otherwise partition 5 of a five-broker cluster would repeat partition 0. Ten
 partitions of three replicas over brokers 0 to 4, starting at broker 0 with shift 0:
 
@@ -17,13 +18,14 @@ partitions of three replicas over brokers 0 to 4, starting at broker 0 with shif
     second    p4   p0   p1   p2   p3                     p9   p5   p6   p7   p8   shifted: p5 is [0, 2, 3],
     third     p3   p4   p0   p1   p2      …              not [0, 1, 2] again
 
-The start, and independently the first shift, are random, so that many small topics do not all begin on the first broker.
-Partitions added to a topic later continue from a fixed start instead (`fixed_start_index`, which is then also the shift).
+The start, and independently the first shift, are random, so that many small topics do not all begin on the first
+broker. Partitions added to a topic later continue from a fixed start instead (`fixed_start_index`, which is then also
+the shift).
 
 With racks the same walk runs over a list that alternates between them: racks r1 {0, 5}, r2 {3, 4}, r3 {1, 2} give
-[0, 3, 1, 5, 4, 2], and neighbours are in different racks by construction. Going round, the walk skips a broker whose rack
-has a replica already while another rack has none, and a broker that has one already while another has none. So with at
-least as many replicas as racks every rack gets one; with fewer, no rack gets two.
+[0, 3, 1, 5, 4, 2], and neighbours are in different racks by construction. Going round, the walk skips a broker whose
+rack has a replica already while another rack has none, and a broker that has one already while another has none. So
+with at least as many replicas as racks every rack gets one; with fewer, no rack gets two.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ def assign_replicas_to_brokers(
     racks = {broker: rack for broker, rack in rack_by_broker.items() if rack is not None}
     if racks and len(racks) < len(rack_by_broker):
         without = sorted(rack_by_broker.keys() - racks.keys())
-        raise IncompleteRacks(f"brokers {without} have no rack, brokers {sorted(racks)} have one; give one to all or to none")
+        raise IncompleteRacks(
+            f"brokers {without} have no rack, brokers {sorted(racks)} have one; give one to all or to none"
+        )
 
     brokers = rack_alternated(racks) if racks else list(rack_by_broker)
     if fixed_start_index is None:

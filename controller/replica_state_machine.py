@@ -12,8 +12,8 @@
       → DeletionIneligible
     DeletionSuccessful → NonExistent      it leaves the assignment in memory
 
-Replicas come grouped by broker, as every caller has them: one broker is one step with its own writes, and all brokers of a
-call share one batch of requests.
+Replicas come grouped by broker, as every caller has them: one broker is one step with its own writes, and all brokers
+of a call share one batch of requests.
 """
 
 from __future__ import annotations
@@ -160,10 +160,11 @@ def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) 
 async def _remove_replica_from_isr(
     term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch
 ) -> list[TopicPartition]:
-    """RSM-7. Returns the partitions whose ISR is now as it should be, written or not; the other replicas shall hear of it.
+    """RSM-7. Returns the partitions whose ISR is now as it should be, written or not; the other replicas shall hear of
+    it.
 
-    Those that need no write are stamped with our controller epoch in memory, as Kafka does. Like an election this writes
-    from memory and reads again only what changed underneath.
+    Those that need no write are stamped with our controller epoch in memory, as Kafka does. Like an election this
+    writes from memory and reads again only what changed underneath.
     """
     context = term.context
     done: dict[TopicPartition, None] = {}
@@ -213,14 +214,15 @@ def _without_replica(
 
 
 def _note_failure(term: Term, partition: TopicPartition, failure: Failure, failed: dict[TopicPartition, str]) -> None:
-    """That a topic which is being deleted has lost a state already is no news; its replica stays where it was all the same."""
+    """That a topic which is being deleted has lost a state already is no news; its replica stays where it was all the
+    same."""
     if not (failure is Failure.NO_NODE and term.context.is_topic_queued_for_deletion(partition.topic)):
         failed[partition] = failure.value
 
 
 def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
-    """`state` after `broker` left: without a leader if it led, and with the last member of an ISR still listed, because it
-    is the only one that may lead again without loss (KAFKA-5083)."""
+    """`state` after `broker` left: without a leader if it led, and with the last member of an ISR still listed, because
+    it is the only one that may lead again without loss (KAFKA-5083)."""
     leader = NO_LEADER if state.leader == broker else state.leader
     isr = state.isr if len(state.isr) == 1 else without(state.isr, broker)
     return under_new_leader(state, leader, isr)
@@ -232,7 +234,8 @@ async def _write(
     failed: dict[TopicPartition, str],
     accepted: Callable[[Iterable[TopicPartition]], None],
 ) -> tuple[TopicPartition, ...]:
-    """Write, and take what was accepted into memory while ZooKeeper works on the rest. Returns what has changed underneath.
+    """Write, and take what was accepted into memory while ZooKeeper works on the rest. Returns what has changed
+    underneath.
 
     Args:
         accepted: hears, part by part, what is in memory now.
@@ -273,7 +276,9 @@ def _online_and_offline_replicas(
     return online, offline
 
 
-def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> list[TopicPartition]:
+def _valid(
+    term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState
+) -> list[TopicPartition]:
     states = term.context.replica_states.setdefault(broker, {})
     legal = VALID_PREVIOUS_REPLICA_STATES[target]
     # An assignment made by hand may name a broker twice; it has one replica all the same.
@@ -287,7 +292,9 @@ def _valid(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], t
             term.events.append(
                 InvalidTransition(target=target.value, source=source, topic=topic, partition=number, replica=broker)
             )
-        term.state_changes.replicas_failed(broker, ((partition, "invalid state change") for partition in invalid), target)
+        term.state_changes.replicas_failed(
+            broker, ((partition, "invalid state change") for partition in invalid), target
+        )
     return valid
 
 

@@ -31,7 +31,8 @@ class ControllerSettings:
     """False: markers of topics to be deleted are not heeded."""
 
     event_queue_bound: int = 10_000
-    """Events waiting. Past it the controller answers and drops them all and resigns: its successor starts from ZooKeeper."""
+    """Events waiting. Past it the controller answers and drops them all and resigns: its successor starts from
+    ZooKeeper."""
     channel_queue_bound: int = 1_000
     """Requests waiting for one broker. Past it they are coalesced, partition by partition."""
     conflict_rounds: int = 10
@@ -41,8 +42,9 @@ class ControllerSettings:
     close_timeout_ms: int = 5_000
     """How long a stopping controller waits for the event in progress before it cuts it short."""
     drain_timeout_ms: int = 1_000
-    """How long a stopping controller waits for its brokers to answer what it has already decided. In Kafka the same comes of
-    stopping everything else first; without it the last orders of a controlled shutdown of the controller would be lost."""
+    """How long a stopping controller waits for its brokers to answer what it has already decided. In Kafka the same
+    comes of stopping everything else first; without it the last orders of a controlled shutdown of the controller would
+    be lost."""
 
     @property
     def controller_to_broker_listener_name(self) -> str:

@@ -1,7 +1,8 @@
-"""`state.change.logger`, the controller's half: what changes, and who is told. Mirrors `StateChangeLogger` and its callers.
+"""`state.change.logger`, the controller's half: what changes, and who is told. Mirrors `StateChangeLogger` and its
+callers.
 
-One line sums up what a step does with many partitions; the partitions follow (`foundation.operator_lines`). It reads the
-context and changes nothing.
+One line sums up what a step does with many partitions; the partitions follow (`foundation.operator_lines`). It reads
+the context and changes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class StateChangeLog:
     # -- partitions
 
     def partitions_enter(self, partitions: Sequence[TopicPartition], target: PartitionState) -> None:
-        """LG-16. Called before they do, so that the context still says where from, but what they are led by is written."""
+        """LG-16. Called before they do, so that the context still says where from, but what they are led by is
+        written."""
         if not partitions:
             return
         log.info("changed partition states", **self._who, target=target.value, partitions=len(partitions))
@@ -77,7 +79,9 @@ class StateChangeLog:
             change = {"partition": str(partition), "replica": broker, "source": states[partition].value}
             log.debug("changed replica state", **self._who, **change, target=target.value)
 
-    def replicas_failed(self, broker: BrokerId, failed: Iterable[tuple[TopicPartition, str]], target: ReplicaState) -> None:
+    def replicas_failed(
+        self, broker: BrokerId, failed: Iterable[tuple[TopicPartition, str]], target: ReplicaState
+    ) -> None:
         """LG-19: of which partitions, and why."""
         states = self._context.replica_states.get(broker, {})
         for partition, why in with_a_line(log, failed, level=logging.ERROR):
@@ -89,7 +93,9 @@ class StateChangeLog:
         """LG-20. Called when it has left, in ZooKeeper and in memory."""
         for partition in with_a_line(log, partitions):
             state = self._context.leadership[partition].leader_and_isr
-            log.info("removed replica from ISR", **self._who, partition=str(partition), replica=replica, **_fields(state))
+            log.info(
+                "removed replica from ISR", **self._who, partition=str(partition), replica=replica, **_fields(state)
+            )
 
     # -- requests
 
@@ -119,7 +125,12 @@ class StateChangeLog:
                 for state in topic.partition_states:
                     partition = TopicPartition(topic.topic_name, state.partition_index)
                     log.debug(
-                        "sending state", **self._who, api=api, to=request.broker_id, partition=str(partition), state=state
+                        "sending state",
+                        **self._who,
+                        api=api,
+                        to=request.broker_id,
+                        partition=str(partition),
+                        state=state,
                     )
 
 

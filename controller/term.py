@@ -1,8 +1,8 @@
 """One term of office: all that a controller works with from its election to its resignation.
 
-Made new at each election and thrown away as a whole, so that nothing of an earlier term can be left over (Kafka resets and
-reuses one context). The procedures are functions of a term; only the running event holds it. Kafka has no namesake: these
-are the private fields of `KafkaController`.
+Made new at each election and thrown away as a whole, so that nothing of an earlier term can be left over (Kafka resets
+and reuses one context). The procedures are functions of a term; only the running event holds it. Kafka has no namesake:
+these are the private fields of `KafkaController`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class Term:
             self.channels.send(requests, event=self.running)
             await self.points.reach(f"{procedure}.after_flush")
 
-    async def send_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
+    async def send_update_metadata(
+        self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()
+    ) -> None:
         """Without partitions the brokers hear of the live brokers only."""
         batch = self.new_batch()
         batch.add_update_metadata(brokers, partitions)

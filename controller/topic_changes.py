@@ -1,4 +1,5 @@
-"""Topics appear and vanish, partitions are added: what the znodes of topics tell. Mirrors `processTopicChange` and its kin.
+"""Topics appear and vanish, partitions are added: what the znodes of topics tell. Mirrors `processTopicChange` and its
+kin.
 
 The broker that serves CreateTopics only writes the topic's znode; everything else begins here, at the watch.
 """
@@ -75,7 +76,9 @@ async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) ->
     """A topic that shall be deleted does not grow: its znode gets back the partitions that have znodes of their own."""
     context = term.context
     existing = set(await term.zk.partitions_in_zookeeper(topic))
-    kept = {partition: context.partition_assignment(partition) for partition in found.partitions if partition in existing}
+    kept = {
+        partition: context.partition_assignment(partition) for partition in found.partitions if partition in existing
+    }
     log.warning("skipping new partitions of a topic that is being deleted", topic=topic, kept=len(kept))
     await term.points.reach("deletion.restore.before_write")
     restored = TopicAssignment(context.topic_ids.get(topic), kept)
@@ -108,8 +111,8 @@ async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> d
 async def _with_ids_of_their_own(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
     """Without topics that bear the id of another, which only somebody's hand can give them: the oldest of them owns it.
 
-    Kafka refuses the event as a whole: all topics that came with such a one stay without leaders, and nobody can take over
-    any more while its znode is there.
+    Kafka refuses the event as a whole: all topics that came with such a one stay without leaders, and nobody can take
+    over any more while its znode is there.
     """
     bearers: dict[TopicId, list[str]] = {}
     for topic, node in found.items():
@@ -123,7 +126,9 @@ async def _with_ids_of_their_own(term: Term, found: Mapping[str, TopicAssignment
         for topic in topics:
             if topic != owner:
                 log.error(
-                    "topic left out", topic=topic, why=f"its id {topic_id} is that of {owner!r}: give it another, or none"
+                    "topic left out",
+                    topic=topic,
+                    why=f"its id {topic_id} is that of {owner!r}: give it another, or none",
                 )
                 del kept[topic]
     return kept

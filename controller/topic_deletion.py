@@ -1,9 +1,9 @@
 """Topics are deleted: their replicas first, then what ZooKeeper holds of them. Mirrors `TopicDeletionManager`.
 
-A marker in `/admin/delete_topics` queues a topic. From then on nobody leads its partitions: UpdateMetadata says so with leader
-−2, which takes the topic out of every broker's metadata, StopReplica ends its replicas and, in a second request, removes
-their data. When every replica's broker has answered, the topic's znodes go: the topic, its configuration, the marker. Whoever
-takes over in between finds the marker and begins again; every step bears being done twice.
+A marker in `/admin/delete_topics` queues a topic. From then on nobody leads its partitions: UpdateMetadata says so with
+leader −2, which takes the topic out of every broker's metadata, StopReplica ends its replicas and, in a second request,
+removes their data. When every replica's broker has answered, the topic's znodes go: the topic, its configuration, the
+marker. Whoever takes over in between finds the marker and begins again; every step bears being done twice.
 
     queued                topics_to_be_deleted; no elections, no growth, no reassignment
     started               topics_with_deletion_started; its partitions are NonExistent
@@ -11,10 +11,11 @@ takes over in between finds the marker and begins again; every step bears being 
                           else makes it go on: a deletion that failed on a healthy broker is not tried again by itself
                           (BUG-16)
 
-A move ends where the deletion of its topic begins, so no deletion waits for one. Kafka means to wait (TD-12), but asks before
-the topic is queued, when the answer has no effect.
+A move ends where the deletion of its topic begins, so no deletion waits for one. Kafka means to wait (TD-12), but asks
+before the topic is queued, when the answer has no effect.
 
-Replicas: Offline → DeletionStarted → DeletionSuccessful → NonExistent, or → DeletionIneligible → Offline, to begin again.
+Replicas: Offline → DeletionStarted → DeletionSuccessful → NonExistent, or → DeletionIneligible → Offline, to begin
+again.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ async def initialise(term: Term) -> None:
 
 
 def _end_moves(context: ControllerContext) -> None:
-    """A move of a topic that is to be deleted cannot end: nobody elects a leader for it, and as soon as the brokers are told
-    that it goes (leader −2), its followers cannot fetch it by its id any more.
+    """A move of a topic that is to be deleted cannot end: nobody elects a leader for it, and as soon as the brokers are
+    told that it goes (leader −2), its followers cannot fetch it by its id any more.
 
     Kafka waits for it all the same, until a broker happens to start.
     """
@@ -78,7 +79,9 @@ async def process_topic_deletion(term: Term) -> None:
     """TD-1: markers have appeared in `/admin/delete_topics`."""
     context = term.context
     marked = await term.zk.topic_deletions(watch=True)
-    await _drop_markers(term, [topic for topic in marked if topic not in context.all_topics], "the topic does not exist")
+    await _drop_markers(
+        term, [topic for topic in marked if topic not in context.all_topics], "the topic does not exist"
+    )
     existing = [topic for topic in marked if topic in context.all_topics]
     if not term.settings.delete_topic_enable:
         await _drop_markers(term, existing, "delete topic is disabled")
@@ -103,7 +106,9 @@ async def process_stop_replica_response(term: Term, event: TopicDeletionStopRepl
     if event.controller_epoch != context.epoch or event.broker_epoch != context.broker_epoch(broker):
         # Kafka would take what a broker's old life deleted for deleted by its new one.
         return
-    errors = {tp: error for tp, error in event.partition_errors.items() if tp.topic in context.topics_with_deletion_started}
+    errors = {
+        tp: error for tp, error in event.partition_errors.items() if tp.topic in context.topics_with_deletion_started
+    }
     refused = event.request_error is not Errors.NONE
     failed = [partition for partition, error in errors.items() if refused or error is not Errors.NONE]
     deleted = [partition for partition, error in errors.items() if not refused and error is Errors.NONE]
@@ -151,14 +156,16 @@ async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> No
 
 
 def that_may_start(context: ControllerContext, replicas: Replicas) -> Replicas:
-    """Without those whose data is gone, or about to go. Kafka tries to start them all the same, and logs an error for each."""
+    """Without those whose data is gone, or about to go. Kafka tries to start them all the same, and logs an error for
+    each."""
     if not context.topics_with_deletion_started:
         return replicas
     sources = VALID_PREVIOUS_REPLICA_STATES[ReplicaState.ONLINE]
     return _where(
         replicas,
         lambda broker, partition: (
-            partition.topic not in context.topics_with_deletion_started or context.replica_state(broker, partition) in sources
+            partition.topic not in context.topics_with_deletion_started
+            or context.replica_state(broker, partition) in sources
         ),
     )
 
@@ -214,8 +221,8 @@ async def _on_topic_deletion(term: Term, topics: Sequence[str]) -> None:
     await partition_state_machine.handle_state_changes(term, ending, PartitionState.OFFLINE)
     await partition_state_machine.handle_state_changes(term, ending, PartitionState.NON_EXISTENT)
     context.topics_with_deletion_started.update(unseen)
-    # A move ends with its topic, all of whose replicas are stopped. Kafka takes it for one that is going on, and the marker of
-    # any other topic makes this one wait for it.
+    # A move ends with its topic, all of whose replicas are stopped. Kafka takes it for one that is going on, and the
+    # marker of any other topic makes this one wait for it.
     context.partitions_being_reassigned.difference_update(ending)
 
     partitions = [partition for topic in topics for partition in context.partitions_for_topic(topic)]
@@ -237,7 +244,8 @@ async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
     alive, dead = _where(_replicas(context, topics), can_be_deleted), _offline(context, topics)
     await _mark_replicas_ineligible(term, dead)
     await replica_state_machine.handle_state_changes(term, alive, ReplicaState.OFFLINE)
-    # A controller that does not know that it has been replaced cannot stop them; Kafka asks for their deletion all the same.
+    # A controller that does not know that it has been replaced cannot stop them; Kafka asks for their deletion all the
+    # same.
     stopped = _where(alive, lambda broker, partition: context.replica_state(broker, partition) is ReplicaState.OFFLINE)
     await replica_state_machine.handle_state_changes(term, stopped, ReplicaState.DELETION_STARTED)
     _mark_ineligible(term, _topics_of(dead), "offline replicas")
@@ -256,8 +264,9 @@ async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
 async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
     """TD-10: out of ZooKeeper, then out of memory.
 
-    Kafka unregisters its handler of the topic's znode first, lest it speaks of a successor with the same name; here the watch
-    itself is gone with the znode. Kafka finishes one topic after the other; here those that end together share transactions.
+    Kafka unregisters its handler of the topic's znode first, lest it speaks of a successor with the same name; here the
+    watch itself is gone with the znode. Kafka finishes one topic after the other; here those that end together share
+    transactions.
     """
     deleted = _in_state(term.context, topics, ReplicaState.DELETION_SUCCESSFUL)
     await replica_state_machine.handle_state_changes(term, deleted, ReplicaState.NON_EXISTENT)
@@ -271,8 +280,8 @@ async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
 
 
 async def _remove_from_zookeeper(term: Term, topics: Sequence[str]) -> list[str]:
-    """Returns the topics that are gone. One that ZooKeeper does not let go holds up nobody, and is tried again with the next
-    step of any deletion; in Kafka no topic goes after it, and nobody can become controller.
+    """Returns the topics that are gone. One that ZooKeeper does not let go holds up nobody, and is tried again with the
+    next step of any deletion; in Kafka no topic goes after it, and nobody can become controller.
 
     Raises:
         ZooKeeperFailure: UNKNOWN; memory cannot be trusted.
@@ -304,8 +313,8 @@ async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
 
 
 async def _forget_moves(term: Term, topics: Sequence[str]) -> None:
-    """What `/admin/reassign_partitions` still asks of these topics. Kafka leaves it, and the next controller to take over moves
-    the partitions of whoever has been given the name meanwhile."""
+    """What `/admin/reassign_partitions` still asks of these topics. Kafka leaves it, and the next controller to take
+    over moves the partitions of whoever has been given the name meanwhile."""
     gone = frozenset(topics)
     asked = await term.zk.partition_reassignment() or ()
     if any(partition.topic in gone for partition in asked):
@@ -322,13 +331,16 @@ async def _delete_markers(term: Term, topics: Sequence[str]) -> None:
 
 
 def _replicas(context: ControllerContext, topics: Iterable[str]) -> Replicas:
-    return context.partitions_by_replica(partition for topic in topics for partition in context.partitions_for_topic(topic))
+    return context.partitions_by_replica(
+        partition for topic in topics for partition in context.partitions_for_topic(topic)
+    )
 
 
 def _where(replicas: Replicas, wanted: Callable[[BrokerId, TopicPartition], bool]) -> Replicas:
     """Those that are `wanted`; brokers without any are left out."""
     chosen = {
-        broker: [partition for partition in partitions if wanted(broker, partition)] for broker, partitions in replicas.items()
+        broker: [partition for partition in partitions if wanted(broker, partition)]
+        for broker, partitions in replicas.items()
     }
     return {broker: partitions for broker, partitions in chosen.items() if partitions}
 
@@ -339,7 +351,9 @@ def _offline(context: ControllerContext, topics: Iterable[str]) -> Replicas:
 
 
 def _in_state(context: ControllerContext, topics: Iterable[str], state: ReplicaState) -> Replicas:
-    return _where(_replicas(context, topics), lambda broker, partition: context.replica_state(broker, partition) is state)
+    return _where(
+        _replicas(context, topics), lambda broker, partition: context.replica_state(broker, partition) is state
+    )
 
 
 def _queued(context: ControllerContext, replicas: Replicas) -> Replicas:

@@ -1,7 +1,8 @@
 """Replicas outside the ISR may lead from now on: by the cluster's default, or by a topic's config.
 
-What was left without a leader because nobody in sync was alive is tried again. Whether a topic may lose data is read when the
-election is held (PSM-17), so the event only says when to look. Mirrors `processUncleanLeaderElectionEnable` and its kin.
+What was left without a leader because nobody in sync was alive is tried again. Whether a topic may lose data is read
+when the election is held (PSM-17), so the event only says when to look. Mirrors `processUncleanLeaderElectionEnable`
+and its kin.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""From a notification of ZooKeeper to a controller event. Pure. Mirrors the handlers at the end of `KafkaController.scala`.
+"""From a notification of ZooKeeper to a controller event. Pure. Mirrors the handlers at the end of
+`KafkaController.scala`.
 
-Watches are armed by the reads of the procedures. One that fires late, when its reader has resigned, becomes an event like
-any other and finds the controller inactive.
+Watches are armed by the reads of the procedures. One that fires late, when its reader has resigned, becomes an event
+like any other and finds the controller inactive.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How many lines an operator's log gets: one by one where there are few, the first of them where there are many.
 
-Kafka writes a line for each partition of each transition; at a takeover of a hundred thousand partitions that takes longer than
-the takeover. Here a summary says how many there are, `LINES` of them get lines of their own, and at level DEBUG all do. No
-line is built that nobody would read.
+Kafka writes a line for each partition of each transition; at a takeover of a hundred thousand partitions that takes
+longer than the takeover. Here a summary says how many there are, `LINES` of them get lines of their own, and at level
+DEBUG all do. No line is built that nobody would read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class LinesPerSecond:
         self._left_out = 0
 
     def take(self) -> Mapping[str, int] | None:
-        """Fields to add to this line: `left_out`, where lines before it were; None where it is to be left out itself."""
+        """Fields to add to this line: `left_out`, where lines before it were; None where it is to be left out
+        itself."""
         second = int(self._monotonic_ms() // 1000)
         if second != self._second:
             self._second, self._taken = second, 0

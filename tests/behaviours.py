@@ -1,7 +1,9 @@
-"""Which test stands for which behaviour: `python -m tests.behaviours` prints the table of docs/behaviours.md with its tests.
+"""Which test stands for which behaviour: `python -m tests.behaviours` prints the table of docs/behaviours.md with its
+tests.
 
-An id is accounted for if a collected test names it (`@pytest.mark.spec`), if it waits for records, or if docs/fidelity.md
-explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an id that does not exist.
+An id is accounted for if a collected test names it (`@pytest.mark.spec`), if it waits for records, or if
+docs/fidelity.md explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an id that
+does not exist.
 """
 
 from __future__ import annotations
@@ -57,7 +59,10 @@ class Marks:
 
 
 def problems(
-    known: Iterable[Behaviour], tests: Mapping[str, Collection[str]], waiting: Collection[str], fidelity: Collection[str]
+    known: Iterable[Behaviour],
+    tests: Mapping[str, Collection[str]],
+    waiting: Collection[str],
+    fidelity: Collection[str],
 ) -> list[str]:
     """Ids nobody accounts for, and ids that do not exist."""
     ids = [behaviour.id for behaviour in known]
@@ -79,7 +84,10 @@ def _family(behaviour: str) -> str:
 
 
 def table(
-    known: Iterable[Behaviour], tests: Mapping[str, Collection[str]], waiting: Collection[str], fidelity: Collection[str]
+    known: Iterable[Behaviour],
+    tests: Mapping[str, Collection[str]],
+    waiting: Collection[str],
+    fidelity: Collection[str],
 ) -> Iterable[str]:
     for behaviour, text, level in known:
         named = list(tests.get(behaviour, ()))
@@ -104,7 +112,9 @@ def main() -> int:
     rest = [behaviour.id for behaviour in known if not marks.tests.get(behaviour.id)]
     records = sum(behaviour in waiting for behaviour in rest)
     listed = sum(behaviour in fidelity and behaviour not in waiting for behaviour in rest)
-    print(f"\n{len(known)} behaviours: {tested} with tests, {records} wait for records, {listed} explained in docs/fidelity.md")
+    print(
+        f"\n{len(known)} behaviours: {tested} with tests, {records} wait for records, {listed} explained in docs/fidelity.md"
+    )
     wrong = problems(known, marks.tests, waiting, fidelity)
     print("\n".join(wrong))
     return 1 if wrong else 0

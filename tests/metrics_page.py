@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from brokers.metrics.broker_metrics import MBEANS
+from brokers.mbeans import MBEANS
 from controller.controller_state import ControllerState
 from foundation.metrics.mbeans import Kind, MBean
 

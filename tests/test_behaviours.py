@@ -13,7 +13,9 @@ KNOWN = [Behaviour("AB-1", "one", "U"), Behaviour("AB-2", "two", "W"), Behaviour
 
 
 def test_every_row_is_read_and_no_id_is_there_twice() -> None:
-    rows = [line for line in (ROOT / "docs/behaviours.md").read_text().splitlines() if re.match(r"\| [A-Z]{2,3}-\d", line)]
+    rows = [
+        line for line in (ROOT / "docs/behaviours.md").read_text().splitlines() if re.match(r"\| [A-Z]{2,3}-\d", line)
+    ]
     assert len(behaviours()) == len(rows) == 338
     assert [behaviour for behaviour, count in Counter(row.id for row in behaviours()).items() if count > 1] == []
     assert {row.level for row in behaviours()} == set("UZWSX")

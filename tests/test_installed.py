@@ -51,7 +51,10 @@ def test_it_works_in_another_environment(wheel: Path, tmp_path: Path) -> None:
     python = home / "bin" / "python"
     site = Path(
         subprocess.run(
-            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True, check=True
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.strip()
     )
     subprocess.run(

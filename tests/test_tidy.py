@@ -1,7 +1,8 @@
-"""Style that tests itself: lengths may only shrink, every package says what it is, nothing names the machine it was written on.
+"""Style that tests itself: lengths may only shrink, every package says what it is, nothing names the machine it was
+written on.
 
-The two tables are a ratchet: a file or function that is longer than the tripwire is listed with its length, may shrink, and
-may not grow. A new entry needs a reason next to it.
+The two tables are a ratchet: a file or function that is longer than the tripwire is listed with its length, may shrink,
+and may not grow. A new entry needs a reason next to it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ PACKAGES = ("foundation", "controller", "brokers", "understudy")
 FILE_LINES = 550
 FUNCTION_LINES = 70
 
-LONG_FILES: dict[str, int] = {}
+LONG_FILES: dict[str, int] = {
+    "controller/kafka_controller.py": 553,  # the lines became shorter, and so more
+}
 LONG_FUNCTIONS: dict[str, int] = {}
 
 
@@ -65,7 +68,9 @@ def test_files_stay_short() -> None:
 def test_functions_stay_short() -> None:
     lengths = dict(function for path in product_files() for function in functions(path))
     assert too_long(lengths, FUNCTION_LINES, LONG_FUNCTIONS) == {}
-    assert {name for name, known in LONG_FUNCTIONS.items() if lengths.get(name, 0) < known} == set(), "tighten the ratchet"
+    assert {name for name, known in LONG_FUNCTIONS.items() if lengths.get(name, 0) < known} == set(), (
+        "tighten the ratchet"
+    )
 
 
 def test_every_module_says_what_lives_in_it() -> None:

@@ -1,8 +1,8 @@
 """What people do with the cluster: run it, break it, watch it, replay it.
 
-`testbed` is the real world on one machine, `simulator` another world for the same code, `checkers` what must always hold,
-`replay` Spark over event logs, `cli` the `understudy` command. What tests of other projects import is exported here, and loaded
-when asked for:
+`testbed` is the real world on one machine, `simulator` another world for the same code, `checkers` what must always
+hold, `replay` Spark over event logs, `cli` the `understudy` command. What tests of other projects import is exported
+here, and loaded when asked for:
 
     from understudy import LocalCluster, SimulatedCluster
 """

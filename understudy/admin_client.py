@@ -1,8 +1,8 @@
 """`AdminClient`: creates topics and asks questions over Kafka's protocol, as a stock client would.
 
-It speaks over the `Network` port, so the demo, the golden scenarios and the simulator use the same one. Controller-only calls
-go to the broker that Metadata names and follow it when it moves (KIP-590 is not needed: ZooKeeper mode forwards nothing).
-Mirrors the useful part of `org.apache.kafka.clients.admin.KafkaAdminClient`.
+It speaks over the `Network` port, so the demo, the golden scenarios and the simulator use the same one. Controller-only
+calls go to the broker that Metadata names and follow it when it moves (KIP-590 is not needed: ZooKeeper mode forwards
+nothing). Mirrors the useful part of `org.apache.kafka.clients.admin.KafkaAdminClient`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,12 @@ class AdminClient:
     """
 
     def __init__(
-        self, network: Network, bootstrap: Sequence[str], *, client_id: str = "understudy-admin", timeout_ms: int = 30_000
+        self,
+        network: Network,
+        bootstrap: Sequence[str],
+        *,
+        client_id: str = "understudy-admin",
+        timeout_ms: int = 30_000,
     ) -> None:
         self._network = network
         self._bootstrap = tuple(bootstrap)
@@ -135,9 +140,14 @@ class AdminClient:
         for result in response.topics:
             _raise_for(result.error_code, result.error_message, result.name)
 
-    async def create_partitions(self, topic: str, count: int, assignment: Sequence[Sequence[int]] | None = None) -> None:
-        """Raise `topic` to `count` partitions; `assignment` lists the brokers of each new one. Raises as `create_topic`."""
-        placed = None if assignment is None else tuple(CreatePartitionsAssignment(broker_ids=tuple(b)) for b in assignment)
+    async def create_partitions(
+        self, topic: str, count: int, assignment: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        """Raise `topic` to `count` partitions; `assignment` lists the brokers of each new one. Raises as
+        `create_topic`."""
+        placed = (
+            None if assignment is None else tuple(CreatePartitionsAssignment(broker_ids=tuple(b)) for b in assignment)
+        )
         request = CreatePartitionsRequest(
             topics=(CreatePartitionsTopic(name=topic, count=count, assignments=placed),), timeout_ms=self._timeout_ms
         )
@@ -353,7 +363,9 @@ def _errors_of(response: Message) -> set[int]:
         case AlterPartitionReassignmentsResponse() | ListPartitionReassignmentsResponse():
             return {response.error_code}
         case ElectLeadersResponse():
-            partitions = (partition for result in response.replica_election_results for partition in result.partition_result)
+            partitions = (
+                partition for result in response.replica_election_results for partition in result.partition_result
+            )
             return {response.error_code, *(partition.error_code for partition in partitions)}
         case _:
             return set()

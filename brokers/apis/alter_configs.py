@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from brokers.apis.config_admin_manager import Alteration, alter_configs
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.config.operations import Change, Operation
-from brokers.config_admin_manager import Alteration, alter_configs
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse
+from foundation.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 
 
-async def handle(services: BrokerServices, request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
+async def handle(
+    services: BrokerServices, request: AlterConfigsRequest, context: RequestContext
+) -> AlterConfigsResponse:
     alterations = [
         Alteration(
             resource.resource_type,
@@ -29,7 +35,9 @@ async def handle(services: BrokerServices, request: AlterConfigsRequest, context
     return AlterConfigsResponse(responses=answers(alterations, outcomes))
 
 
-def answers(alterations: Sequence[Alteration], outcomes: Sequence[ApiError | None]) -> tuple[AlterConfigsResourceResponse, ...]:
+def answers(
+    alterations: Sequence[Alteration], outcomes: Sequence[ApiError | None]
+) -> tuple[AlterConfigsResourceResponse, ...]:
     """What the client hears of each resource."""
     return tuple(
         AlterConfigsResourceResponse(

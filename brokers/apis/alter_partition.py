@@ -1,18 +1,20 @@
 """AlterPartition (key 56, versions 0 to 3): a leader asks the controller to change an ISR (KIP-497).
 
-Answered by the controller's event queue; a broker that is not controller says NOT_CONTROLLER at once, with no topic named
-(IS-7).
+Answered by the controller's event queue; a broker that is not controller says NOT_CONTROLLER at once, with no topic
+named (IS-7).
 """
 
 from __future__ import annotations
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 
-async def handle(services: BrokerServices, request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
+async def handle(
+    services: BrokerServices, request: AlterPartitionRequest, context: RequestContext
+) -> AlterPartitionResponse:
     if not services.controller.is_active:
         return AlterPartitionResponse(error_code=Errors.NOT_CONTROLLER)
     return await services.controller.alter_partition(request, context.api_version)

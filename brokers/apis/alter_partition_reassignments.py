@@ -1,13 +1,14 @@
 """AlterPartitionReassignments (key 45, version 0): move partitions to other brokers, or cancel such moves (KIP-455).
 
-The controller answers when the moves have begun, long before data has moved; `ListPartitionReassignments` tells when they
-are over. A partition named twice gets what was named last. `timeout_ms` is not looked at, as in Kafka's ZooKeeper mode.
+The controller answers when the moves have begun, long before data has moved; `ListPartitionReassignments` tells when
+they are over. A partition named twice gets what was named last. `timeout_ms` is not looked at, as in Kafka's ZooKeeper
+mode.
 """
 
 from __future__ import annotations
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.wire.messages.alter_partition_reassignments import (
@@ -36,14 +37,18 @@ async def handle(
         answers.setdefault(topic_name, []).append(_answer(index, error))
     return AlterPartitionReassignmentsResponse(
         error_message="",
-        responses=tuple(ReassignableTopicResponse(name=name, partitions=tuple(found)) for name, found in answers.items()),
+        responses=tuple(
+            ReassignableTopicResponse(name=name, partitions=tuple(found)) for name, found in answers.items()
+        ),
     )
 
 
 def _answer(index: int, error: ApiError | None) -> ReassignablePartitionResponse:
     if error is None:
         return ReassignablePartitionResponse(partition_index=index)
-    return ReassignablePartitionResponse(partition_index=index, error_code=error.error, error_message=error.message or None)
+    return ReassignablePartitionResponse(
+        partition_index=index, error_code=error.error, error_message=error.message or None
+    )
 
 
 SERVES = Serves(request=AlterPartitionReassignmentsRequest, versions=(0, 0), handle=handle, recorded=True)

@@ -26,8 +26,8 @@ FIRST_VERSION_WITH_SOFTWARE = 3
 def answer(
     request: ApiVersionsRequest, version: int, served: Sequence[ApiVersion], features: FinalizedFeatures | None
 ) -> ApiVersionsResponse:
-    """What is `served`, and the epoch of the finalized features, of which there are none (KIP-584). INVALID_REQUEST where the
-    client's software has a name that is none (KIP-511)."""
+    """What is `served`, and the epoch of the finalized features, of which there are none (KIP-584). INVALID_REQUEST
+    where the client's software has a name that is none (KIP-511)."""
     names = (request.client_software_name, request.client_software_version)
     if version >= FIRST_VERSION_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
@@ -39,7 +39,9 @@ def served_versions(served: Sequence[Serves[Any]]) -> tuple[ApiVersion, ...]:
     """One entry per API, by key; this API included."""
     ranges = {api_of(serves.request).key: serves.versions for serves in served}
     ranges[api_of(ApiVersionsRequest).key] = VERSIONS
-    return tuple(ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in sorted(ranges.items()))
+    return tuple(
+        ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in sorted(ranges.items())
+    )
 
 
 def unsupported_version() -> ApiVersionsResponse:

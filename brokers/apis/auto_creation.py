@@ -1,8 +1,8 @@
 """Topics that come to be by being asked for. Mirrors `AutoTopicCreationManager` without forwarding.
 
-Whichever broker is asked writes the topic itself, controller or not (TC-9), and answers LEADER_NOT_AVAILABLE: the client asks
-again. The coordinators' topics have settings of their own (TC-10). As in Kafka their replicas are placed over all live brokers;
-those of ours coordinate nothing, and operators are told what to do instead.
+Whichever broker is asked writes the topic itself, controller or not (TC-9), and answers LEADER_NOT_AVAILABLE: the
+client asks again. The coordinators' topics have settings of their own (TC-10). As in Kafka their replicas are placed
+over all live brokers; those of ours coordinate nothing, and operators are told what to do instead.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable
 import structlog
 
 from brokers.apis import create_topics
+from brokers.apis.services import BrokerServices
 from brokers.config.kafka_config import KafkaConfig
-from brokers.services import BrokerServices
-from brokers.topic_names import (
+from brokers.metadata.topic_names import (
     CLUSTER_METADATA_TOPIC,
     GROUP_METADATA_TOPIC,
     TRANSACTION_STATE_TOPIC,

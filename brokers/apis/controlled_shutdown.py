@@ -1,12 +1,14 @@
-"""ControlledShutdown (key 7, versions 0 to 3): a broker that is about to leave asks the controller to move its leaderships.
+"""ControlledShutdown (key 7, versions 0 to 3): a broker that is about to leave asks the controller to move its
+leaderships.
 
-The answer names the partitions it still leads, or an error: STALE_CONTROLLER_EPOCH from a broker that is not controller (CS-5).
+The answer names the partitions it still leads, or an error: STALE_CONTROLLER_EPOCH from a broker that is not controller
+(CS-5).
 """
 
 from __future__ import annotations
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.identifiers import BrokerId
 from foundation.wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,

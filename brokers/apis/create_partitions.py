@@ -1,8 +1,8 @@
 """CreatePartitions (key 37, versions 0 to 3): more partitions for existing topics, on the controller's broker only.
 
-As with CreateTopics, the handler rewrites the topic's znode and waits for the metadata cache; the controller hears of it by
-its watch (TP-1, TP-2). New partitions continue the placement from the first replica of partition 0, so that they do not
-pile up.
+As with CreateTopics, the handler rewrites the topic's znode and waits for the metadata cache; the controller hears of
+it by its watch (TP-1, TP-2). New partitions continue the placement from the first replica of partition 0, so that they
+do not pile up.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.apis.topic_answers import has_leaders, require_storable, unstorable
-from brokers.services import BrokerServices, RequestContext
-from brokers.topic_names import why_invalid
+from brokers.metadata.topic_names import why_invalid
 from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import BrokerAndEpoch
@@ -74,7 +74,9 @@ def new_partitions(
     if not existing:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     if any(assignment.is_being_reassigned for assignment in existing.values()):
-        raise ApiError(Errors.REASSIGNMENT_IN_PROGRESS, f"A partition reassignment is in progress for the topic '{name}'.")
+        raise ApiError(
+            Errors.REASSIGNMENT_IN_PROGRESS, f"A partition reassignment is in progress for the topic '{name}'."
+        )
     increment = topic.count - len(existing)
     if increment < 0:
         raise ApiError(
@@ -118,7 +120,8 @@ def _manual(
     unknown = dict.fromkeys(broker for replicas in asked for broker in replicas if broker not in brokers)
     if unknown:
         raise ApiError(
-            Errors.INVALID_REPLICA_ASSIGNMENT, f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}."
+            Errors.INVALID_REPLICA_ASSIGNMENT,
+            f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.",
         )
     if len(asked) != increment:
         raise ApiError(
@@ -136,7 +139,9 @@ def _manual(
                 f"Duplicate brokers not allowed in replica assignment: {', '.join(map(str, replicas))} "
                 f"for partition id {partition}.",
             )
-    odd = {partition: len(replicas) for partition, replicas in enumerate(asked, start=first) if len(replicas) != len(model)}
+    odd = {
+        partition: len(replicas) for partition, replicas in enumerate(asked, start=first) if len(replicas) != len(model)
+    }
     if odd:
         raise ApiError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
@@ -161,8 +166,11 @@ async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, valida
     return topic.count
 
 
-async def _add_over_what_is_there(services: BrokerServices, topic: CreatePartitionsTopic, *, validate_only: bool) -> None:
-    """Judge and write. What has changed in between is judged anew; Kafka would write over a move that has just begun (BUG-18).
+async def _add_over_what_is_there(
+    services: BrokerServices, topic: CreatePartitionsTopic, *, validate_only: bool
+) -> None:
+    """Judge and write. What has changed in between is judged anew; Kafka would write over a move that has just begun
+    (BUG-18).
 
     Raises:
         ApiError: the topic cannot grow.

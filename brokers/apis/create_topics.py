@@ -3,8 +3,8 @@
 Each topic stands for itself: one that cannot be created does not harm the others (TC-3, TC-4). The handler writes the
 topic's configuration and its znode, and does not touch the controller's state; the controller hears of the znode by its
 watch. The answer comes when this broker's metadata cache knows a leader for every partition, or says REQUEST_TIMED_OUT
-while the topic may still appear (TC-7). Versions: 1 validate only and messages; 4 defaults by −1; 5 returns the resulting
-configuration; 7 the topic id.
+while the topic may still appear (TC-7). Versions: 1 validate only and messages; 4 defaults by −1; 5 returns the
+resulting configuration; 7 the topic id.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.apis.topic_answers import has_leaders, require_storable, topic_configs_described, unstorable
 from brokers.config.config_def import ConfigError, ConfigValue
 from brokers.config.description import topic_defaults
 from brokers.config.topic_config import validate_topic_config
-from brokers.metadata_cache import MetadataSnapshot
-from brokers.services import BrokerServices, RequestContext
-from brokers.topic_names import CLUSTER_METADATA_TOPIC, collisions, has_collision_characters, why_invalid
+from brokers.metadata.metadata_cache import MetadataSnapshot
+from brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC, collisions, has_collision_characters, why_invalid
 from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
@@ -40,7 +40,8 @@ DEFAULT = -1
 """Asks for `num.partitions` or `default.replication.factor`."""
 
 TOPICS_WITHOUT_PAUSE = 100
-"""After so many topics of one request, everybody else gets a turn: a topic that is refused waits for nothing by itself."""
+"""After so many topics of one request, everybody else gets a turn: a topic that is refused waits for nothing by
+itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,9 @@ class Created:
     config: Mapping[str, str]
 
 
-async def handle(services: BrokerServices, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+async def handle(
+    services: BrokerServices, request: CreateTopicsRequest, context: RequestContext
+) -> CreateTopicsResponse:
     if not services.controller.is_active:
         return CreateTopicsResponse(topics=tuple(_not_controller(topic.name) for topic in request.topics))
     prohibited = prohibited_names(request.topics)
@@ -156,7 +159,9 @@ def validated(
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     colliding = collisions(name, existing) if has_collision_characters(name) else ()
     if colliding:
-        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {', '.join(colliding)}")
+        raise ApiError(
+            Errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {', '.join(colliding)}"
+        )
     _check_assignment(assignment)
     try:
         config = validate_topic_config(((config.name, config.value or "") for config in topic.configs), defaults)
@@ -197,12 +202,14 @@ async def create(services: BrokerServices, topic: CreatableTopic, *, validate_on
         return ApiError(Errors.STALE_CONTROLLER_EPOCH, str(moved))
     except (SessionLost, ZooKeeperFailure) as failure:
         return ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure))
-    return Created(topic_id=topic_id, partitions=len(assignment), replication_factor=len(assignment[0]), config=creation.config)
+    return Created(
+        topic_id=topic_id, partitions=len(assignment), replication_factor=len(assignment[0]), config=creation.config
+    )
 
 
 async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
-    """The topics in ZooKeeper that `validated` has to know of: listing all of them for each would cost their number squared.
-    None for a name that is no name, which must not become part of a path.
+    """The topics in ZooKeeper that `validated` has to know of: listing all of them for each would cost their number
+    squared. None for a name that is no name, which must not become part of a path.
 
     Raises:
         ApiError: the topic is marked for deletion.
@@ -217,7 +224,8 @@ async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
 
 
 async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
-    """TC-6: the configuration first, always, then the topic. Not atomic, as in Kafka: a crash between leaves a lone config.
+    """TC-6: the configuration first, always, then the topic. Not atomic, as in Kafka: a crash between leaves a lone
+    config.
 
     The id it was given: none, where `inter.broker.protocol.version` knows of none.
     """

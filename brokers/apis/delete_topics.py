@@ -1,9 +1,9 @@
 """DeleteTopics (key 20, versions 0 to 6): topics that shall be deleted, on the controller's broker only.
 
-The handler only marks them in ZooKeeper; the controller hears of the markers by its watch. The answer comes when the topics
-have left this broker's metadata cache, which is when nobody leads them any more, not when their data and znodes are gone; or
-it says REQUEST_TIMED_OUT while they may still go (TX-1). Versions: 3 tells a disabled deletion from a bad request; 6 names
-topics by id too.
+The handler only marks them in ZooKeeper; the controller hears of the markers by its watch. The answer comes when the
+topics have left this broker's metadata cache, which is when nobody leads them any more, not when their data and znodes
+are gone; or it says REQUEST_TIMED_OUT while they may still go (TX-1). Versions: 3 tells a disabled deletion from a bad
+request; 6 names topics by id too.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.wire.messages.delete_topics import (
@@ -30,7 +30,9 @@ MARKED_AT_ONCE = 100
 """Topics of one request that are written to ZooKeeper without waiting for each other."""
 
 
-async def handle(services: BrokerServices, request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
+async def handle(
+    services: BrokerServices, request: DeleteTopicsRequest, context: RequestContext
+) -> DeleteTopicsResponse:
     asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
     refused = refusal(services, asked, context.api_version)
     if refused is not None:
@@ -60,7 +62,8 @@ def refusal(services: BrokerServices, asked: Sequence[DeleteTopicState], version
 
 
 def name_of(services: BrokerServices, topic: DeleteTopicState) -> str | None:
-    """By the controller's memory, which still knows a topic that has left the metadata cache because it is being deleted."""
+    """By the controller's memory, which still knows a topic that has left the metadata cache because it is being
+    deleted."""
     return topic.name if topic.topic_id == NO_TOPIC_ID else services.controller.topic_name(topic.topic_id)
 
 
@@ -79,7 +82,9 @@ async def delete(services: BrokerServices, topics: Sequence[str], *, timeout_ms:
         some = topics[start : start + MARKED_AT_ONCE]
         results |= zip(some, await asyncio.gather(*[_mark(services, topic) for topic in some]), strict=True)
     marked = [topic for topic, error in results.items() if error is Errors.NONE]
-    await services.metadata.wait_until(lambda snapshot: snapshot.topics.keys().isdisjoint(marked), timeout_ms=timeout_ms)
+    await services.metadata.wait_until(
+        lambda snapshot: snapshot.topics.keys().isdisjoint(marked), timeout_ms=timeout_ms
+    )
     for topic in marked:
         if timeout_ms <= 0 or topic in services.metadata.snapshot.topics:
             results[topic] = Errors.REQUEST_TIMED_OUT

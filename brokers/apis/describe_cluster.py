@@ -6,15 +6,21 @@ Version 1 can ask for controllers instead of brokers (KIP-919); a cluster in Zoo
 from __future__ import annotations
 
 from brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, NOT_ASKED
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
-from foundation.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from foundation.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 
 BROKERS, CONTROLLERS = 1, 2
 
 
-async def handle(services: BrokerServices, request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+async def handle(
+    services: BrokerServices, request: DescribeClusterRequest, context: RequestContext
+) -> DescribeClusterResponse:
     if request.endpoint_type == CONTROLLERS:
         return DescribeClusterResponse(
             error_code=Errors.MISMATCHED_ENDPOINT_TYPE,
@@ -38,7 +44,9 @@ async def handle(services: BrokerServices, request: DescribeClusterRequest, cont
         cluster_id=services.cluster_id,
         controller_id=next(controllers, -1),
         brokers=brokers,
-        cluster_authorized_operations=(EVERY_CLUSTER_OPERATION if request.include_cluster_authorized_operations else NOT_ASKED),
+        cluster_authorized_operations=(
+            EVERY_CLUSTER_OPERATION if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """DescribeConfigs (key 32, versions 0 to 4): topics' and this broker's configuration, with where each value comes from.
 
-A broker describes itself, the dynamic defaults of all brokers (an empty name), its loggers, and any topic. A resource asked for
-twice is answered once. Versions: 1 sources and synonyms; 3 types and documentation.
+A broker describes itself, the dynamic defaults of all brokers (an empty name), its loggers, and any topic. A resource
+asked for twice is answered once. Versions: 1 sources and synonyms; 3 types and documentation.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 
 import structlog
 
+from brokers.apis.config_admin_manager import ResourceType, require_own_id
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.config.config_def import ConfigError
 from brokers.config.description import Described, Source, describe_broker, describe_broker_defaults, describe_topic
-from brokers.config_admin_manager import ResourceType, require_own_id
-from brokers.services import BrokerServices, RequestContext
-from brokers.topic_names import why_invalid
+from brokers.metadata.topic_names import why_invalid
 from foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
 from foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -37,13 +37,17 @@ DESCRIBED_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 
 
-async def handle(services: BrokerServices, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+async def handle(
+    services: BrokerServices, request: DescribeConfigsRequest, context: RequestContext
+) -> DescribeConfigsResponse:
     if any(resource.resource_type not in DESCRIBED_TYPES for resource in request.resources):
         return DescribeConfigsResponse(results=tuple(_malformed(resource) for resource in request.resources))
     results = []
     known: dict[tuple[int, str], tuple[Described, ...]] = {}
     for resource in dict.fromkeys(request.resources):
-        await asyncio.sleep(0)  # a broker's configuration waits for nothing by itself, and may be asked for in many ways
+        await asyncio.sleep(
+            0
+        )  # a broker's configuration waits for nothing by itself, and may be asked for in many ways
         whose = (resource.resource_type, resource.resource_name)
         try:
             if whose not in known:
@@ -77,14 +81,18 @@ async def _described(services: BrokerServices, resource: DescribeConfigsResource
         case ResourceType.BROKER if name == "":
             return describe_broker_defaults(services.dynamic)
         case ResourceType.BROKER:
-            require_own_id(services, name, "Broker", "Unexpected broker id, expected {} or empty string, but received {}")
+            require_own_id(
+                services, name, "Broker", "Unexpected broker id, expected {} or empty string, but received {}"
+            )
             return describe_broker(services.dynamic)
         case ResourceType.BROKER_LOGGER if name == "":
             raise ApiError(Errors.INVALID_REQUEST, "Broker id must not be empty")
         case ResourceType.BROKER_LOGGER:
             require_own_id(services, name, "Broker", "Unexpected broker id, expected {} but received {}")
             levels = services.loggers.describe().items()
-            return [Described(logger, level, Source.DYNAMIC_BROKER_LOGGER, (), None, doc="") for logger, level in levels]
+            return [
+                Described(logger, level, Source.DYNAMIC_BROKER_LOGGER, (), None, doc="") for logger, level in levels
+            ]
         case ResourceType.CLIENT_METRICS if name == "":
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         case ResourceType.CLIENT_METRICS:
@@ -122,8 +130,8 @@ def _malformed(resource: DescribeConfigsResource) -> DescribeConfigsResult:
 def described(
     configs: Iterable[Described], resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> Iterable[DescribeConfigsResourceResult]:
-    """The configurations asked for, in as much detail as asked for. As in Kafka `is_default` stays False: version 0 does not
-    tell where a value comes from."""
+    """The configurations asked for, in as much detail as asked for. As in Kafka `is_default` stays False: version 0
+    does not tell where a value comes from."""
     wanted = frozenset(resource.configuration_keys or ())
     for config in configs:
         if wanted and config.name not in wanted:

@@ -1,4 +1,5 @@
-"""DescribeLogDirs (key 35, versions 0 to 4): this broker's one log directory, the replicas in it, and the room that is left.
+"""DescribeLogDirs (key 35, versions 0 to 4): this broker's one log directory, the replicas in it, and the room that is
+left.
 
 Logs are empty: every size and every lag is 0. Versions: 3 an error of the whole request; 4 the size of the volume.
 """
@@ -9,8 +10,8 @@ from collections.abc import Iterable
 
 import structlog
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
 from foundation.wire.messages.describe_log_dirs import (
@@ -24,7 +25,9 @@ from foundation.wire.messages.describe_log_dirs import (
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 
 
-async def handle(services: BrokerServices, request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+async def handle(
+    services: BrokerServices, request: DescribeLogDirsRequest, context: RequestContext
+) -> DescribeLogDirsResponse:
     directory = services.storage.directory
     try:
         volume = services.storage.volume()

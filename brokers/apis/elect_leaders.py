@@ -1,8 +1,8 @@
 """ElectLeaders (key 43, versions 0 to 2): preferred or unclean leader elections on demand (KIP-183, KIP-460).
 
 The controller's event queue elects; the answer waits until this broker's metadata cache shows each new leader, or says
-REQUEST_TIMED_OUT for the rest (PE-5). A null list means every partition this broker knows, and then those that needed no
-election are left out of the answer. Version 0 knows preferred elections only.
+REQUEST_TIMED_OUT for the rest (PE-5). A null list means every partition this broker knows, and then those that needed
+no election are left out of the answer. Version 0 knows preferred elections only.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.metadata_cache import MetadataSnapshot
-from brokers.services import BrokerServices, RequestContext
+from brokers.metadata.metadata_cache import MetadataSnapshot
 from controller.events import ElectionType
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
@@ -25,7 +25,9 @@ from foundation.wire.messages.elect_leaders import (
 )
 
 
-async def handle(services: BrokerServices, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
+async def handle(
+    services: BrokerServices, request: ElectLeadersRequest, context: RequestContext
+) -> ElectLeadersResponse:
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:
@@ -55,7 +57,8 @@ async def handle(services: BrokerServices, request: ElectLeadersRequest, context
 
 
 def unknown_type(request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """A type of election that is none: refused as a whole, and for each partition that was named, as often as it was."""
+    """A type of election that is none: refused as a whole, and for each partition that was named, as often as it
+    was."""
     refused = PartitionResult(
         error_code=Errors.UNKNOWN_SERVER_ERROR,
         error_message=f"Election type {request.election_type} is none; 0 stands for preferred, 1 for unclean.",
@@ -73,9 +76,17 @@ def unknown_type(request: ElectLeadersRequest) -> ElectLeadersResponse:
 def asked_for(request: ElectLeadersRequest, snapshot: MetadataSnapshot) -> tuple[TopicPartition, ...]:
     """The partitions of the request, sorted; all of the metadata cache for a null list."""
     if request.topic_partitions is None:
-        return tuple(sorted(TopicPartition(topic, index) for topic, states in snapshot.topics.items() for index in states))
+        return tuple(
+            sorted(TopicPartition(topic, index) for topic, states in snapshot.topics.items() for index in states)
+        )
     return tuple(
-        sorted({TopicPartition(topic.topic, partition) for topic in request.topic_partitions for partition in topic.partitions})
+        sorted(
+            {
+                TopicPartition(topic.topic, partition)
+                for topic in request.topic_partitions
+                for partition in topic.partitions
+            }
+        )
     )
 
 

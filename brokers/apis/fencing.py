@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokers.services import BrokerServices
+from brokers.apis.services import BrokerServices
 from foundation.cluster.errors import Errors
 from foundation.eventlog.fences import Fence
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest

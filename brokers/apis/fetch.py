@@ -1,9 +1,9 @@
 """Fetch (key 1, versions 0 to 17): a follower, or a consumer, asks this leader for records.
 
 Logs are empty in this milestone, so a good Fetch waits for `max_wait_ms` and brings nothing; what it does bring is
-knowledge: a follower's Fetch tells its leader how far it has come (IS-1). A partition in error is answered at once (BK-13),
-and a waiting Fetch looks again when a control request changes what is led here. Every answer has session id 0, which opens no
-session; a Fetch that goes on in one is refused, and every other is a full one.
+knowledge: a follower's Fetch tells its leader how far it has come (IS-1). A partition in error is answered at once
+(BK-13), and a waiting Fetch looks again when a control request changes what is led here. Every answer has session id 0,
+which opens no session; a Fetch that goes on in one is refused, and every other is a full one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.replication.partition import LOG_END_OFFSET, Partition
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.fences import Fence
@@ -78,7 +78,9 @@ def verdict(services: BrokerServices, wanted: Wanted, follower: int) -> Errors:
         return Errors.NOT_LEADER_OR_FOLLOWER
     if NO_TOPIC_ID not in (wanted.topic_id, partition.topic_id) and wanted.topic_id != partition.topic_id:
         return Errors.INCONSISTENT_TOPIC_ID
-    return _epoch_error(services, partition, wanted.asked.current_leader_epoch) or _leader_error(partition, wanted, follower)
+    return _epoch_error(services, partition, wanted.asked.current_leader_epoch) or _leader_error(
+        partition, wanted, follower
+    )
 
 
 def _epoch_error(services: BrokerServices, partition: Partition, offered: int) -> Errors:
@@ -87,7 +89,9 @@ def _epoch_error(services: BrokerServices, partition: Partition, offered: int) -
     if offered > partition.leader_epoch:
         return Errors.UNKNOWN_LEADER_EPOCH
     what = f"Fetch {partition.topic_partition}"
-    if services.fences.passes(Fence.FETCH_LEADER_EPOCH, False, what=what, offered=offered, known=partition.leader_epoch):
+    if services.fences.passes(
+        Fence.FETCH_LEADER_EPOCH, False, what=what, offered=offered, known=partition.leader_epoch
+    ):
         return Errors.NONE
     return Errors.FENCED_LEADER_EPOCH
 

@@ -1,8 +1,8 @@
 """FindCoordinator (key 10, versions 0 to 6): who coordinates a group, or the transactions of a transactional id (CO-3).
 
-Any broker answers, from its metadata cache: the leader of the partition that keeps the key, on the listener of the request. A
-topic that is not there yet is made, whether or not `auto.create.topics.enable` (TC-10), and the client asks again. Version 4
-asks for many keys at once; a topic missing for all of them is made once.
+Any broker answers, from its metadata cache: the leader of the partition that keeps the key, on the listener of the
+request. A topic that is not there yet is made, whether or not `auto.create.topics.enable` (TC-10), and the client asks
+again. Version 4 asks for many keys at once; a topic missing for all of them is made once.
 
 Share groups have no coordinator in ZooKeeper mode.
 """
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from brokers.apis import auto_creation
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.coordinators import TOPICS, CoordinatorType, partition_for
-from brokers.metadata_cache import MetadataSnapshot
-from brokers.services import BrokerServices, RequestContext
+from brokers.coordinator.coordinators import TOPICS, CoordinatorType, partition_for
+from brokers.metadata.metadata_cache import MetadataSnapshot
 from foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
 from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -41,7 +41,9 @@ UNKNOWN_TYPE = ApiError(Errors.INVALID_REQUEST, MALFORMED_REQUEST)
 TOO_OLD_FOR_SHARE_GROUPS = ApiError(Errors.INVALID_REQUEST, MALFORMED_REQUEST)
 
 
-async def handle(services: BrokerServices, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+async def handle(
+    services: BrokerServices, request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
     many = context.api_version >= FIRST_VERSION_WITH_MANY_KEYS
     keys = request.coordinator_keys if many else (request.key,)
     topic = topic_of(request.key_type, context.api_version)
@@ -50,7 +52,9 @@ async def handle(services: BrokerServices, request: FindCoordinatorRequest, cont
     else:
         found = await _coordinators(services, topic, keys, context.listener)
     if many:
-        return FindCoordinatorResponse(coordinators=tuple(_of_many(key, each) for key, each in zip(keys, found, strict=True)))
+        return FindCoordinatorResponse(
+            coordinators=tuple(_of_many(key, each) for key, each in zip(keys, found, strict=True))
+        )
     return _alone(found[0])
 
 
@@ -71,7 +75,9 @@ def coordinator(snapshot: MetadataSnapshot, topic: str, partition: int, listener
     return None if state is None or at is None else Node(state.leader, at.host, at.port)
 
 
-async def _coordinators(services: BrokerServices, topic: str, keys: Sequence[str], listener: str) -> list[Node | ApiError]:
+async def _coordinators(
+    services: BrokerServices, topic: str, keys: Sequence[str], listener: str
+) -> list[Node | ApiError]:
     snapshot = services.metadata.snapshot
     if keys and topic not in snapshot.topics:
         await auto_creation.create(services, (topic,))
@@ -89,7 +95,11 @@ def _alone(found: Node | ApiError) -> FindCoordinatorResponse:
     """The answer for a single key; Kafka has a word for no error there."""
     if isinstance(found, ApiError):
         return FindCoordinatorResponse(
-            error_code=found.error, error_message=found.message, node_id=NO_NODE.id, host=NO_NODE.host, port=NO_NODE.port
+            error_code=found.error,
+            error_message=found.message,
+            node_id=NO_NODE.id,
+            host=NO_NODE.host,
+            port=NO_NODE.port,
         )
     return FindCoordinatorResponse(error_message="NONE", node_id=found.id, host=found.host, port=found.port)
 

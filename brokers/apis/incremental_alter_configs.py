@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from brokers.apis.alter_configs import answers
+from brokers.apis.config_admin_manager import Alteration, alter_configs
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.config.operations import Change
-from brokers.config_admin_manager import Alteration, alter_configs
-from brokers.services import BrokerServices, RequestContext
-from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from foundation.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 
 async def handle(

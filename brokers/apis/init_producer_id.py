@@ -1,15 +1,16 @@
-"""InitProducerId (key 22, versions 0 to 5): an id for a producer, so that its repeated batches can be told from new ones.
+"""InitProducerId (key 22, versions 0 to 5): an id for a producer, so that its repeated batches can be told from new
+ones.
 
 Asked by every producer that is idempotent, which Java's are unless told otherwise, of any broker there is. Mirrors
-`KafkaApis.handleInitProducerIdRequest` and `TransactionCoordinator.handleInitProducerId`. A producer with transactions has to
-ask the coordinator of its transactional id; these brokers lead no partition of `__transaction_state` that holds anything, and
-say what a broker says that is not the one. Versions: 3 an id and epoch to go on with, both or neither.
+`KafkaApis.handleInitProducerIdRequest` and `TransactionCoordinator.handleInitProducerId`. A producer with transactions
+has to ask the coordinator of its transactional id; these brokers lead no partition of `__transaction_state` that holds
+anything, and say what a broker says that is not the one. Versions: 3 an id and epoch to go on with, both or neither.
 """
 
 from __future__ import annotations
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.init_producer_id import (
     NO_PRODUCER_EPOCH,
@@ -19,7 +20,9 @@ from foundation.wire.messages.init_producer_id import (
 )
 
 
-async def handle(services: BrokerServices, request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
+async def handle(
+    services: BrokerServices, request: InitProducerIdRequest, context: RequestContext
+) -> InitProducerIdResponse:
     refusal = why_refused(request, transaction_max_timeout_ms=services.config.transaction_max_timeout_ms)
     if refusal is not None:
         return _refused(refusal)

@@ -1,6 +1,7 @@
 """LeaderAndIsr (key 4, versions 0 to 7): the controller says which partitions this broker leads and which it follows.
 
-Refused as a whole by an older broker or controller epoch (BK-1, BK-2), per partition by the leader epoch (BK-6). The answer
+Refused as a whole by an older broker or controller epoch (BK-1, BK-2), per partition by the leader epoch (BK-6). The
+answer
 names every partition: by topic name up to version 4, by topic id from version 5 on (BK-12).
 """
 
@@ -8,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from brokers.apis.control_request_log import ControlRequestLog
 from brokers.apis.fencing import refusal
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.replication.replica_manager import leader_and_isr_topics
-from brokers.services import BrokerServices, RequestContext
-from brokers.state_change_log import ControlRequestLog
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.records import LeaderAndIsrApplied
@@ -26,7 +27,9 @@ from foundation.wire.messages.leader_and_isr import (
 FIRST_VERSION_BY_TOPIC_ID = 5
 
 
-async def handle(services: BrokerServices, request: LeaderAndIsrRequest, context: RequestContext) -> LeaderAndIsrResponse:
+async def handle(
+    services: BrokerServices, request: LeaderAndIsrRequest, context: RequestContext
+) -> LeaderAndIsrResponse:
     told = ControlRequestLog(services, request, context)
     refused = refusal(services, request)
     if refused is not None:
@@ -68,8 +71,12 @@ def response(
     ids: dict[str, TopicId] = {topic: topic_id for topic, topic_id, _ in leader_and_isr_topics(request)}
     grouped: dict[TopicId, list[LeaderAndIsrPartitionError]] = {}
     for (topic, partition), code in errors.items():
-        grouped.setdefault(ids[topic], []).append(LeaderAndIsrPartitionError(partition_index=partition, error_code=code))
-    topics = (LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(codes)) for topic_id, codes in grouped.items())
+        grouped.setdefault(ids[topic], []).append(
+            LeaderAndIsrPartitionError(partition_index=partition, error_code=code)
+        )
+    topics = (
+        LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(codes)) for topic_id, codes in grouped.items()
+    )
     return LeaderAndIsrResponse(error_code=error, topics=tuple(topics))
 
 

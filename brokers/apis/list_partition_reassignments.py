@@ -1,12 +1,13 @@
-"""ListPartitionReassignments (key 46, version 0): which partitions are on the move (KIP-455). Only the controller knows.
+"""ListPartitionReassignments (key 46, version 0): which partitions are on the move (KIP-455). Only the controller
+knows.
 
 Partitions that are asked for and do not move, or do not exist, are left out of the answer.
 """
 
 from __future__ import annotations
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import TopicPartition
 from foundation.wire.messages.list_partition_reassignments import (
@@ -22,7 +23,9 @@ async def handle(
 ) -> ListPartitionReassignmentsResponse:
     asked = None
     if request.topics is not None:
-        asked = sorted({TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes})
+        asked = sorted(
+            {TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes}
+        )
     ongoing = await services.controller.list_partition_reassignments(asked)
     if isinstance(ongoing, ApiError):
         return ListPartitionReassignmentsResponse(error_code=ongoing.error, error_message=ongoing.message or None)

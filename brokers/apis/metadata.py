@@ -1,8 +1,8 @@
 """Metadata (key 3, versions 0 to 12): brokers, controller, topics and their leaders, from the metadata cache (MC-3).
 
-Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version 12
-may ask by topic id, and then only ids are answered. A topic named twice is answered once. A topic that does not exist is
-created where the client and `auto.create.topics.enable` allow it (TC-9).
+Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version
+12 may ask by topic id, and then only ids are answered. A topic named twice is answered once. A topic that does not
+exist is created where the client and `auto.create.topics.enable` allow it (TC-9).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from brokers.apis import auto_creation
 from brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, EVERY_TOPIC_OPERATION, NOT_ASKED
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.metadata_cache import MetadataSnapshot
-from brokers.services import BrokerServices, RequestContext
-from brokers.topic_names import is_internal, why_invalid
+from brokers.metadata.metadata_cache import MetadataSnapshot
+from brokers.metadata.topic_names import is_internal, why_invalid
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID
 from foundation.wire.messages.metadata import (
@@ -68,7 +68,9 @@ async def handle(services: BrokerServices, request: MetadataRequest, context: Re
         cluster_id=services.cluster_id,
         controller_id=-1 if snapshot.controller_id is None else snapshot.controller_id,
         topics=topics,
-        cluster_authorized_operations=(EVERY_CLUSTER_OPERATION if request.include_cluster_authorized_operations else NOT_ASKED),
+        cluster_authorized_operations=(
+            EVERY_CLUSTER_OPERATION if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
 
 
@@ -81,11 +83,14 @@ def _brokers(snapshot: MetadataSnapshot, listener: str) -> Iterator[MetadataResp
 
 
 def _is_name(asked: MetadataRequestTopic) -> bool:
-    """Whether versions that cannot answer by topic id can answer this; 10 and 11 could be asked for one all the same."""
+    """Whether versions that cannot answer by topic id can answer this; 10 and 11 could be asked for one all the
+    same."""
     return asked.name is not None and asked.topic_id == NO_TOPIC_ID
 
 
-def _asked_topic(snapshot: MetadataSnapshot, asked: MetadataRequestTopic, context: RequestContext) -> MetadataResponseTopic:
+def _asked_topic(
+    snapshot: MetadataSnapshot, asked: MetadataRequestTopic, context: RequestContext
+) -> MetadataResponseTopic:
     by_id = asked.topic_id != NO_TOPIC_ID
     name = snapshot.topic_names.get(asked.topic_id) if by_id else asked.name
     if name is None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from brokers.services import BrokerServices, RequestContext
+from brokers.apis.services import BrokerServices, RequestContext
 from foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)

@@ -1,15 +1,15 @@
 """StopReplica (key 5, versions 0 to 4): the controller ends the hosting of replicas, with or without their data.
 
-An older broker or controller epoch refuses the whole, with no partition named; a leader epoch below ours refuses its partition,
-unless it is the one that deletions carry (BK-14). The leader epoch came with version 3 (KIP-570).
+An older broker or controller epoch refuses the whole, with no partition named; a leader epoch below ours refuses its
+partition, unless it is the one that deletions carry (BK-14). The leader epoch came with version 3 (KIP-570).
 """
 
 from __future__ import annotations
 
+from brokers.apis.control_request_log import ControlRequestLog
 from brokers.apis.fencing import refusal
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
-from brokers.state_change_log import ControlRequestLog
 from foundation.eventlog.records import StopReplicaApplied
 from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 

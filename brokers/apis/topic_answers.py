@@ -1,5 +1,5 @@
-"""What several topic requests have in common: how large a topic may be, when it counts as created, how its configuration is
-shown."""
+"""What several topic requests have in common: how large a topic may be, when it counts as created, how its
+configuration is shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from brokers.config.description import describe_topic
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from brokers.metadata_cache import MetadataSnapshot
+from brokers.metadata.metadata_cache import MetadataSnapshot
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.create_topics import CreatableTopicConfigs
 from foundation.zk.client import MAX_REQUEST_BYTES
@@ -17,8 +17,8 @@ MAX_PARTITIONS = MAX_REQUEST_BYTES // len('"0":[1],')
 
 
 def require_storable(partitions: int) -> None:
-    """Refuse what no znode could hold before anything is computed for it: placing two thousand million partitions would take
-    the memory of this machine.
+    """Refuse what no znode could hold before anything is computed for it: placing two thousand million partitions would
+    take the memory of this machine.
 
     Raises:
         ApiError: INVALID_PARTITIONS.
@@ -41,7 +41,9 @@ def has_leaders(snapshot: MetadataSnapshot, topic: str, partitions: int) -> bool
     return all(index in states and states[index].leader >= 0 for index in range(partitions))
 
 
-def topic_configs_described(stored: Mapping[str, str], dynamic: DynamicBrokerConfig) -> tuple[CreatableTopicConfigs, ...]:
+def topic_configs_described(
+    stored: Mapping[str, str], dynamic: DynamicBrokerConfig
+) -> tuple[CreatableTopicConfigs, ...]:
     """A topic's configuration as CreateTopics answers it."""
     return tuple(
         CreatableTopicConfigs(

@@ -1,13 +1,14 @@
-"""UpdateFeatures (key 57, versions 0 and 1): finalize features, or take that back (KIP-584), on the controller's broker only.
+"""UpdateFeatures (key 57, versions 0 and 1): finalize features, or take that back (KIP-584), on the controller's broker
+only.
 
-No broker in ZooKeeper mode supports a feature, so each update is refused, with its reason. Version 0 says by a flag whether a
-version may go down; version 1 by a type, which may be one that nobody knows.
+No broker in ZooKeeper mode supports a feature, so each update is refused, with its reason. Version 0 says by a flag
+whether a version may go down; version 1 by a type, which may be one that nobody knows.
 """
 
 from __future__ import annotations
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
 from controller.events import NOT_THE_CONTROLLER, FeatureUpdate, UpgradeType
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.update_features import (
@@ -20,7 +21,9 @@ from foundation.wire.messages.update_features import (
 FIRST_VERSION_WITH_UPGRADE_TYPES = 1
 
 
-async def handle(services: BrokerServices, request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
+async def handle(
+    services: BrokerServices, request: UpdateFeaturesRequest, context: RequestContext
+) -> UpdateFeaturesResponse:
     if not services.controller.is_active:
         return UpdateFeaturesResponse(error_code=Errors.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)
     outcome = await services.controller.update_features(

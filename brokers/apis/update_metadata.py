@@ -1,7 +1,8 @@
-"""UpdateMetadata (key 6, versions 0 to 8): the controller says what the cluster looks like; clients are answered from it.
+"""UpdateMetadata (key 6, versions 0 to 8): the controller says what the cluster looks like; clients are answered from
+it.
 
-It goes before LeaderAndIsr, because a broker follows only a leader it has heard of (BK-9). Refused by an older broker or
-controller epoch; otherwise the metadata cache is replaced at once (MC-1).
+It goes before LeaderAndIsr, because a broker follows only a leader it has heard of (BK-9). Refused by an older broker
+or controller epoch; otherwise the metadata cache is replaced at once (MC-1).
 """
 
 from __future__ import annotations
@@ -10,18 +11,24 @@ from collections.abc import Iterator
 
 import structlog
 
+from brokers.apis.control_request_log import ControlRequestLog
 from brokers.apis.fencing import refusal
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.services import BrokerServices, RequestContext
-from brokers.state_change_log import ControlRequestLog
 from foundation.eventlog.records import Leadership, MetadataUpdated
 from foundation.operator_lines import some
-from foundation.wire.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest, UpdateMetadataResponse
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.metadata.ZkMetadataCache")
 
 
-async def handle(services: BrokerServices, request: UpdateMetadataRequest, context: RequestContext) -> UpdateMetadataResponse:
+async def handle(
+    services: BrokerServices, request: UpdateMetadataRequest, context: RequestContext
+) -> UpdateMetadataResponse:
     told = ControlRequestLog(services, request, context)
     refused = refusal(services, request)
     if refused is not None:
@@ -58,7 +65,13 @@ def _leaderships(request: UpdateMetadataRequest) -> Iterator[Leadership]:
 
 def _leadership(topic: str, state: UpdateMetadataPartitionState) -> Leadership:
     return Leadership(
-        topic, state.partition_index, state.leader, state.leader_epoch, state.isr, state.zk_version, state.controller_epoch
+        topic,
+        state.partition_index,
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+        state.zk_version,
+        state.controller_epoch,
     )
 
 

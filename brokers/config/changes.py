@@ -1,12 +1,13 @@
 """Hears of changed configs through ZooKeeper, and hands them on (CF-2, CF-3). Mirrors `ZkConfigManager` with its
 `ZkNodeChangeNotificationListener`.
 
-A notification only says whose config to read. Those not seen before are worked off in order, at the start all; what cannot be
-understood is logged and skipped.
+A notification only says whose config to read. Those not seen before are worked off in order, at the start all; what
+cannot be understood is logged and skipped.
 
-Three differences to Kafka. What has been seen is known by name and not by the highest number, because numbers begin again
-where somebody has deleted the folder. A new session also reads the brokers' configs themselves, because a notification may have
-come and gone while there was none. And a notification is too old when it is so much older than the newest, by the clock of
+Three differences to Kafka. What has been seen is known by name and not by the highest number, because numbers begin
+again where somebody has deleted the folder. A new session also reads the brokers' configs themselves, because a
+notification may have come and gone while there was none. And a notification is too old when it is so much older than
+the newest, by the clock of
 ZooKeeper, which wrote both: a broker whose own clock is wrong does not take it away from under the others.
 """
 
@@ -17,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import structlog
 
 from brokers.config.handlers import ConfigHandler
-from brokers.rereading import Rereading
 from foundation.cluster.identifiers import BrokerId
 from foundation.zk.admin_znodes import DEFAULT_ENTITY, ConfigEntityChangeNotificationZNode
 from foundation.zk.client import Failure, WatchFired
 from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
+from foundation.zk.rereading import Rereading
 from foundation.zk.znodes import MalformedZNode
 
 EXPIRATION_MS = 15 * 60 * 1000
@@ -32,8 +33,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ZkConfigM
 
 
 async def stored_broker_configs(zk: KafkaZkClient, broker_id: BrokerId) -> tuple[dict[str, str], dict[str, str]]:
-    """CF-3: what is stored for all brokers, and for this one, when it starts. What cannot be decoded counts as nothing, where
-    Kafka's broker would not start."""
+    """CF-3: what is stored for all brokers, and for this one, when it starts. What cannot be decoded counts as nothing,
+    where Kafka's broker would not start."""
     found = []
     for name in (DEFAULT_ENTITY, str(broker_id)):
         try:
@@ -52,7 +53,9 @@ class ConfigChangeListener:
         zk: the store over the session of now.
     """
 
-    def __init__(self, broker_id: BrokerId, handlers: Mapping[str, ConfigHandler], zk: Callable[[], KafkaZkClient]) -> None:
+    def __init__(
+        self, broker_id: BrokerId, handlers: Mapping[str, ConfigHandler], zk: Callable[[], KafkaZkClient]
+    ) -> None:
         self._brokers = (DEFAULT_ENTITY, str(broker_id))
         self._handlers = handlers
         self._zk = zk
@@ -89,7 +92,9 @@ class ConfigChangeListener:
     async def _execute(self, zk: KafkaZkClient, names: Sequence[str]) -> None:
         """Work off notifications that have not been seen, in order. Configs that several speak of are read once."""
         changes = await zk.configs.read_changes(names)
-        await self._hand_over(zk, dict.fromkeys(change.entity_path for change in changes if change.entity_path is not None))
+        await self._hand_over(
+            zk, dict.fromkeys(change.entity_path for change in changes if change.entity_path is not None)
+        )
         self._created_ms.update((change.name, change.created_ms) for change in changes)
 
     async def _hand_over(self, zk: KafkaZkClient, entity_paths: Iterable[str]) -> None:
@@ -97,7 +102,9 @@ class ConfigChangeListener:
             kind, _, entity = entity_path.partition("/")
             handler = self._handlers.get(kind)
             if handler is None or not entity:
-                log.error("config change of an unknown kind skipped", entity_path=entity_path, known=tuple(self._handlers))
+                log.error(
+                    "config change of an unknown kind skipped", entity_path=entity_path, known=tuple(self._handlers)
+                )
                 continue
             try:
                 config = await zk.entity_config(kind, entity)
@@ -111,5 +118,7 @@ class ConfigChangeListener:
 
     async def _purge(self, zk: KafkaZkClient) -> None:
         newest_ms = max(self._created_ms.values(), default=0)
-        obsolete = [name for name, created_ms in sorted(self._created_ms.items()) if newest_ms - created_ms > EXPIRATION_MS]
+        obsolete = [
+            name for name, created_ms in sorted(self._created_ms.items()) if newest_ms - created_ms > EXPIRATION_MS
+        ]
         await zk.configs.delete_changes(obsolete)

@@ -23,8 +23,8 @@ class ConfigError(ValueError):
 
 
 class InvalidConfiguration(ConfigError):
-    """A `ConfigError` that clients hear word for word, where they hear others with the resource in front. Mirrors Kafka's
-    `InvalidConfigurationException`."""
+    """A `ConfigError` that clients hear word for word, where they hear others with the resource in front. Mirrors
+    Kafka's `InvalidConfigurationException`."""
 
 
 class ConfigType(Enum):
@@ -188,8 +188,8 @@ def java_int(text: str) -> int | None:
 
 
 def _double(text: str) -> float | None:
-    # Python would also read 1_0, inf and digits of other scripts, and would not read 1.5d; Java's parser does the opposite.
-    # Java's hexadecimal notation (0x1p-2) is left out: nobody writes a configuration in it.
+    # Python would also read 1_0, inf and digits of other scripts, and would not read 1.5d; Java's parser does the
+    # opposite. Java's hexadecimal notation (0x1p-2) is left out: nobody writes a configuration in it.
     return float(text.rstrip("dDfF")) if _JAVA_DOUBLE.fullmatch(text) else None
 
 

@@ -1,10 +1,10 @@
 """Configurations as clients are shown them: every key with its value, and all places the value may come from. Mirrors
 `ConfigHelper`.
 
-A broker's key is looked up under each of its names in each layer: its own dynamic config, the dynamic default of all brokers,
-`server.properties`, the built-in defaults. A topic's comes before all of these, and where the topic says nothing, the broker's
-key of the same meaning is the default. What cannot be known to be harmless is shown to nobody: passwords, and values of keys
-nobody knows.
+A broker's key is looked up under each of its names in each layer: its own dynamic config, the dynamic default of all
+brokers, `server.properties`, the built-in defaults. A topic's comes before all of these, and where the topic says
+nothing, the broker's key of the same meaning is the default. What cannot be known to be harmless is shown to nobody:
+passwords, and values of keys nobody knows.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _described(name: str, key: ConfigKey | None, text: str | None, places: tuple
 
 
 def _places(name: str, dynamic: DynamicBrokerConfig, sensitive: bool) -> tuple[Synonym, ...]:
-    """Where a broker's key is configured, the strongest place first. What stands under another of its names and would be
-    stronger than anything under `name` itself is left out, as in Kafka."""
+    """Where a broker's key is configured, the strongest place first. What stands under another of its names and would
+    be stronger than anything under `name` itself is left out, as in Kafka."""
     layers = (
         (dynamic.broker_layer, Source.DYNAMIC_BROKER),
         (dynamic.default_layer, Source.DYNAMIC_DEFAULT_BROKER),

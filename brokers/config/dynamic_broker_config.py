@@ -45,11 +45,15 @@ class DynamicBrokerConfig:
         self.broker_layer: Mapping[str, str] = {}
 
     def start_with(self, stored_default: Mapping[str, str], stored_broker: Mapping[str, str]) -> None:
-        """Before the broker runs: what Kafka refuses to a running broker, such as three times the threads, is taken now.
+        """Before the broker runs: what Kafka refuses to a running broker, such as three times the threads, is taken
+        now.
 
         Configs that contradict each other are left out, so that the broker starts.
         """
-        self.default_layer, self.broker_layer = usable(stored_default, per_broker=False), usable(stored_broker, per_broker=True)
+        self.default_layer, self.broker_layer = (
+            usable(stored_default, per_broker=False),
+            usable(stored_broker, per_broker=True),
+        )
         try:
             self.current = overridden(self.static, self.default_layer, self.broker_layer)
         except ConfigError as error:
@@ -67,7 +71,8 @@ class DynamicBrokerConfig:
         """Whether `config` could become a layer.
 
         Raises:
-            ConfigError: a key is not dynamic, not for all brokers, a value is bad, or the broker cannot be changed like that.
+            ConfigError: a key is not dynamic, not for all brokers, a value is bad, or the broker cannot be changed like
+                that.
         """
         check_dynamic(config, per_broker=per_broker)
         layers = (self.default_layer, config) if per_broker else (config, self.broker_layer)
@@ -92,7 +97,8 @@ class DynamicBrokerConfig:
 
 
 def overridden(static: KafkaConfig, *layers: Mapping[str, str]) -> KafkaConfig:
-    """`static` under `layers`, the last of which is the strongest. A key of a layer also hides what the layers below say under
+    """`static` under `layers`, the last of which is the strongest. A key of a layer also hides what the layers below
+    say under
     its synonyms: `log.roll.hours` of a strong layer counts more than `log.roll.ms` of a weak one.
 
     Raises:
@@ -108,7 +114,8 @@ def overridden(static: KafkaConfig, *layers: Mapping[str, str]) -> KafkaConfig:
 
 
 def check_dynamic(config: Mapping[str, str], *, per_broker: bool) -> None:
-    """Whether all of `config` may be changed while a broker runs. Keys Kafka does not know are somebody's own, and pass.
+    """Whether all of `config` may be changed while a broker runs. Keys Kafka does not know are somebody's own, and
+    pass.
 
     Raises:
         ConfigError: the first reason, in Kafka's order.

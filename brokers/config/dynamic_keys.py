@@ -1,8 +1,8 @@
 """Which configurations of a broker can be changed while it runs, for which brokers, and under which other names (CF-7).
 
 Mirrors `DynamicBrokerConfig.AllDynamicConfigs` with its scopes, `DynamicConfig.Broker`, `brokerConfigSynonyms` and
-`ServerTopicConfigSynonyms`. That a key is dynamic says that a change is accepted, shown and remembered; what becomes of it here
-is up to who acts upon the key.
+`ServerTopicConfigSynonyms`. That a key is dynamic says that a change is accepted, shown and remembered; what becomes of
+it here is up to who acts upon the key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a broker does when a config has changed, by kind of config (CF-5, CF-6). Mirrors `kafka.server.ConfigHandler`."""
+"""What a broker does when a config has changed, by kind of config (CF-5, CF-6). Mirrors
+`kafka.server.ConfigHandler`."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ class ConfigHandler(Protocol):
 
 
 class TopicConfigHandler:
-    """CF-5. The rest of a topic's config is for whoever stores records, and throttled replicas for who has some to hold back
-    (RA-17)."""
+    """CF-5. The rest of a topic's config is for whoever stores records, and throttled replicas for who has some to hold
+    back (RA-17)."""
 
     def __init__(self, controller: KafkaController) -> None:
         self._controller = controller

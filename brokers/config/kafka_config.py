@@ -1,7 +1,7 @@
 """The broker's configuration: one table of keys, under Kafka's names, typed.
 
-`KafkaConfig` *is* the table: a field `broker_id` is the key `broker.id`, and carries type, default, range and one line of doc.
-Parsing, errors, warnings and DescribeConfigs all read it. Mirrors `kafka.server.KafkaConfig` and
+`KafkaConfig` *is* the table: a field `broker_id` is the key `broker.id`, and carries type, default, range and one line
+of doc. Parsing, errors, warnings and DescribeConfigs all read it. Mirrors `kafka.server.KafkaConfig` and
 `org.apache.kafka.common.config.ConfigDef`; error sentences are those a Kafka operator knows.
 
 Every key of Kafka 3.9 is known; those in `brokers.config.accepted_keys` are read and change nothing here.
@@ -15,7 +15,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from brokers.config.accepted_keys import check_accepted, is_accepted
-from brokers.config.config_def import BOOLEAN, INT, LIST, LONG, SHORT, STRING, ConfigError, ConfigKey, ConfigType, ConfigValue
+from brokers.config.config_def import (
+    BOOLEAN,
+    INT,
+    LIST,
+    LONG,
+    SHORT,
+    STRING,
+    ConfigError,
+    ConfigKey,
+    ConfigType,
+    ConfigValue,
+)
 from brokers.config.listeners import Listeners
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import EndPoint, SecurityProtocol
@@ -24,7 +35,8 @@ from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersi
 T = TypeVar("T")
 
 MESSAGE_FORMAT_VERSION = "3.0-IV1"
-"""Kafka's default of `log.message.format.version`. No messages are stored; the key matters for what Kafka refuses with it."""
+"""Kafka's default of `log.message.format.version`. No messages are stored; the key matters for what Kafka refuses with
+it."""
 
 
 def _key(
@@ -48,7 +60,9 @@ class KafkaConfig:
     # -- who it is, and where it can be reached
     broker_id: int = _key(INT, -1, "This broker's id; −1 takes the one it had, or asks ZooKeeper for a new one.")
     broker_id_generation_enable: bool = _key(BOOLEAN, True, "Whether ZooKeeper may hand out an id.")
-    reserved_broker_max_id: int = _key(INT, 1000, "Ids up to this one are configured, those above are handed out.", at_least=0)
+    reserved_broker_max_id: int = _key(
+        INT, 1000, "Ids up to this one are configured, those above are handed out.", at_least=0
+    )
     broker_rack: str | None = _key(STRING, None, "The rack it stands in, for placing replicas on different ones.")
     listeners: str = _key(STRING, "PLAINTEXT://:9092", "Where it listens; without a host, on the loopback address.")
     advertised_listeners: str | None = _key(STRING, None, "Where others find it; by default where it listens.")
@@ -59,18 +73,27 @@ class KafkaConfig:
     )
     inter_broker_listener_name: str | None = _key(STRING, None, "The listener brokers and the controller use.")
     security_inter_broker_protocol: str = _key(
-        STRING, "PLAINTEXT", "Names the listener between brokers by its protocol.", choices=tuple(SecurityProtocol.__members__)
+        STRING,
+        "PLAINTEXT",
+        "Names the listener between brokers by its protocol.",
+        choices=tuple(SecurityProtocol.__members__),
     )
-    control_plane_listener_name: str | None = _key(STRING, None, "The listener of the controller's requests, if of their own.")
+    control_plane_listener_name: str | None = _key(
+        STRING, None, "The listener of the controller's requests, if of their own."
+    )
     inter_broker_protocol_version: str = _key(STRING, str(LATEST_PRODUCTION), "The version spoken between brokers.")
     process_roles: tuple[str, ...] = _key(LIST, (), "Empty: this is a broker in ZooKeeper mode.")
     # -- ZooKeeper
     zookeeper_connect: str = _key(STRING, "", "host:port pairs, separated by commas, and a chroot at the end.")
-    zookeeper_session_timeout_ms: int = _key(INT, 18_000, "After this long without contact, ZooKeeper gives the broker up.")
+    zookeeper_session_timeout_ms: int = _key(
+        INT, 18_000, "After this long without contact, ZooKeeper gives the broker up."
+    )
     zookeeper_connection_timeout_ms: int | None = _key(
         INT, None, "How long to wait for ZooKeeper; default the session timeout."
     )
-    zookeeper_max_in_flight_requests: int = _key(INT, 10, "Requests sent to ZooKeeper and not yet answered.", at_least=1)
+    zookeeper_max_in_flight_requests: int = _key(
+        INT, 10, "Requests sent to ZooKeeper and not yet answered.", at_least=1
+    )
     zookeeper_set_acl: bool = _key(BOOLEAN, False, "Protect znodes by ACLs; not offered yet.")
     # -- what it stores
     log_dir: str = _key(STRING, "/tmp/kafka-logs", "The directory of meta.properties.")
@@ -82,7 +105,9 @@ class KafkaConfig:
     delete_topic_enable: bool = _key(BOOLEAN, True, "Whether topics may be deleted.")
     min_insync_replicas: int = _key(INT, 1, "In-sync replicas a write with acks=all asks for.", at_least=1)
     # -- the coordinators' topics
-    offsets_topic_num_partitions: int = _key(INT, 50, "Partitions of __consumer_offsets; not to be changed.", at_least=1)
+    offsets_topic_num_partitions: int = _key(
+        INT, 50, "Partitions of __consumer_offsets; not to be changed.", at_least=1
+    )
     offsets_topic_replication_factor: int = _key(SHORT, 3, "Replicas of a partition of __consumer_offsets.", at_least=1)
     offsets_topic_segment_bytes: int = _key(INT, 104_857_600, "Bytes of a segment of __consumer_offsets.", at_least=1)
     transaction_state_log_num_partitions: int = _key(
@@ -91,15 +116,23 @@ class KafkaConfig:
     transaction_state_log_replication_factor: int = _key(
         SHORT, 3, "Replicas of a partition of __transaction_state.", at_least=1
     )
-    transaction_state_log_min_isr: int = _key(INT, 2, "In-sync replicas a write to __transaction_state asks for.", at_least=1)
-    transaction_state_log_segment_bytes: int = _key(INT, 104_857_600, "Bytes of a segment of __transaction_state.", at_least=1)
+    transaction_state_log_min_isr: int = _key(
+        INT, 2, "In-sync replicas a write to __transaction_state asks for.", at_least=1
+    )
+    transaction_state_log_segment_bytes: int = _key(
+        INT, 104_857_600, "Bytes of a segment of __transaction_state.", at_least=1
+    )
     # -- the controller
-    controller_socket_timeout_ms: int = _key(INT, 30_000, "How long a connection to or from the controller may take to open.")
+    controller_socket_timeout_ms: int = _key(
+        INT, 30_000, "How long a connection to or from the controller may take to open."
+    )
     request_timeout_ms: int = _key(INT, 30_000, "How long the controller waits for the answer to a request.")
     controlled_shutdown_enable: bool = _key(BOOLEAN, True, "Hand leaderships over before leaving.")
     controlled_shutdown_max_retries: int = _key(INT, 3, "How often handing over is tried.")
     controlled_shutdown_retry_backoff_ms: int = _key(LONG, 5_000, "The pause before trying again.")
-    auto_leader_rebalance_enable: bool = _key(BOOLEAN, True, "Give leaderships back to preferred replicas from time to time.")
+    auto_leader_rebalance_enable: bool = _key(
+        BOOLEAN, True, "Give leaderships back to preferred replicas from time to time."
+    )
     leader_imbalance_check_interval_seconds: int = _key(LONG, 300, "How often that is looked at.", at_least=1)
     leader_imbalance_per_broker_percentage: int = _key(INT, 10, "The share of misplaced leaders a broker may have.")
     unclean_leader_election_enable: bool = _key(
@@ -114,7 +147,9 @@ class KafkaConfig:
     replica_fetch_backoff_ms: int = _key(INT, 1_000, "The pause after a Fetch that failed.", at_least=0)
     replica_socket_timeout_ms: int = _key(INT, 30_000, "How long a Fetch may take beyond its wait.")
     # -- producers
-    transaction_max_timeout_ms: int = _key(INT, 900_000, "The longest a producer may let a transaction idle.", at_least=1)
+    transaction_max_timeout_ms: int = _key(
+        INT, 900_000, "The longest a producer may let a transaction idle.", at_least=1
+    )
     # -- sockets
     socket_request_max_bytes: int = _key(INT, 104_857_600, "A larger request ends its connection.", at_least=1)
     connections_max_idle_ms: int = _key(LONG, 600_000, "A connection without a whole request for this long is closed.")
@@ -290,7 +325,8 @@ def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
 
 
 def _check_versions(config: KafkaConfig, message_format: str) -> None:
-    """From 3.0-IV1 on Kafka does not heed `log.message.format.version`; with an older protocol its default is too new."""
+    """From 3.0-IV1 on Kafka does not heed `log.message.format.version`; with an older protocol its default is too
+    new."""
     protocol = _version("inter.broker.protocol.version", config.inter_broker_protocol_version)
     stored = _version("log.message.format.version", message_format).highest_supported_record_version
     if protocol < MetadataVersion.IBP_3_0_IV1 and protocol.highest_supported_record_version < stored:

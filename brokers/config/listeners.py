@@ -45,7 +45,9 @@ class Listeners:
         protocols = _protocols(protocol_map)
         bound = _endpoints("listeners", listeners, protocols)
         advertised = (
-            bound if advertised_listeners is None else _endpoints("advertised.listeners", advertised_listeners, protocols)
+            bound
+            if advertised_listeners is None
+            else _endpoints("advertised.listeners", advertised_listeners, protocols)
         )
         _require_distinct_ports(bound, listeners)
         _require_routable(advertised)
@@ -92,7 +94,9 @@ def _protocols(protocol_map: str) -> dict[str, SecurityProtocol]:
         listener, colon, protocol = entry.rpartition(":")
         if not colon or protocol.upper() not in SecurityProtocol.__members__:
             raise ConfigError.invalid(
-                "listener.security.protocol.map", protocol_map, f"{entry} is not LISTENER:PROTOCOL with a protocol Kafka knows"
+                "listener.security.protocol.map",
+                protocol_map,
+                f"{entry} is not LISTENER:PROTOCOL with a protocol Kafka knows",
             )
         protocols[listener.strip().upper()] = SecurityProtocol[protocol.upper()]
     return protocols

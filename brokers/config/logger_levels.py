@@ -1,8 +1,8 @@
 """How much each logger of this broker says, to be changed while it runs (KIP-412). Mirrors `Log4jController` and
 `RuntimeLoggerManager`. Nothing of it survives a restart.
 
-A logger without a level of its own says as much as the nearest one above it, in the end as `root`. Names and levels are those
-Kafka's operators know.
+A logger without a level of its own says as much as the nearest one above it, in the end as `root`. Names and levels are
+those Kafka's operators know.
 """
 
 from __future__ import annotations
@@ -85,10 +85,14 @@ class LoggerLevels:
                 case Operation.DELETE:
                     self._check_exists(change.name)
                     if change.name == ROOT:
-                        raise ApiError(Errors.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed")
+                        raise ApiError(
+                            Errors.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed"
+                        )
                 case _:
                     verb = Operation(change.operation).name
-                    raise ApiError(Errors.INVALID_REQUEST, f"{verb} operation is not allowed for the BROKER_LOGGER resource")
+                    raise ApiError(
+                        Errors.INVALID_REQUEST, f"{verb} operation is not allowed for the BROKER_LOGGER resource"
+                    )
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Do what `check` has let pass."""

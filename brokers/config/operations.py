@@ -69,8 +69,8 @@ def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping
         table: what keys there are, for the type and the default of a list.
 
     Raises:
-        ApiError: INVALID_CONFIG where something that is no list is appended to or subtracted from, or a list becomes too long.
-            Of a key it does not know, Kafka's broker says UNKNOWN_SERVER_ERROR there.
+        ApiError: INVALID_CONFIG where something that is no list is appended to or subtracted from, or a list becomes
+            too long. Of a key it does not know, Kafka's broker says UNKNOWN_SERVER_ERROR there.
     """
     config = dict(stored)
     for change in changes:
@@ -82,7 +82,9 @@ def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping
             case Operation.APPEND:
                 present = [item for item in _items(_list_value(config, change, table)) if item]
                 known = frozenset(present)
-                config[change.name] = ",".join(present + [item for item in _items(change.value or "") if item not in known])
+                config[change.name] = ",".join(
+                    present + [item for item in _items(change.value or "") if item not in known]
+                )
                 _require_sendable(change.name, config[change.name])
             case Operation.SUBTRACT:
                 present = _items(_list_value(config, change, table))
@@ -102,11 +104,13 @@ def _list_value(config: Mapping[str, str], change: Change, table: Mapping[str, C
 
 
 def _require_sendable(name: str, value: str) -> None:
-    """A list may grow from request to request until no answer can carry it; then its neighbours could not be shown either."""
+    """A list may grow from request to request until no answer can carry it; then its neighbours could not be shown
+    either."""
     size = len(value.encode())
     if size > MAX_STRING_BYTES:
         raise ApiError(
-            Errors.INVALID_CONFIG, f"The value of {name} would have {size} bytes; an answer can carry {MAX_STRING_BYTES}"
+            Errors.INVALID_CONFIG,
+            f"The value of {name} would have {size} bytes; an answer can carry {MAX_STRING_BYTES}",
         )
 
 

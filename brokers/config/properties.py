@@ -1,7 +1,8 @@
 """The Java Properties format: what `server.properties` and `meta.properties` are written in.
 
-Mirrors `java.util.Properties.load` and `store`: `=`, `:` or white space end a key, a backslash escapes the next character or
-continues the line, `#` and `!` begin comments only at the start of a line. The last of several equal keys wins.
+Mirrors `java.util.Properties.load` and `store`: `=`, `:` or white space end a key, a backslash escapes the next
+character or continues the line, `#` and `!` begin comments only at the start of a line. The last of several equal keys
+wins.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def _unescape(text: str, line: int) -> str:
 
 def _code_point(digits: str, line: int) -> str:
     if len(digits) != 4 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
-        raise MalformedProperties(f"line {line}: \\u{digits!s} is no character; expected four hexadecimal digits after \\u")
+        raise MalformedProperties(
+            f"line {line}: \\u{digits!s} is no character; expected four hexadecimal digits after \\u"
+        )
     return chr(int(digits, 16))
 
 

@@ -1,8 +1,8 @@
-"""Which changes of a running broker Kafka takes, beyond what a single value may be: thread pools grow and shrink by at most a
-factor of two, local retention stays within retention.
+"""Which changes of a running broker Kafka takes, beyond what a single value may be: thread pools grow and shrink by at
+most a factor of two, local retention stays within retention.
 
-Mirrors the `validateReconfiguration` of `DynamicThreadPool`, `LogCleaner`, `DynamicLogConfig` and the socket server. No thread
-is started for them here; the rules hold because the next broker to read the config may be Kafka's.
+Mirrors the `validateReconfiguration` of `DynamicThreadPool`, `LogCleaner`, `DynamicLogConfig` and the socket server. No
+thread is started for them here; the rules hold because the next broker to read the config may be Kafka's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of topic configurations: names, types, bounds, defaults. Mirrors `LogConfig` of Kafka 3.9.
 
-Nothing that is not in it is stored. Of these, the control plane acts upon `unclean.leader.election.enable` alone; the others
-are kept in ZooKeeper for whoever stores records.
+Nothing that is not in it is stored. Of these, the control plane acts upon `unclean.leader.election.enable` alone; the
+others are kept in ZooKeeper for whoever stores records.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ _KEYS = (
     _key("compression.zstd.level", INT, 3, "Level of zstd.", -131072, 22),
     _key("preallocate", BOOLEAN, False, "Reserve a segment's space when it is made."),
     _key("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0.", check=metadata_version),
-    _key("message.timestamp.type", STRING, "CreateTime", "Whose clock counts.", choices=("CreateTime", "LogAppendTime")),
+    _key(
+        "message.timestamp.type", STRING, "CreateTime", "Whose clock counts.", choices=("CreateTime", "LogAppendTime")
+    ),
     _key("message.timestamp.difference.max.ms", LONG, _MAX_LONG, "Both of the former.", 0),
     _key("message.timestamp.before.max.ms", LONG, _MAX_LONG, "How far in the past a timestamp may lie.", 0),
     _key("message.timestamp.after.max.ms", LONG, _MAX_LONG, "How far in the future a timestamp may lie.", 0),

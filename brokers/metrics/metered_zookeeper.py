@@ -1,7 +1,8 @@
-"""ZooKeeper with a stop watch: how sessions fare, how long answers take. Mirrors the meters of Kafka's `ZooKeeperClient`.
+"""ZooKeeper with a stop watch: how sessions fare, how long answers take. Mirrors the meters of Kafka's
+`ZooKeeperClient`.
 
-Wraps the port around whatever the World offers, so that the real and the simulated ZooKeeper are measured alike. What Kafka
-times one by one, the reads of many znodes and the writes of one transaction, is one request here and counts once.
+Wraps the port around whatever the World offers, so that the real and the simulated ZooKeeper are measured alike. What
+Kafka times one by one, the reads of many znodes and the writes of one transaction, is one request here and counts once.
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ SESSION_STATE = MBean(
     tag="state",
 )
 LATENCY = MBean(
-    "kafka.server", "ZooKeeperClientMetrics", "ZooKeeperRequestLatencyMs", Kind.HISTOGRAM, "How long ZooKeeper takes to answer."
+    "kafka.server",
+    "ZooKeeperClientMetrics",
+    "ZooKeeperRequestLatencyMs",
+    Kind.HISTOGRAM,
+    "How long ZooKeeper takes to answer.",
 )
 
 

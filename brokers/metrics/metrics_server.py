@@ -1,8 +1,8 @@
 """`GET /metrics`: the numbers of this broker over HTTP, for Prometheus. On `metrics.port`, where there is one.
 
-The least HTTP that a scraper needs, over the World's network and so in the simulator, too: one request a connection, answered
-and closed. Whatever else arrives is refused; sizes, time and connections are bounded, so that nobody out there can take
-anything from the broker but a little time.
+The least HTTP that a scraper needs, over the World's network and so in the simulator, too: one request a connection,
+answered and closed. Whatever else arrives is refused; sizes, time and connections are bounded, so that nobody out there
+can take anything from the broker but a little time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Carries this leader's ISR changes to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
 
-At most one change per partition and one request at a time (IS-4). A request is repeated until every partition in it has an
-answer; the controller is looked up in the metadata cache, and again whenever it turns out to be somebody else (IS-5).
+At most one change per partition and one request at a time (IS-4). A request is repeated until every partition in it has
+an answer; the controller is looked up in the metadata cache, and again whenever it turns out to be somebody else
+(IS-5).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from brokers.controller_channel import ControllerChannel
+from brokers.membership.controller_channel import ControllerChannel
 from brokers.replication.partition import IsrProposal
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
@@ -128,9 +129,9 @@ class AlterPartitionManager:
             return False
         settled = True
         for change in changes:
-            answer = by_partition.get((change.topic_partition.topic, change.topic_partition.partition)) or by_partition.get(
-                (change.topic_id, change.topic_partition.partition)
-            )
+            answer = by_partition.get(
+                (change.topic_partition.topic, change.topic_partition.partition)
+            ) or by_partition.get((change.topic_id, change.topic_partition.partition))
             if answer is None:
                 settled = False
             elif self._unsent.get(change.topic_partition) is change:

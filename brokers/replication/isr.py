@@ -96,7 +96,11 @@ def accepted(
     partition: Partition, proposal: IsrProposal, *, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]
 ) -> Partition | None:
     """IS-6: the partition with what the controller wrote; None where the answer is not about the present state."""
-    if partition.proposal != proposal or leader_epoch != partition.leader_epoch or partition_epoch < partition.partition_epoch:
+    if (
+        partition.proposal != proposal
+        or leader_epoch != partition.leader_epoch
+        or partition_epoch < partition.partition_epoch
+    ):
         return None
     return msgspec.structs.replace(partition, isr=isr, partition_epoch=partition_epoch, proposal=None)
 

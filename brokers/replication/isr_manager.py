@@ -1,6 +1,7 @@
 """Watches the ISR of every partition led here, and has it changed. The state around `brokers.replication.isr`.
 
-Mirrors the maybeExpandIsr and maybeShrinkIsr of `kafka.cluster.Partition` and the ISR expiration task of `ReplicaManager`.
+Mirrors the maybeExpandIsr and maybeShrinkIsr of `kafka.cluster.Partition` and the ISR expiration task of
+`ReplicaManager`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Callable
 import structlog
 
 from brokers.config.kafka_config import KafkaConfig
-from brokers.controller_channel import ControllerChannel
-from brokers.metadata_cache import MetadataCache
-from brokers.metrics.broker_metrics import IsrMeters
+from brokers.membership.controller_channel import ControllerChannel
+from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication import isr
 from brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange
 from brokers.replication.partition import LOG_END_OFFSET, FollowerState, IsrProposal, Partition
 from brokers.replication.replica_manager import ReplicaManager
+from brokers.replication.replica_metrics import IsrMeters
 from brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManager
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId
@@ -32,7 +33,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.cluster.Partitio
 
 
 class IsrManager:
-    """Joins followers that have caught up, drops those that lag. `run_checks` and `alter_partitions.run` are long-lived."""
+    """Joins followers that have caught up, drops those that lag. `run_checks` and `alter_partitions.run` are
+    long-lived."""
 
     def __init__(
         self,
@@ -69,7 +71,8 @@ class IsrManager:
             )
 
     def fetched(self, partition: Partition, follower: int, fetch_offset: int, *, leader_epoch: int) -> None:
-        """`follower` has asked, at `leader_epoch`, for what comes at `fetch_offset`: it has everything before (IS-1)."""
+        """`follower` has asked, at `leader_epoch`, for what comes at `fetch_offset`: it has everything before
+        (IS-1)."""
         followers = self._replicas.followers.setdefault(partition.topic_partition, {})
         known = followers.get(follower)
         if known is None:
@@ -171,7 +174,9 @@ class IsrManager:
             to=proposal.isr,
             high_watermark=isr.HIGH_WATERMARK,
             end_offset=LOG_END_OFFSET,
-            out_of_sync={member: known[member].log_end_offset if member in known else None for member in proposal.leaving},
+            out_of_sync={
+                member: known[member].log_end_offset if member in known else None for member in proposal.leaving
+            },
             **left_out,
         )
 

@@ -1,7 +1,7 @@
 """One hosted partition as a value, and the moves a control request makes with it. Mirrors `kafka.cluster.Partition`.
 
-Pure: a partition goes in with what the controller said, a new one comes out. Logs are empty in this milestone, so that log end
-offset, high watermark and the start offset of every leader epoch are 0.
+Pure: a partition goes in with what the controller said, a new one comes out. Logs are empty in this milestone, so that
+log end offset, high watermark and the start offset of every leader epoch are 0.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Followers at work: one fetch loop per leader broker. Mirrors `ReplicaFetcherManager` and `ReplicaFetcherThread`.
 
-Real Fetch requests over the inter-broker listener, without an ApiVersions handshake: `inter.broker.protocol.version` fixes the
-version, up to 17, or up to 12 while one topic has no id. The leader holds an answer back for `replica.fetch.wait.max.ms`, so an
-idle cluster exchanges two small frames per pair of brokers and half second. No fetch session is opened: every request names
-all its partitions.
+Real Fetch requests over the inter-broker listener, without an ApiVersions handshake: `inter.broker.protocol.version`
+fixes the version, up to 17, or up to 12 while one topic has no id. The leader holds an answer back for
+`replica.fetch.wait.max.ms`, so an idle cluster exchanges two small frames per pair of brokers and half second. No fetch
+session is opened: every request names all its partitions.
 """
 
 from __future__ import annotations
@@ -66,13 +66,16 @@ def fetch_request(
         min_bytes=config.replica_fetch_min_bytes,
         max_bytes=config.replica_fetch_response_max_bytes,
         topics=tuple(
-            FetchTopic(topic=topic, topic_id=topic_id, partitions=tuple(states)) for (topic, topic_id), states in topics.items()
+            FetchTopic(topic=topic, topic_id=topic_id, partitions=tuple(states))
+            for (topic, topic_id), states in topics.items()
         ),
     )
     return request, version
 
 
-def failed_partitions(requested: Mapping[TopicPartition, Fetched], response: FetchResponse) -> dict[TopicPartition, Errors]:
+def failed_partitions(
+    requested: Mapping[TopicPartition, Fetched], response: FetchResponse
+) -> dict[TopicPartition, Errors]:
     """The partitions of an answer that came back with an error; all of them where the whole request was refused."""
     if response.error_code != Errors.NONE:
         return dict.fromkeys(requested, error_named(response.error_code))
@@ -106,8 +109,9 @@ class FetcherSurroundings:
 
 
 class ReplicaFetcherManager:
-    """Which partitions are fetched from whom. A loop begins with its first partition; one that has none left ends with the
-    next LeaderAndIsr, as in Kafka, because a partition often comes back with the request after the one that took it."""
+    """Which partitions are fetched from whom. A loop begins with its first partition; one that has none left ends with
+    the next LeaderAndIsr, as in Kafka, because a partition often comes back with the request after the one that took
+    it."""
 
     def __init__(self, surroundings: FetcherSurroundings) -> None:
         self._surroundings = surroundings

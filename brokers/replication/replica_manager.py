@@ -1,8 +1,9 @@
 """Which partitions this broker hosts, and how control requests change them. Mirrors `kafka.server.ReplicaManager`.
 
-`leader_and_isr_step` and `stop_replica_step` are steps: hosted partitions × request → what changes, what to answer, what to do.
-They touch nothing. `ReplicaManager` owns the map, applies what they return, and hands the effects on: followers to the fetcher
-manager, records to the event log. Both requests are handled to the end without waiting, so that they never interleave.
+`leader_and_isr_step` and `stop_replica_step` are steps: hosted partitions × request → what changes, what to answer,
+what to do. They touch nothing. `ReplicaManager` owns the map, applies what they return, and hands the effects on:
+followers to the fetcher manager, records to the event log. Both requests are handled to the end without waiting, so
+that they never interleave.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, 
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 
 Admits = Callable[[TopicPartition, int, int], bool]
-"""The leader-epoch fence: partition, epoch offered, epoch known → whether to let an older epoch through all the same."""
+"""The leader-epoch fence: partition, epoch offered, epoch known → whether to let an older epoch through all the
+same."""
 
 HostedPartitions = Mapping[TopicPartition, Partition]
 
@@ -155,7 +157,8 @@ class StopReplicaStep(NamedTuple):
 
 
 def stop_replica_step(hosted: HostedPartitions, request: StopReplicaRequest, *, admits: Admits) -> StopReplicaStep:
-    """BK-14: an epoch that is not older, or none, or the one of a deletion. Of a partition named twice, the last counts."""
+    """BK-14: an epoch that is not older, or none, or the one of a deletion. Of a partition named twice, the last
+    counts."""
     errors: dict[TopicPartition, Errors] = {}
     accepted: list[tuple[TopicPartition, int, bool]] = []
     asked = {partition: (leader_epoch, delete) for partition, leader_epoch, delete in stopped_replicas(request)}
@@ -183,7 +186,8 @@ def leader_and_isr_topics(
 
 
 def stopped_replicas(request: StopReplicaRequest) -> Iterable[tuple[TopicPartition, int, bool]]:
-    """(partition, leader epoch, delete) of any version: before 3 one flag held for the whole request, without epochs."""
+    """(partition, leader epoch, delete) of any version: before 3 one flag held for the whole request, without
+    epochs."""
     for state in request.topic_states:
         for partition in state.partition_states:
             yield (

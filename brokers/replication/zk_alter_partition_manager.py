@@ -1,7 +1,7 @@
 """Writes this leader's ISR changes into ZooKeeper, as before KIP-497. Mirrors `kafka.server.ZkAlterPartitionManager`.
 
-What `inter.broker.protocol.version` below 2.7-IV2 asks for: nobody is asked for leave, the version of the state's znode decides
-(IS-16). The controller hears of it seconds later, from one notification for many changes (IS-17).
+What `inter.broker.protocol.version` below 2.7-IV2 asks for: nobody is asked for leave, the version of the state's znode
+decides (IS-16). The controller hears of it seconds later, from one notification for many changes (IS-17).
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class ZkAlterPartitionManager:
         answered: hears what became of each change, in order; may submit the next one.
     """
 
-    def __init__(self, broker_id: BrokerId, *, zk: Callable[[], KafkaZkClient], clock: Clock, answered: Answered) -> None:
+    def __init__(
+        self, broker_id: BrokerId, *, zk: Callable[[], KafkaZkClient], clock: Clock, answered: Answered
+    ) -> None:
         self._broker_id = broker_id
         self._zk = zk
         self._clock = clock

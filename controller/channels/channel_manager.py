@@ -1,8 +1,10 @@
-"""One ordered outgoing channel to every registered broker, the controller's own included. Mirrors `ControllerChannelManager`.
+"""One ordered outgoing channel to every registered broker, the controller's own included. Mirrors
+`ControllerChannelManager`.
 
-Sending is enqueueing: no procedure ever waits for a broker. Each channel is a queue, a task and a connection; one request is
-in flight at a time, so a broker hears things in the order in which they were decided. A request whose answer does not come
-is sent again, unchanged, until it is answered or the channel is closed, which happens when its broker's registration ends
+Sending is enqueueing: no procedure ever waits for a broker. Each channel is a queue, a task and a connection; one
+request is in flight at a time, so a broker hears things in the order in which they were decided. A request whose answer
+does not come is sent again, unchanged, until it is answered or the channel is closed, which happens when its broker's
+registration ends
 or the controller resigns: that is the bound of the retries. Brokers therefore must bear hearing a request twice.
 
 Answers come back as events, so that whatever they change is changed where everything is: in the queue, one at a time.
@@ -45,7 +47,11 @@ from foundation.eventlog.records import (
 )
 from foundation.metrics.instruments import Timer
 from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
@@ -93,12 +99,15 @@ class ControllerChannelManager:
         self._channels: dict[BrokerId, BrokerChannel] = {}
 
     def open(self, registered: BrokerAndEpoch) -> None:
-        """Open a channel to this registration of a broker. Without an address for us it gets none (Kafka throws, BUG-9)."""
+        """Open a channel to this registration of a broker. Without an address for us it gets none (Kafka throws,
+        BUG-9)."""
         broker, listener = registered.broker, self.settings.controller_to_broker_listener_name
         endpoint = broker.endpoint(listener)
         if endpoint is None:
             offered = ", ".join(endpoint.listener for endpoint in broker.endpoints)
-            log.error("broker has no listener for control requests", broker=broker.id, expected=listener, offered=offered)
+            log.error(
+                "broker has no listener for control requests", broker=broker.id, expected=listener, offered=offered
+            )
             return
         self._channels[broker.id] = BrokerChannel(self, broker.id, registered.epoch, endpoint)
         self.events.append(ChannelOpened(to=broker.id, broker_epoch=registered.epoch))
@@ -111,7 +120,8 @@ class ControllerChannelManager:
             self.events.append(ChannelClosed(to=broker_id, broker_epoch=channel.broker_epoch, dropped=dropped))
 
     async def drain(self, *, timeout_ms: int) -> None:
-        """Wait until every request has been answered, at most `timeout_ms`: a broker that does not answer holds up nobody."""
+        """Wait until every request has been answered, at most `timeout_ms`: a broker that does not answer holds up
+        nobody."""
         channels = [self._channels[broker_id] for broker_id in sorted(self._channels)]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
@@ -160,7 +170,9 @@ class _Waiting:
 class BrokerChannel:
     """Queue, task and connection of one broker's registration. Mirrors `RequestSendThread`."""
 
-    def __init__(self, manager: ControllerChannelManager, broker_id: BrokerId, broker_epoch: int, endpoint: EndPoint) -> None:
+    def __init__(
+        self, manager: ControllerChannelManager, broker_id: BrokerId, broker_epoch: int, endpoint: EndPoint
+    ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.queue_time = Timer(manager.clock)
@@ -172,7 +184,8 @@ class BrokerChannel:
         self._drained = asyncio.Event()
         self._connection: RequestChannel | None = None
         self._correlation_id = 0
-        """Of the next request, or of the one in flight; counts on across connections, so that records never share one."""
+        """Of the next request, or of the one in flight; counts on across connections, so that records never share
+        one."""
         name = f"Controller-{manager.controller_id}-to-broker-{broker_id}-send-thread"
         self._task = asyncio.create_task(self._run(), name=name)
         self._task.add_done_callback(self._ended)
@@ -255,9 +268,14 @@ class BrokerChannel:
             connection = await self._manager.network.connect(
                 endpoint.host, endpoint.port, timeout_ms=settings.controller_socket_timeout_ms
             )
-            self._connection = RequestChannel(connection, client_id=self._client_id, first_correlation_id=self._correlation_id)
+            self._connection = RequestChannel(
+                connection, client_id=self._client_id, first_correlation_id=self._correlation_id
+            )
             log.info(
-                "connected for sending state change requests", **self._manager.who, to=self.broker_id, address=connection.peer
+                "connected for sending state change requests",
+                **self._manager.who,
+                to=self.broker_id,
+                address=connection.peer,
             )
         return self._connection
 
@@ -271,7 +289,9 @@ class BrokerChannel:
         match response:
             case LeaderAndIsrResponse():
                 self._manager.put(
-                    LeaderAndIsrResponseReceived(self.broker_id, self._manager.controller_epoch, self.broker_epoch, response)
+                    LeaderAndIsrResponseReceived(
+                        self.broker_id, self._manager.controller_epoch, self.broker_epoch, response
+                    )
                 )
             case UpdateMetadataResponse():
                 self._manager.put(UpdateMetadataResponseReceived(self.broker_id, response))
@@ -281,8 +301,8 @@ class BrokerChannel:
                 raise AssertionError(f"{type(response).__name__} answers no control request")
 
     def _pass_on_deletions(self, partition_errors: dict[TopicPartition, Errors], error_code: int) -> None:
-        """SN-5: nobody waits to hear that a replica has stopped. Whether a deletion waits to hear of these, the event will see:
-        it may use the context, which Kafka's callback reads from its own thread."""
+        """SN-5: nobody waits to hear that a replica has stopped. Whether a deletion waits to hear of these, the event
+        will see: it may use the context, which Kafka's callback reads from its own thread."""
         if partition_errors:
             self._manager.put(
                 TopicDeletionStopReplicaResponseReceived(
@@ -343,7 +363,9 @@ class BrokerChannel:
     def _record_failed(self, waiting: _Waiting, failure: Exception, *, cause: int | None) -> None:
         api = api_of(waiting.request.message).name
         said = (
-            "connection was unsuccessful" if isinstance(failure, ConnectionFailed) else "fails to send a request, reconnecting"
+            "connection was unsuccessful"
+            if isinstance(failure, ConnectionFailed)
+            else "fails to send a request, reconnecting"
         )
         request = {
             "api": api,
@@ -383,7 +405,11 @@ def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Ref
             topics = request.message.topic_states if isinstance(request.message, LeaderAndIsrRequest) else ()
             names = {topic.topic_id: topic.topic_name for topic in topics}
             refused = [
-                Refused(names.get(topic.topic_id, topic.topic_id), partition.partition_index, _error_name(partition.error_code))
+                Refused(
+                    names.get(topic.topic_id, topic.topic_id),
+                    partition.partition_index,
+                    _error_name(partition.error_code),
+                )
                 for topic in response.topics
                 for partition in topic.partition_errors
                 if partition.error_code

@@ -1,15 +1,15 @@
 """Many waiting requests for one broker, as few: what happens when a channel is past its bound (decision D14). Pure.
 
-A broker that does not answer for long would otherwise pile up requests without end, most of them outdated by later ones.
-Per partition only the newest state counts, so requests of a kind melt into one. The order of *kinds* is kept per partition:
-a replica told to stop and then to start again must hear both, in that order. Partitions alternate rarely, so a few layers
-(start, stop, start …) hold everything:
+A broker that does not answer for long would otherwise pile up requests without end, most of them outdated by later
+ones. Per partition only the newest state counts, so requests of a kind melt into one. The order of *kinds* is kept per
+partition: a replica told to stop and then to start again must hear both, in that order. Partitions alternate rarely, so
+a few layers (start, stop, start …) hold everything:
 
     LeaderAndIsr{a1 b1}  UpdateMetadata{a1 b1}  StopReplica{a}  LeaderAndIsr{b2 c1}  UpdateMetadata{b2 c1}
     →  UpdateMetadata{}  LeaderAndIsr{b2 c1 a1}  StopReplica{a}  UpdateMetadata{a1 b2 c1}
 
-The first UpdateMetadata names the live brokers and no partition, as after a takeover: a broker must know a leader before it
-is told to follow it (KAFKA-4443). Kafka has no such bound.
+The first UpdateMetadata names the live brokers and no partition, as after a takeover: a broker must know a leader
+before it is told to follow it (KAFKA-4443). Kafka has no such bound.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class _Melt:
 
 def _stop_replica(header: StopReplicaRequest, states: Mapping[_Key, StopReplicaPartitionState]) -> StopReplicaRequest:
     topics = tuple(
-        StopReplicaTopicState(topic_name=topic, partition_states=of_topic) for (topic, _), of_topic in _by_topic(states).items()
+        StopReplicaTopicState(topic_name=topic, partition_states=of_topic)
+        for (topic, _), of_topic in _by_topic(states).items()
     )
     return msgspec.structs.replace(header, topic_states=topics)
 

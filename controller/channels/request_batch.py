@@ -1,18 +1,19 @@
 """Who must hear what: LeaderAndIsr, UpdateMetadata and StopReplica of one transition, grouped by broker.
 
-Mirrors `ControllerBrokerRequestBatch`. Pure: a batch reads the context and returns requests as values; it is made for one
-transition and thrown away, so that nothing of a failed one is left behind for the next (Kafka's shared batch is, BUG-9).
+Mirrors `ControllerBrokerRequestBatch`. Pure: a batch reads the context and returns requests as values; it is made for
+one transition and thrown away, so that nothing of a failed one is left behind for the next (Kafka's shared batch is,
+BUG-9).
 
-The requests leave in Kafka's order: every LeaderAndIsr, then every UpdateMetadata, then every StopReplica (RB-2). What they
-say of a partition is what the context holds when `requests` is called; only the leader epoch of a StopReplica is taken when
-it is added, because a replica is stopped *as of* the epoch before it left the ISR (RB-4).
+The requests leave in Kafka's order: every LeaderAndIsr, then every UpdateMetadata, then every StopReplica (RB-2). What
+they say of a partition is what the context holds when `requests` is called; only the leader epoch of a StopReplica is
+taken when it is added, because a replica is stopped *as of* the epoch before it left the ISR (RB-4).
 
-A takeover sends every partition to every broker. So each partition's state is built once and shared by all requests that
-carry it; UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with equal lists. They
-share their bytes, too (`shared_body`).
+A takeover sends every partition to every broker. So each partition's state is built once and shared by all requests
+that carry it; UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with
+equal lists. They share their bytes, too (`shared_body`).
 
-`inter.broker.protocol.version` decides in which version each request leaves; what an older one says differently is put into
-its words at the last moment (`request_shapes`).
+`inter.broker.protocol.version` decides in which version each request leaves; what an older one says differently is put
+into its words at the last moment (`request_shapes`).
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ class RequestBatch:
     _update_metadata: dict[TopicPartition, None] = field(default_factory=dict)
     _stop_replica: dict[BrokerId, dict[TopicPartition, StopReplicaPartitionState]] = field(default_factory=dict)
 
-    def add_leader_and_isr(self, brokers: Iterable[BrokerId], partition: TopicPartition, *, is_new: bool = False) -> None:
+    def add_leader_and_isr(
+        self, brokers: Iterable[BrokerId], partition: TopicPartition, *, is_new: bool = False
+    ) -> None:
         """RB-3. Once new, a partition stays new for that broker. Everybody hears of it by UpdateMetadata."""
         for broker in brokers:
             if (news := self._leader_and_isr.get(broker)) is None:
@@ -112,7 +115,8 @@ class RequestBatch:
         self._update_metadata.update(dict.fromkeys(partitions))
 
     def add_stop_replica(self, broker: BrokerId, partitions: Iterable[TopicPartition], *, delete: bool) -> None:
-        """RB-4. Once to be deleted, a replica stays to be deleted. A broker that is not registered hears nothing (RB-6)."""
+        """RB-4. Once to be deleted, a replica stays to be deleted. A broker that is not registered hears nothing
+        (RB-6)."""
         if self.context.broker_epoch(broker) is None:
             return
         states, leader_epoch = self._stop_replica.setdefault(broker, {}), self.context.leader_epoch
@@ -160,7 +164,9 @@ class RequestBatch:
             )
 
     def _leader_and_isr_topics(
-        self, news: Mapping[TopicPartition, bool], built: Mapping[bool, dict[TopicPartition, LeaderAndIsrPartitionState]]
+        self,
+        news: Mapping[TopicPartition, bool],
+        built: Mapping[bool, dict[TopicPartition, LeaderAndIsrPartitionState]],
     ) -> tuple[LeaderAndIsrTopicState, ...]:
         """
         Args:
@@ -180,7 +186,9 @@ class RequestBatch:
             for topic, states in by_topic.items()
         )
 
-    def _leader_and_isr_state(self, partition: TopicPartition, is_new: bool, recovers: bool) -> LeaderAndIsrPartitionState:
+    def _leader_and_isr_state(
+        self, partition: TopicPartition, is_new: bool, recovers: bool
+    ) -> LeaderAndIsrPartitionState:
         context = self.context
         known, assignment = context.leadership[partition], context.assignments.get(partition, NO_ASSIGNMENT)
         state = known.leader_and_isr
@@ -226,7 +234,9 @@ class RequestBatch:
             controller_id=self.controller_id,
             controller_epoch=self.context.epoch,
             topic_states=self._update_metadata_topics(),
-            live_brokers=tuple(_update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers),
+            live_brokers=tuple(
+                _update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers
+            ),
         )
         version = self.metadata_version.update_metadata_version
         body = SharedBody(for_all, version)

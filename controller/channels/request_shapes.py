@@ -1,9 +1,9 @@
 """The shapes control requests had in older versions. Pure. Mirrors the builders of Kafka's `LeaderAndIsrRequest`,
 `UpdateMetadataRequest` and `StopReplicaRequest`.
 
-Inside the controller a request always has its newest shape: partitions by topic, and of a StopReplica each with its own epoch
-and whether it is to be deleted. So whatever looks into requests (coalescing, deletion, records) knows one shape. Which fields a
-version leaves out is the codec's business; here is only what an older version says in *other* fields.
+Inside the controller a request always has its newest shape: partitions by topic, and of a StopReplica each with its own
+epoch and whether it is to be deleted. So whatever looks into requests (coalescing, deletion, records) knows one shape.
+Which fields a version leaves out is the codec's business; here is only what an older version says in *other* fields.
 """
 
 from __future__ import annotations
@@ -59,14 +59,18 @@ def split_by_deletion(message: StopReplicaRequest, version: int) -> tuple[StopRe
 
 def _ungrouped_leader_and_isr(message: LeaderAndIsrRequest) -> LeaderAndIsrRequest:
     ungrouped = tuple(
-        replace(state, topic_name=topic.topic_name) for topic in message.topic_states for state in topic.partition_states
+        replace(state, topic_name=topic.topic_name)
+        for topic in message.topic_states
+        for state in topic.partition_states
     )
     return replace(message, topic_states=(), ungrouped_partition_states=ungrouped)
 
 
 def _ungrouped_update_metadata(message: UpdateMetadataRequest, version: int) -> UpdateMetadataRequest:
     ungrouped = tuple(
-        replace(state, topic_name=topic.topic_name) for topic in message.topic_states for state in topic.partition_states
+        replace(state, topic_name=topic.topic_name)
+        for topic in message.topic_states
+        for state in topic.partition_states
     )
     brokers = message.live_brokers
     if version < UPDATE_METADATA_WITH_ENDPOINTS:
@@ -87,7 +91,8 @@ def _stop_replica_without_states(message: StopReplicaRequest, version: int) -> S
     if version >= STOP_REPLICA_BY_TOPIC:
         topics = tuple(
             StopReplicaTopicV1(
-                name=topic.topic_name, partition_indexes=tuple(state.partition_index for state in topic.partition_states)
+                name=topic.topic_name,
+                partition_indexes=tuple(state.partition_index for state in topic.partition_states),
             )
             for topic in message.topic_states
         )

@@ -1,8 +1,9 @@
-"""One body for many brokers: a request that differs from broker to broker in nothing but the broker epoch, encoded once.
+"""One body for many brokers: a request that differs from broker to broker in nothing but the broker epoch, encoded
+once.
 
-A takeover tells every broker of every partition, and encoding that is most of what it costs. The header fields that all control
-requests begin with have a fixed length, so a broker's own bytes are a copy with eight of them replaced; versions that know no
-broker epoch say the same to all. Kafka encodes for each broker, in as many threads.
+A takeover tells every broker of every partition, and encoding that is most of what it costs. The header fields that all
+control requests begin with have a fixed length, so a broker's own bytes are a copy with eight of them replaced;
+versions that know no broker epoch say the same to all. Kafka encodes for each broker, in as many threads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 _BROKER_EPOCH: Final = Struct(">q")
 _EPOCHS_BYTES: Final = 8
-"""Controller id and controller epoch stand before the broker epoch; from some version on isKRaftController, 1 byte, too."""
+"""Controller id and controller epoch stand before the broker epoch; from some version on isKRaftController, 1 byte,
+too."""
 
 Shareable: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest
 

@@ -1,7 +1,8 @@
-"""What becomes of a partition that shall move: what may be asked for, what it makes of an assignment, when the move is over.
+"""What becomes of a partition that shall move: what may be asked for, what it makes of an assignment, when the move is
+over.
 
-Plain functions over values, as `controller.leader_election` is. Mirrors `validateReplicas`, `maybeBuildReassignment` and
-`isReassignmentComplete` of `KafkaController`.
+Plain functions over values, as `controller.leader_election` is. Mirrors `validateReplicas`, `maybeBuildReassignment`
+and `isReassignmentComplete` of `KafkaController`.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def is_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId] | None)
 def leaving_replicas(assignment: ReplicaAssignment, isr: Sequence[BrokerId]) -> tuple[BrokerId, ...]:
     """Who must stop when the move is over: those being removed, and whoever is in sync without being assigned.
 
-    There is nobody of the second kind unless a controller has died between cancelling a move in the topic's znode and telling
-    the replicas.
+    There is nobody of the second kind unless a controller has died between cancelling a move in the topic's znode and
+    telling the replicas.
     """
     strangers = (replica for replica in isr if replica not in assignment.replicas)
     return (*assignment.removing_replicas, *strangers)

@@ -1,7 +1,8 @@
 """Partitions move to other brokers: who asks for it, and when to look whether they have arrived.
 
-A client asks, `/admin/reassign_partitions` asks, or a controller takes over in the middle of a move; the moves themselves are
-in `controller.reassignment.phases`. Mirrors `processApiPartitionReassignment` and the events around it (KIP-455).
+A client asks, `/admin/reassign_partitions` asks, or a controller takes over in the middle of a move; the moves
+themselves are in `controller.reassignment.phases`. Mirrors `processApiPartitionReassignment` and the events around it
+(KIP-455).
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ async def resume(term: Term) -> None:
 
 
 async def process_zk_partition_reassignment(term: Term) -> frozenset[TopicPartition]:
-    """RA-6: `/admin/reassign_partitions` has been created. What cannot be done is taken out of it. Returns what has begun."""
+    """RA-6: `/admin/reassign_partitions` has been created. What cannot be done is taken out of it. Returns what has
+    begun."""
     asked = await term.zk.partition_reassignment(watch=True)
     if asked is None:
         return frozenset()
@@ -86,14 +88,17 @@ async def process_list_partition_reassignments(term: Term, event: ListPartitionR
 async def _maybe_trigger(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
     """RA-5: begin what can be begun; returns what cannot, and why.
 
-    Where nobody is in sync but replicas that are not wanted any more, Kafka deletes these; its KRaft controller refuses, as we
-    do.
+    Where nobody is in sync but replicas that are not wanted any more, Kafka deletes these; its KRaft controller
+    refuses, as we do.
     """
     context = term.context
     possible: dict[TopicPartition, ReplicaAssignment] = {}
     failed: dict[TopicPartition, ApiError] = {}
     for partition, reassignment in reassignments.items():
-        if context.is_topic_queued_for_deletion(partition.topic) or not context.partition_assignment(partition).replicas:
+        if (
+            context.is_topic_queued_for_deletion(partition.topic)
+            or not context.partition_assignment(partition).replicas
+        ):
             failed[partition] = ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
         elif only_unwanted_in_sync(context.partition_assignment(partition), reassignment, _isr(context, partition)):
             failed[partition] = ApiError(
@@ -132,7 +137,8 @@ async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> 
 
 
 def _with_strangers_in_sync(context: ControllerContext, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Those with a replica in sync that is not assigned (see `leaving_replicas`). A takeover asks this of every partition."""
+    """Those with a replica in sync that is not assigned (see `leaving_replicas`). A takeover asks this of every
+    partition."""
     found = []
     for partition in partitions:
         known = context.leadership.get(partition)

@@ -2,17 +2,20 @@
 
 RS is all replicas of a partition, ORS the origin, TRS the target.
 
-    U  whenever the assignment changes: RS = TRS + ORS in the topic's znode, then in memory; replicas that were being added and
+    U  whenever the assignment changes: RS = TRS + ORS in the topic's znode, then in memory; replicas that were being
+    added and
        are not wanted any more stop
-    A  until TRS is in sync: a new leader epoch, by which every replica hears of RS; the replicas being added start to fetch
+    A  until TRS is in sync: a new leader epoch, by which every replica hears of RS; the replicas being added start to
+    fetch
     B  once it is: one of TRS leads, the others stop and are deleted, and only then the topic's znode says RS = TRS
 
-The znode changes last on purpose: until then it holds the origin, and whoever takes over in the middle goes through phase B
-again (RA-12). Nobody waits for the replicas to be deleted, or tries again (BUG-15).
+The znode changes last on purpose: until then it holds the origin, and whoever takes over in the middle goes through
+phase B again (RA-12). Nobody waits for the replicas to be deleted, or tries again (BUG-15).
 
-A topic's znode holds all its partitions, and each move writes it when it begins and when it ends. Kafka takes one partition
-after the other: 10,000 in one request are 10,000 writes of half a megabyte, twice. Here a few take their turns one by one
-just as in Kafka; many share at most `TURNS` turns, in which each goes through the same steps in the same order.
+A topic's znode holds all its partitions, and each move writes it when it begins and when it ends. Kafka takes one
+partition
+after the other: 10,000 in one request are 10,000 writes of half a megabyte, twice. Here a few take their turns one by
+one just as in Kafka; many share at most `TURNS` turns, in which each goes through the same steps in the same order.
 """
 
 from __future__ import annotations
@@ -74,8 +77,9 @@ def _log_failures(failures: _Failures) -> None:
 
 
 async def _complete_ones(term: Term, reassignments: Reassignments) -> Reassignments:
-    """RA-9. The ISRs are read, as in Kafka, though memory is what ZooKeeper last accepted (D15): a leader older than KIP-497
-    writes its ISR itself, and memory hears of it late. In a cluster of such leaders the states are watched, too."""
+    """RA-9. The ISRs are read, as in Kafka, though memory is what ZooKeeper last accepted (D15): a leader older than
+    KIP-497 writes its ISR itself, and memory hears of it late. In a cluster of such leaders the states are watched,
+    too."""
     if not reassignments:
         return {}
     watch = not term.settings.inter_broker_protocol_version.is_alter_partition_supported
@@ -122,8 +126,8 @@ async def _update_assignments(term: Term, reassignments: Reassignments, failures
 
 
 async def _write_assignments(term: Term, reassignments: Reassignments, failures: _Failures) -> None:
-    """U1 and B6: each topic as memory has it, but for these partitions. Unlike in Kafka, partitions that somebody has added to
-    the znode meanwhile and memory has not heard of stay (BUG-18)."""
+    """U1 and B6: each topic as memory has it, but for these partitions. Unlike in Kafka, partitions that somebody has
+    added to the znode meanwhile and memory has not heard of stay (BUG-18)."""
     if not reassignments:
         return
     context = term.context
@@ -159,12 +163,14 @@ async def _begin(term: Term, reassignments: Reassignments, failures: _Failures) 
     """RA-10."""
     await _elect_in_place_of_the_stopped(term, reassignments)
     told = await _update_leader_epochs_and_send_requests(term, reassignments, failures)
-    await _start_new(term, _by_replica({partition: assignment.adding_replicas for partition, assignment in told.items()}))
+    await _start_new(
+        term, _by_replica({partition: assignment.adding_replicas for partition, assignment in told.items()})
+    )
 
 
 async def _elect_in_place_of_the_stopped(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """A replica that was being added may lead already. Where another move has stopped it, Kafka leaves its partition without a
-    leader, and takes it for online, until some broker starts or dies."""
+    """A replica that was being added may lead already. Where another move has stopped it, Kafka leaves its partition
+    without a leader, and takes it for online, until some broker starts or dies."""
     context = term.context
     unled = [
         partition
@@ -177,8 +183,8 @@ async def _elect_in_place_of_the_stopped(term: Term, partitions: Iterable[TopicP
 
 
 async def _start_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:
-    """A2: broker after broker, each with requests of its own. A replica that has started before is not new; Kafka tries to
-    make it so whenever a move is resumed, and logs an invalid transition."""
+    """A2: broker after broker, each with requests of its own. A replica that has started before is not new; Kafka tries
+    to make it so whenever a move is resumed, and logs an invalid transition."""
     for replica, partitions in replicas.items():
         states = term.context.replica_states.get(replica, {})
         unknown = [p for p in partitions if states.get(p, ReplicaState.NON_EXISTENT) is ReplicaState.NON_EXISTENT]
@@ -188,10 +194,11 @@ async def _start_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicParti
 async def _update_leader_epochs_and_send_requests(
     term: Term, reassignments: Reassignments, failures: _Failures
 ) -> Reassignments:
-    """A1 and B3: the leader stays; everybody hears of the assignment, because nobody heeds a LeaderAndIsr of the same epoch.
+    """A1 and B3: the leader stays; everybody hears of the assignment, because nobody heeds a LeaderAndIsr of the same
+    epoch.
 
-    The replicas being added hear that they are new: they may be put on any log directory, whereas one that has been there
-    before must not be made anew because its directory is offline.
+    The replicas being added hear that they are new: they may be put on any log directory, whereas one that has been
+    there before must not be made anew because its directory is offline.
 
     Returns those whose replicas have been told.
     """
@@ -265,7 +272,8 @@ def _failed(why: str) -> ApiError:
 
 
 async def _finish(term: Term, reassignments: Reassignments, failures: _Failures) -> None:
-    """RA-11. What could not be finished stays on the move as ZooKeeper has it, for the next occasion to look (RA-13)."""
+    """RA-11. What could not be finished stays on the move as ZooKeeper has it, for the next occasion to look
+    (RA-13)."""
     if not reassignments:
         return
     context = term.context
@@ -275,7 +283,9 @@ async def _finish(term: Term, reassignments: Reassignments, failures: _Failures)
     await _start_new(term, adding)
     await replica_state_machine.handle_state_changes(term, adding, ReplicaState.ONLINE)
     leaving = {partition: _leaving(term, partition, assignment) for partition, assignment in reassignments.items()}
-    targets = {partition: ReplicaAssignment(assignment.target_replicas) for partition, assignment in reassignments.items()}
+    targets = {
+        partition: ReplicaAssignment(assignment.target_replicas) for partition, assignment in reassignments.items()
+    }
     for partition, target in targets.items():
         context.update_partition_assignment(partition, target)
     led = await _move_leaders(term, targets, leaving, failures)
@@ -306,8 +316,8 @@ async def _move_leaders(
 ) -> list[TopicPartition]:
     """B3. Returns those to go on with.
 
-    Where nobody of the target can lead and others still could, these are not stopped. Kafka does stop them, and deletes what
-    may be the only replicas that are alive.
+    Where nobody of the target can lead and others still could, these are not stopped. Kafka does stop them, and deletes
+    what may be the only replicas that are alive.
     """
     context, online = term.context, term.context.online_brokers()
     staying: dict[TopicPartition, ReplicaAssignment] = {}
@@ -325,23 +335,34 @@ async def _move_leaders(
         log.info("leader is in the target and stays", partition=str(partition), replicas=targets[partition].replicas)
     for partition in with_a_line(log, electing):
         log.info(
-            "leader is not alive or not in the target, electing", partition=str(partition), replicas=targets[partition].replicas
+            "leader is not alive or not in the target, electing",
+            partition=str(partition),
+            replicas=targets[partition].replicas,
         )
-    elected = await partition_state_machine.handle_state_changes(term, electing, PartitionState.ONLINE, Strategy.REASSIGNMENT)
+    elected = await partition_state_machine.handle_state_changes(
+        term, electing, PartitionState.ONLINE, Strategy.REASSIGNMENT
+    )
     told = await _update_leader_epochs_and_send_requests(term, staying, failures)
     put_off = {p for p in electing if leaving[p] and not isinstance(elected.get(p), LeaderAndIsr)}
     if put_off:
         first = some(sorted(map(str, put_off)))
-        log.warning("no replica of the target can lead; the others are not stopped", partitions=first, count=len(put_off))
+        log.warning(
+            "no replica of the target can lead; the others are not stopped", partitions=first, count=len(put_off)
+        )
     return [p for p in targets if p in told or p in leaderless or (p in elected and p not in put_off)]
 
 
-async def _stop_replicas(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> frozenset[TopicPartition]:
-    """B4, B5 and U3: out of the ISR, then deleted. Returns the partitions with a replica that could not leave the ISR."""
+async def _stop_replicas(
+    term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]
+) -> frozenset[TopicPartition]:
+    """B4, B5 and U3: out of the ISR, then deleted. Returns the partitions with a replica that could not leave the
+    ISR."""
     known = term.context.replica_states
     started = {
         replica: [
-            p for p in partitions if known.get(replica, {}).get(p, ReplicaState.NON_EXISTENT) is not ReplicaState.NON_EXISTENT
+            p
+            for p in partitions
+            if known.get(replica, {}).get(p, ReplicaState.NON_EXISTENT) is not ReplicaState.NON_EXISTENT
         ]
         for replica, partitions in replicas.items()
     }
@@ -357,14 +378,15 @@ async def _stop_replicas(term: Term, replicas: Mapping[BrokerId, Sequence[TopicP
 
 
 async def _forget(term: Term, finished: Reassignments) -> None:
-    """B7 and B8: the znode that asked for it, memory, metadata. Nobody waits to delete the topic: that would have ended the
-    move (B9)."""
+    """B7 and B8: the znode that asked for it, memory, metadata. Nobody waits to delete the topic: that would have ended
+    the move (B9)."""
     if not finished:
         return
     context = term.context
     # The znode may ask for the next move of a partition by now.
     await remove_from_znode(
-        term, lambda partition, asked: partition in finished and tuple(dict.fromkeys(asked)) == finished[partition].replicas
+        term,
+        lambda partition, asked: partition in finished and tuple(dict.fromkeys(asked)) == finished[partition].replicas,
     )
     context.partitions_being_reassigned.difference_update(finished)
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids, finished)

@@ -16,7 +16,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 async def remove_from_znode(term: Term, is_over: Callable[[TopicPartition, tuple[BrokerId, ...]], bool]) -> None:
     """RA-14: write the znode without what `is_over`, by partition and target; without anything left, delete it.
 
-    Looking for it arms its watch, as in Kafka: after somebody deleted it by hand, the next one is heard from now on. Deleted it
+    Looking for it arms its watch, as in Kafka: after somebody deleted it by hand, the next one is heard from now on.
+    Deleted it
     is looked for again: its watch has fired, and whoever creates it before the next one is armed is not heard.
     """
     listed = await term.zk.partition_reassignment(watch=True)
@@ -24,7 +25,9 @@ async def remove_from_znode(term: Term, is_over: Callable[[TopicPartition, tuple
         return
     remaining = {partition: target for partition, target in listed.items() if not is_over(partition, target)}
     log.info(
-        "removing partitions from the reassignment in zookeeper", removed=len(listed) - len(remaining), left=len(remaining)
+        "removing partitions from the reassignment in zookeeper",
+        removed=len(listed) - len(remaining),
+        left=len(remaining),
     )
     await term.points.reach("reassignment.znode.before_write")
     if remaining:

@@ -1,4 +1,5 @@
-"""Draws what a command printed as an SVG: `understudy demo | python docs/pictures/terminal.py > docs/pictures/demo.svg`.
+"""Draws what a command printed as an SVG: `understudy demo | python docs/pictures/terminal.py >
+docs/pictures/demo.svg`.
 
 Plain shapes and text, no fonts or scripts from elsewhere, so that the picture shows wherever the README does.
 """

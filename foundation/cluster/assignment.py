@@ -1,4 +1,5 @@
-"""Which brokers hold a partition, and which are on their way in or out. Mirrors `kafka.controller.ReplicaAssignment`."""
+"""Which brokers hold a partition, and which are on their way in or out. Mirrors
+`kafka.controller.ReplicaAssignment`."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
     def reassign_to(self, target: Sequence[BrokerId]) -> ReplicaAssignment:
         """CX-5: on the move from the origin to `target`; a move under way is superseded.
 
-        The target comes first and in its own order, so the order of the origin is lost: who moves and turns back may have
-        another preferred leader (BUG-19).
+        The target comes first and in its own order, so the order of the origin is lost: who moves and turns back may
+        have another preferred leader (BUG-19).
         """
         origin = self.origin_replicas
         replicas = tuple(dict.fromkeys((*target, *origin)))
@@ -51,7 +52,8 @@ NO_ASSIGNMENT = ReplicaAssignment(())
 
 @lru_cache(maxsize=4_096)
 def those_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
-    """Those of `replicas` that are among `brokers`, in order. Thousands of partitions ask alike, and share the answer."""
+    """Those of `replicas` that are among `brokers`, in order. Thousands of partitions ask alike, and share the
+    answer."""
     return tuple([replica for replica in replicas if replica in brokers])
 
 

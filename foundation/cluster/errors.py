@@ -77,8 +77,8 @@ MALFORMED_REQUEST = (
 class ApiError(Exception):
     """What a client shall hear about one item of its request: a code and a sentence.
 
-    A sentence may repeat what was asked, which may be as long as an answer can carry by itself. What is too long is cut, so
-    that the answers to the neighbours arrive.
+    A sentence may repeat what was asked, which may be as long as an answer can carry by itself. What is too long is
+    cut, so that the answers to the neighbours arrive.
     """
 
     def __init__(self, error: Errors, message: str) -> None:

@@ -1,7 +1,8 @@
 """What things are called: brokers, topics, partitions, replicas.
 
-Mirrors `org.apache.kafka.common.TopicPartition`, `kafka.controller.PartitionAndReplica` and `org.apache.kafka.common.Uuid`.
-The two tuples are `NamedTuple`s because a takeover hashes and sorts hundreds of thousands of them.
+Mirrors `org.apache.kafka.common.TopicPartition`, `kafka.controller.PartitionAndReplica` and
+`org.apache.kafka.common.Uuid`. The two tuples are `NamedTuple`s because a takeover hashes and sorts hundreds of
+thousands of them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class PartitionAndReplica(NamedTuple):
 
 
 def random_topic_id(source: random.Random) -> TopicId:
-    """A fresh id drawn from `source`: a version-4 UUID, never reserved, never starting with a dash (`Uuid.randomUuid`)."""
+    """A fresh id drawn from `source`: a version-4 UUID, never reserved, never starting with a dash
+    (`Uuid.randomUuid`)."""
     while True:
         raw = bytearray(source.randbytes(16))
         raw[6] = raw[6] & 0x0F | 0x40

@@ -1,8 +1,10 @@
-"""`inter.broker.protocol.version`: which requests brokers send each other, in which version, and what they write in ZooKeeper.
+"""`inter.broker.protocol.version`: which requests brokers send each other, in which version, and what they write in
+ZooKeeper.
 
-Mirrors `org.apache.kafka.server.common.MetadataVersion`, and gathers what Kafka keeps beside it in `ControllerChannelManager`,
-`KafkaServer` and `ZkData`: the version of each request and znode. It concerns what a broker *sends*; what it understands does
-not depend on it, so that brokers of one cluster may differ and be upgraded one by one.
+Mirrors `org.apache.kafka.server.common.MetadataVersion`, and gathers what Kafka keeps beside it in
+`ControllerChannelManager`, `KafkaServer` and `ZkData`: the version of each request and znode. It concerns what a broker
+*sends*; what it understands does not depend on it, so that brokers of one cluster may differ and be upgraded one by
+one.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class MetadataVersion(IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> MetadataVersion:
-        """As Kafka reads it: `3.4-IV0`; `3.4` for the last step of that release; what follows it (`3.4.1`) does not matter.
+        """As Kafka reads it: `3.4-IV0`; `3.4` for the last step of that release; what follows it (`3.4.1`) does not
+        matter.
 
         Raises:
             UnknownMetadataVersion: there is no such version.
@@ -243,4 +246,6 @@ def _latest(table: _Table, version: MetadataVersion) -> int:
 
 
 # Later steps of a release come later and take over its short form.
-_BY_TEXT = {version.release: version for version in MetadataVersion} | {str(version): version for version in MetadataVersion}
+_BY_TEXT = {version.release: version for version in MetadataVersion} | {
+    str(version): version for version in MetadataVersion
+}

@@ -1,7 +1,7 @@
 """Named fences: where something stale is refused.
 
-Each fence has a name, counts its hits, writes one record when it refuses, and can be switched off so that an experiment can
-show what it was good for.
+Each fence has a name, counts its hits, writes one record when it refuses, and can be switched off so that an experiment
+can show what it was good for.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Event-log files: where a node's lines go, what the files are called, how they are found again.
 
-A file is named `<node>-<incarnation>-<file>.jsonl` with four digits each, for example `broker-1-0002-0001.jsonl`. Files of
-one incarnation carry one running sequence of records; a new file starts when the next line would not fit into the old one.
+A file is named `<node>-<incarnation>-<file>.jsonl` with four digits each, for example `broker-1-0002-0001.jsonl`. Files
+of one incarnation carry one running sequence of records; a new file starts when the next line would not fit into the
+old one.
 
-A line is handed to the operating system in one append before `write` returns: it survives the death of the process, not a
-loss of power. File I/O only; no clock, no threads.
+A line is handed to the operating system in one append before `write` returns: it survives the death of the process, not
+a loss of power. File I/O only; no clock, no threads.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def log_files(folder: Path) -> tuple[LogFile, ...]:
     for path in folder.iterdir():
         match = _FILE_NAME.fullmatch(path.name)
         if match is not None:
-            found.append(LogFile(node=match["node"], incarnation=int(match["incarnation"]), file=int(match["file"]), path=path))
+            found.append(
+                LogFile(node=match["node"], incarnation=int(match["incarnation"]), file=int(match["file"]), path=path)
+            )
     return tuple(sorted(found))
 
 
@@ -86,8 +89,8 @@ class JsonLinesFiles:
         """Append one line, newline included; when this returns the operating system has it.
 
         Raises:
-            OSError: it could not be written as a whole, for example because the disk is full. What was written of it ends its
-                file as a torn line; a later line goes to a file of its own.
+            OSError: it could not be written as a whole, for example because the disk is full. What was written of it
+                ends its file as a torn line; a later line goes to a file of its own.
         """
         if self._bytes and self._bytes + len(line) > self._max_file_bytes:
             self._roll()

@@ -1,9 +1,10 @@
 """One record at a time into a picture of the cluster: `fold(picture, record) -> picture`.
 
-The picture holds what the records say and nothing else: what each broker is and believes, what ZooKeeper was told, who is
-controller, which requests have no answer yet. It never judges; contradictions between its parts are what there is to see.
-Folding is pure and total: any record in any order gives a picture, so a page may show a run at any moment, and a checker may
-stop at the record that broke something. Feed it records in the order of `foundation.eventlog.order`.
+The picture holds what the records say and nothing else: what each broker is and believes, what ZooKeeper was told, who
+is controller, which requests have no answer yet. It never judges; contradictions between its parts are what there is to
+see.
+Folding is pure and total: any record in any order gives a picture, so a page may show a run at any moment, and a
+checker may stop at the record that broke something. Feed it records in the order of `foundation.eventlog.order`.
 """
 
 from __future__ import annotations
@@ -238,7 +239,9 @@ def _cluster_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
             name = RequestName(record.node, record.incarnation, record.cause or 0)
             return replace(picture, in_flight=_without(picture.in_flight, {name}))
         case FenceHit() as hit:
-            return replace(picture, fence_hits=_with(picture.fence_hits, hit.fence, picture.fence_hits.get(hit.fence, 0) + 1))
+            return replace(
+                picture, fence_hits=_with(picture.fence_hits, hit.fence, picture.fence_hits.get(hit.fence, 0) + 1)
+            )
         case StepReached() as step:
             return replace(picture, step=step.step)
         case FaultStruck() as struck:
@@ -294,18 +297,23 @@ def _without(mapping: Mapping[K, V], keys: set[K]) -> Mapping[K, V]:
     return MappingProxyType({key: value for key, value in mapping.items() if key not in keys})
 
 
-def _states(known: Mapping[TopicPartition, Leadership], told: Iterable[Leadership]) -> Mapping[TopicPartition, Leadership]:
+def _states(
+    known: Mapping[TopicPartition, Leadership], told: Iterable[Leadership]
+) -> Mapping[TopicPartition, Leadership]:
     new = {TopicPartition(state.topic, state.partition): state for state in told}
     gone = {partition for partition, state in new.items() if state.leader == _DELETED_LEADER}
     return _without(MappingProxyType({**known, **new}), gone) if new else known
 
 
-def _newer(known: Mapping[TopicPartition, Leadership], told: Iterable[Leadership]) -> Mapping[TopicPartition, Leadership]:
+def _newer(
+    known: Mapping[TopicPartition, Leadership], told: Iterable[Leadership]
+) -> Mapping[TopicPartition, Leadership]:
     """What ZooKeeper holds cannot become older: a paused controller writes its records late."""
     new = {
         partition: state
         for state in told
-        if (partition := TopicPartition(state.topic, state.partition)) not in known or _age(state) >= _age(known[partition])
+        if (partition := TopicPartition(state.topic, state.partition)) not in known
+        or _age(state) >= _age(known[partition])
     }
     return MappingProxyType({**known, **new}) if new else known
 

@@ -71,7 +71,9 @@ def _states(run: RunRecords) -> dict[TopicPartition, list[_State]]:
     states: dict[TopicPartition, list[_State]] = {}
     for written in run.of(LeadershipWritten):
         for index, new in enumerate(written.data.partitions):
-            state = _State(written.key, index, new.controller_epoch, written.data.why, new.leader, new.leader_epoch, new.isr)
+            state = _State(
+                written.key, index, new.controller_epoch, written.data.why, new.leader, new.leader_epoch, new.isr
+            )
             states.setdefault(TopicPartition(new.topic, new.partition), []).append(state)
     for loaded in run.of(ContextLoaded):
         for index, old in enumerate(loaded.data.partitions):
@@ -107,7 +109,11 @@ def _is_election(before: _State | None, state: _State) -> bool:
 
 
 def _row(
-    partition: TopicPartition, states: list[_State], kept: list[_State], down: dict[str, list[tuple[int, int]]], end: int
+    partition: TopicPartition,
+    states: list[_State],
+    kept: list[_State],
+    down: dict[str, list[tuple[int, int]]],
+    end: int,
 ) -> PartitionNumbers:
     pairs = _pairs(kept)
     changes = [(set(before.isr), set(state.isr)) for before, state in pairs if before and state.why != _DELETED]

@@ -1,8 +1,8 @@
 """The `EventLog`: one writer per process, sequence numbers without gaps, every record with its cause.
 
-A record is written before the effect it describes leaves the node, so that after a SIGKILL the log still explains what the
-others saw. The writer is synchronous and owns the envelope; callers hand over a payload from `records.py` and, where they
-know it, the sequence number of the record that led to this one.
+A record is written before the effect it describes leaves the node, so that after a SIGKILL the log still explains what
+the others saw. The writer is synchronous and owns the envelope; callers hand over a payload from `records.py` and,
+where they know it, the sequence number of the record that led to this one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class EventLog:
     """Appends records for one incarnation of one node to a sink of lines.
 
     Attributes:
-        when_lost: hears of every line that could not be written, before its writer does. A node that can no longer say what it
-            does has to end, whoever was about to write.
+        when_lost: hears of every line that could not be written, before its writer does. A node that can no longer say
+            what it does has to end, whoever was about to write.
 
     Args:
         run: id of the run all nodes share.

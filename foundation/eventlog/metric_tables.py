@@ -1,13 +1,14 @@
 """The numbers of one run, as rows of tables. THE definition: what each number means, with formula and unit.
 
-Two engines compute these tables, `foundation.eventlog.metrics` in plain Python and `understudy.replay` in Spark, and tests
-demand that they agree to the last digit. So every formula here is exact: times are whole microseconds after the run's first
-record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank; nothing depends on
-the order in which logs were read.
+Two engines compute these tables, `foundation.eventlog.metrics` in plain Python and `understudy.replay` in Spark, and
+tests demand that they agree to the last digit. So every formula here is exact: times are whole microseconds after the
+run's first record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank;
+nothing depends on the order in which logs were read.
 
-Words used below. *At*: a record's `mono_ms` in whole microseconds (half up), minus the smallest of the run. *Before* and
-*last* compare (at, node, incarnation, seq). The node of broker N is called `broker-N`. A *reign* is what one
-`ControllerElected` begins; reigns are ordered by epoch. *Deleted* is a `WatchFired` for `/controller` of kind `deleted`.
+Words used below. *At*: a record's `mono_ms` in whole microseconds (half up), minus the smallest of the run. *Before*
+and *last* compare (at, node, incarnation, seq). The node of broker N is called `broker-N`. A *reign* is what one
+`ControllerElected` begins; reigns are ordered by epoch. *Deleted* is a `WatchFired` for `/controller` of kind
+`deleted`.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reign(Table, frozen=True, kw_only=True, gc=False):
     """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
 
-    A reign is *struck* by the last fault in its window that hits its node: a `FaultStruck` with the node or `/controller` as
-    target, or a `PointReached` of the node itself. `start` is not a fault, and where the last one is `continue` or `heal`
-    none counts. A reign that was not struck may have *last words*: the first record of its incarnation after its election, in
-    its window, that is a `ProcessExiting` (`exit`), `SessionExpired` (`session expired`), `ControllerResigned` (`resigned`) or
-    deleted (`deleted`: it saw `/controller` vanish).
+    A reign is *struck* by the last fault in its window that hits its node: a `FaultStruck` with the node or
+    `/controller` as target, or a `PointReached` of the node itself. `start` is not a fault, and where the last one is
+    `continue` or `heal` none counts. A reign that was not struck may have *last words*: the first record of its
+    incarnation after its election, in its window, that is a `ProcessExiting` (`exit`), `SessionExpired` (`session
+    expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`: it saw `/controller` vanish).
 
-    Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if it was
-    struck. An echo tells late of the loss before: the same incarnation's next deleted or `ElectionLost` is, in the window, an
-    `ElectionLost` to this reign's broker.
+    Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if
+    it was struck. An echo tells late of the loss before: the same incarnation's next deleted or `ElectionLost` is, in
+    the window, an `ElectionLost` to this reign's broker.
 
-    The reign ends when it was struck; else with the last sign of its incarnation, any record, up to when it was noticed or
-    else to the next election. The run's last reign, where it was not struck, ends with its last words or not at all; what is
-    noticed before them is not its loss.
+    The reign ends when it was struck; else with the last sign of its incarnation, any record, up to when it was noticed
+    or else to the next election. The run's last reign, where it was not struck, ends with its last words or not at all;
+    what is noticed before them is not its loss.
     """
 
     epoch: int
@@ -58,8 +59,8 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
 class Failover(Table, frozen=True, kw_only=True, gc=False):
     """One controller after another: a row for every reign but the run's first, which follows nobody.
 
-    The four phases are gapless: `detection + election + takeover + propagation` is the time from the loss to the moment when
-    the last broker has acknowledged the last request of the takeover.
+    The four phases are gapless: `detection + election + takeover + propagation` is the time from the loss to the moment
+    when the last broker has acknowledged the last request of the takeover.
     """
 
     epoch: int
@@ -80,9 +81,9 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     takeover_ms: float | None
     """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels."""
     propagation_ms: float | None
-    """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 where all had been
-    answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch with the
-    same cause as its `ControllerElected`, which must have one. `None` where none was answered."""
+    """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 where all had
+    been answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch
+    with the same cause as its `ControllerElected`, which must have one. `None` where none was answered."""
     outage_ms: float | None
     """From the loss to `ControllerReady`: how long nobody could decide."""
     requests: int
@@ -98,15 +99,16 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
 class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     """One topic-partition.
 
-    Its states are those in `LeadershipWritten`, and those a new controller read (`ContextLoaded`); `TopicsChanged.deleted`
-    ends them until the next. A state whose writer's controller epoch is lower than one seen before is dropped: a paused
-    controller writes its record late. The writer's epoch is the state's own `controller_epoch` in `LeadershipWritten`, and
-    `epoch` in `ContextLoaded`; a deletion has its envelope's.
+    Its states are those in `LeadershipWritten`, and those a new controller read (`ContextLoaded`);
+    `TopicsChanged.deleted` ends them until the next. A state whose writer's controller epoch is lower than one seen
+    before is dropped: a paused controller writes its record late. The writer's epoch is the state's own
+    `controller_epoch` in `LeadershipWritten`, and `epoch` in `ContextLoaded`; a deletion has its envelope's.
 
-    At any time the partition's leader is the one named by the latest state. It is without a leader while that is negative or
-    that broker is down. A broker is down from a `kill`, `pause` or `crash` that strikes its node, a `PointReached` or
-    `ProcessExiting` of its node, or a `BrokersChanged` that calls it dead; until a `continue`, a `BrokerRegistered` of its
-    node, or a `BrokersChanged` that calls it new or bounced (which wins at the same microsecond).
+    At any time the partition's leader is the one named by the latest state. It is without a leader while that is
+    negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` that strikes its node, a
+    `PointReached` or `ProcessExiting` of its node, or a `BrokersChanged` that calls it dead; until a `continue`, a
+    `BrokerRegistered` of its node, or a `BrokersChanged` that calls it new or bounced (which wins at the same
+    microsecond).
     """
 
     topic: str
@@ -118,8 +120,8 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     writes: int
     """States in `LeadershipWritten`."""
     clean_elections: int
-    """States in `LeadershipWritten` that name a leader (not negative) other than the one before, written for any reason but
-    `alter-partition` and `isr-removal`, which elect nobody, and `unclean`."""
+    """States in `LeadershipWritten` that name a leader (not negative) other than the one before, written for any reason
+    but `alter-partition` and `isr-removal`, which elect nobody, and `unclean`."""
     unclean_elections: int
     """The same for the reason `unclean`: acknowledged records may be lost."""
     isr_shrinks: int
@@ -151,7 +153,8 @@ class FailedElections(Table, frozen=True, kw_only=True, gc=False):
 
 
 class Requests(Table, frozen=True, kw_only=True, gc=False):
-    """Requests of one kind that one kind of controller event sent (`RequestSent`); `event` is empty for a broker's own."""
+    """Requests of one kind that one kind of controller event sent (`RequestSent`); `event` is empty for a broker's
+    own."""
 
     event: str
     api: str
@@ -231,9 +234,9 @@ class Moment(Table, frozen=True, kw_only=True, gc=False):
 class Totals(Table, frozen=True, kw_only=True, gc=False):
     """A run in one row; sums are over the rows of the other tables.
 
-    The run ends with its last record, except that an orderly end is not an outage: where the last reign ended by `stop` or
-    `exit` and no other broker left a record after that, the run ends there. Nothing later counts as time without a controller
-    or leader.
+    The run ends with its last record, except that an orderly end is not an outage: where the last reign ended by `stop`
+    or `exit` and no other broker left a record after that, the run ends there. Nothing later counts as time without a
+    controller or leader.
     """
 
     started_ms: float
@@ -246,7 +249,8 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     controllers: int
     """Reigns."""
     without_controller_ms: float
-    """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its end."""
+    """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
+    end."""
     partitions: int
     leaderless_ms: float
     """Partition-milliseconds without a leader."""

@@ -101,8 +101,12 @@ def election_rows(run: RunRecords, history: LeadershipHistory) -> tuple[Election
 
 
 def failed_election_rows(run: RunRecords) -> tuple[FailedElections, ...]:
-    failed = Counter((at.data.why, refused.error) for at in run.of(LeaderElectionFailed) for refused in at.data.partitions)
-    return tuple(FailedElections(why=why, error=error, partitions=count) for (why, error), count in sorted(failed.items()))
+    failed = Counter(
+        (at.data.why, refused.error) for at in run.of(LeaderElectionFailed) for refused in at.data.partitions
+    )
+    return tuple(
+        FailedElections(why=why, error=error, partitions=count) for (why, error), count in sorted(failed.items())
+    )
 
 
 def request_rows(run: RunRecords) -> tuple[Requests, ...]:
@@ -143,7 +147,9 @@ def refusal_rows(run: RunRecords) -> tuple[Refusals, ...]:
 
 
 def fence_rows(run: RunRecords) -> tuple[FenceHits, ...]:
-    hits = _grouped(((at.data.fence, at.node, at.data.what, at.data.offered, at.data.known), at) for at in run.of(FenceHit))
+    hits = _grouped(
+        ((at.data.fence, at.node, at.data.what, at.data.offered, at.data.known), at) for at in run.of(FenceHit)
+    )
     return tuple(
         FenceHits(
             fence=fence,

@@ -1,8 +1,9 @@
 """The records of many nodes in one order.
 
-Processes of one machine share the monotonic clock, so the clock orders them, to the microsecond it is written with. What the
-clock leaves open is settled by what is known: an incarnation's sequence numbers, and that a message is sent before it is
-received.
+Processes of one machine share the monotonic clock, so the clock orders them, to the microsecond it is written with.
+What the
+clock leaves open is settled by what is known: an incarnation's sequence numbers, and that a message is sent before it
+is received.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ def order_key(record: Envelope) -> tuple[float, str, int, int]:
 def in_order(records: Iterable[Envelope]) -> Iterator[Envelope]:
     """`records` by clock, but never against an incarnation's own sequence and never effect before cause.
 
-    A `RequestReceived` comes after its `RequestSent` and a `ResponseReceived` after its `ResponseSent`, where the log holds
-    both. Should clocks of different machines contradict each other so that nothing could come next, the earliest record
-    does.
+    A `RequestReceived` comes after its `RequestSent` and a `ResponseReceived` after its `ResponseSent`, where the log
+    holds both. Should clocks of different machines contradict each other so that nothing could come next, the earliest
+    record does.
     """
     merge = _Merge(records)
     while (record := merge.next()) is not None:
@@ -101,8 +102,8 @@ def _identity(record: Envelope) -> _Identity:
 def _remote_causes(records: Iterable[Envelope]) -> dict[_Identity, _Identity]:
     """For each record of a receipt, the record of the message it received.
 
-    Correlation ids begin again with every connection, so among the messages of one name the latest sent before the receipt is
-    meant; where clocks disagree and there is none, the earliest after it.
+    Correlation ids begin again with every connection, so among the messages of one name the latest sent before the
+    receipt is meant; where clocks disagree and there is none, the earliest after it.
     """
     sent: dict[tuple[str, ...], list[tuple[float, _Identity]]] = {}
     receipts: list[tuple[tuple[str, ...], Envelope]] = []

@@ -1,10 +1,12 @@
 """Many nodes' event logs as records in one order, and everything that was wrong with them by name.
 
-A log outlives crashes, full disks and newer software, so reading is tolerant and exact: what can be read is read, what cannot
-becomes a `Finding` with file and line, nothing is dropped silently and nothing raises. Lines are decoded in two steps, the
+A log outlives crashes, full disks and newer software, so reading is tolerant and exact: what can be read is read, what
+cannot becomes a `Finding` with file and line, nothing is dropped silently and nothing raises. Lines are decoded in two
+steps, the
 envelope first: a record of an unknown type still counts in its incarnation's sequence.
 
-What is a finding does not depend on this reader: `understudy.replay` finds the same with Spark, and a test demands equality.
+What is a finding does not depend on this reader: `understudy.replay` finds the same with Spark, and a test demands
+equality.
 """
 
 from __future__ import annotations
@@ -263,7 +265,9 @@ class _Collector:
         records: list[Envelope] = []
         for writer, numbered in self._numbered.items():
             records += self._in_sequence(writer, numbered)
-        return Reading(records=tuple(in_order(records)), findings=tuple(sorted(self._findings.values())), lines=self._lines)
+        return Reading(
+            records=tuple(in_order(records)), findings=tuple(sorted(self._findings.values())), lines=self._lines
+        )
 
     def _add_line(self, place: _Place, line: bytes) -> bool:
         """False when the line is not even an envelope."""

@@ -1,12 +1,12 @@
 """Record types of the event log, version 1: what a node says about itself.
 
-A line is an `Envelope` around one payload. The envelope is the same for all: which run, node and incarnation; `seq`, gap-free
-from 1 within an incarnation; both clocks in milliseconds; the `seq` of the record that caused this one, if it was on this
-node; the newest zxid and controller epoch the node had seen. A cause on another node is found by matching `RequestReceived`
-(`client_id`, `correlation_id`) with that node's `RequestSent`.
+A line is an `Envelope` around one payload. The envelope is the same for all: which run, node and incarnation; `seq`,
+gap-free from 1 within an incarnation; both clocks in milliseconds; the `seq` of the record that caused this one, if it
+was on this node; the newest zxid and controller epoch the node had seen. A cause on another node is found by matching
+`RequestReceived` (`client_id`, `correlation_id`) with that node's `RequestSent`.
 
-A released record type never changes its meaning: fields are only added, with a default. Partitions travel as arrays (one
-record for a whole batch), because a takeover of 10,000 partitions is one decision, not 10,000.
+A released record type never changes its meaning: fields are only added, with a default. Partitions travel as arrays
+(one record for a whole batch), because a takeover of 10,000 partitions is one decision, not 10,000.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ class ControllerResigned(_Record, frozen=True, kw_only=True, gc=False):
 
 
 def leadership_digest(states: Iterable[tuple[str, int, int, int, Iterable[int], int]]) -> str:
-    """CRC-32 in hex over (topic, partition, leader, leader epoch, ISR, partition epoch) in order of topic and partition.
+    """CRC-32 in hex over (topic, partition, leader, leader epoch, ISR, partition epoch) in order of topic and
+    partition.
 
     Half of the format of `ContextAtIdle`: whoever wants to compare has to digest in the same way.
     """
@@ -298,7 +299,8 @@ class ResponseReceived(_Record, frozen=True, kw_only=True, gc=False):
 
 
 class RequestFailed(_Record, frozen=True, kw_only=True, gc=False):
-    """No answer: the connection could not be made, broke or timed out. The request is sent again while the broker lives."""
+    """No answer: the connection could not be made, broke or timed out. The request is sent again while the broker
+    lives."""
 
     to: int
     api: str
@@ -362,7 +364,8 @@ class LeaderAndIsrApplied(_Record, frozen=True, kw_only=True, gc=False):
     live_leaders: tuple[int, ...] = ()
     """The leaders the request gave an address for: those its controller believed alive."""
     leaderless: tuple[tuple[str, int], ...] = ()
-    """(topic, partition) it was told to follow, from a leader its metadata cache has not heard of: nothing was applied."""
+    """(topic, partition) it was told to follow, from a leader its metadata cache has not heard of: nothing was
+    applied."""
 
 
 class StopReplicaApplied(_Record, frozen=True, kw_only=True, gc=False):

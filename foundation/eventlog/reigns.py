@@ -87,7 +87,8 @@ class _Fault(NamedTuple):
 
 
 class _Gone(NamedTuple):
-    """A node saw `/controller` vanish; `lost_to` is who won the election it lost next, and when, unless it saw another loss."""
+    """A node saw `/controller` vanish; `lost_to` is who won the election it lost next, and when, unless it saw another
+    loss."""
 
     key: Key
     lost_to: int | None
@@ -100,7 +101,11 @@ class _Losses:
     def __init__(self, run: RunRecords) -> None:
         self._run = run
         self._faults = sorted(
-            [_Fault(at.key, at.data.target, at.data.fault) for at in run.of(FaultStruck) if at.data.fault != NOT_A_FAULT]
+            [
+                _Fault(at.key, at.data.target, at.data.fault)
+                for at in run.of(FaultStruck)
+                if at.data.fault != NOT_A_FAULT
+            ]
             + [_Fault(at.key, at.node, at.data.action) for at in run.of(PointReached)]
         )
         self._gone = _controller_gone(run)
@@ -123,7 +128,9 @@ class _Losses:
             ended = self._last_sign(elected, noticed.us if noticed else following.us)
             return Loss(ended=ended, ended_by=words[1] if words else "silence", struck=False, noticed=noticed)
         if words is not None:
-            return Loss(ended=words[0].us, ended_by=words[1], struck=False, noticed=self._noticed(elected, words[0].us, until))
+            return Loss(
+                ended=words[0].us, ended_by=words[1], struck=False, noticed=self._noticed(elected, words[0].us, until)
+            )
         return Loss(ended=None, ended_by="", struck=False, noticed=None)
 
     def _fault(self, elected: At[ControllerElected], until: int | None) -> _Fault | None:
@@ -162,7 +169,9 @@ class _News(NamedTuple):
 
 def _controller_gone(run: RunRecords) -> list[_Gone]:
     news = [_News(at.key, at.data.winner) for at in run.of(ElectionLost)]
-    news += [_News(at.key, None) for at in run.of(WatchFired) if at.data.path == CONTROLLER and at.data.kind == "deleted"]
+    news += [
+        _News(at.key, None) for at in run.of(WatchFired) if at.data.path == CONTROLLER and at.data.kind == "deleted"
+    ]
     news.sort(key=lambda news: (news.key.node, news.key.incarnation, news.key.seq))
     found = []
     for gone, following in zip_longest(news, news[1:]):

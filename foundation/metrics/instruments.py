@@ -1,9 +1,12 @@
-"""What a number is kept in: `Meter`, `Histogram`, `Timer`. Mirrors Yammer's metrics 2.2, whose numbers Kafka's operators know.
+"""What a number is kept in: `Meter`, `Histogram`, `Timer`. Mirrors Yammer's metrics 2.2, whose numbers Kafka's
+operators know.
 
-Yammer's meters are moved on every five seconds by a thread of their own. Here the ticks that have passed are made up for when
-somebody marks or reads, so that an instrument nobody uses costs nothing and no timer wakes a simulated cluster.
+Yammer's meters are moved on every five seconds by a thread of their own. Here the ticks that have passed are made up
+for when somebody marks or reads, so that an instrument nobody uses costs nothing and no timer wakes a simulated
+cluster.
 
-A histogram keeps a sample of about a thousand values in which the last five minutes weigh most, drawn by an own random source
+A histogram keeps a sample of about a thousand values in which the last five minutes weigh most, drawn by an own random
+source
 with a fixed seed: the World's belongs to what brokers do.
 """
 
@@ -37,7 +40,8 @@ class Rates(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """`minimum` … `standard_deviation` are of all values, `quantiles` (by `QUANTILES`) of the sample; all 0 without a value."""
+    """`minimum` … `standard_deviation` are of all values, `quantiles` (by `QUANTILES`) of the sample; all 0 without a
+    value."""
 
     values: int
     minimum: float

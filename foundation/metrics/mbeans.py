@@ -1,8 +1,9 @@
-"""From an MBean of Kafka's to lines of Prometheus text, as the JMX exporter makes them (docs/decisions/0004-metrics-names.md).
+"""From an MBean of Kafka's to lines of Prometheus text, as the JMX exporter makes them
+(docs/decisions/0004-metrics-names.md).
 
-The rules are those of the exporter's own example for Kafka, `kafka-2_0_0.yml`: `kafka_<domain>_<type>_<name>` in lower case
-for a gauge, `…_total` without `PerSec` for the count of a meter, `…_count` and a label `quantile` for a histogram or timer.
-What these rules leave out of an instrument (mean, extremes, rates) follows under the name of its attribute.
+The rules are those of the exporter's own example for Kafka, `kafka-2_0_0.yml`: `kafka_<domain>_<type>_<name>` in lower
+case for a gauge, `…_total` without `PerSec` for the count of a meter, `…_count` and a label `quantile` for a histogram
+or timer. What these rules leave out of an instrument (mean, extremes, rates) follows under the name of its attribute.
 """
 
 from __future__ import annotations

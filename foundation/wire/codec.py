@@ -1,7 +1,7 @@
 """Messages to bytes and back. A reader and a writer per message class and version are made on first use and kept.
 
-The body only: `headers` puts headers and sizes around it. Mirrors `org.apache.kafka.common.protocol.MessageUtil` and the
-classes Kafka generates from its message definitions.
+The body only: `headers` puts headers and sizes around it. Mirrors `org.apache.kafka.common.protocol.MessageUtil` and
+the classes Kafka generates from its message definitions.
 """
 
 from __future__ import annotations
@@ -49,14 +49,17 @@ def decode(message_type: type[M], version: int, data: bytes) -> M:
 
     Raises:
         UnsupportedVersion: the API has no such version.
-        MalformedMessage: `data` is cut short, holds what cannot be, or goes on after the end of a response. Bytes after the
-            end of a request are left alone, as Kafka's brokers do: librdkafka asks for all topics with three too many.
+        MalformedMessage: `data` is cut short, holds what cannot be, or goes on after the end of a response. Bytes after
+            the end of a request are left alone, as Kafka's brokers do: librdkafka asks for all topics with three too
+            many.
     """
     codec = _codecs.get((message_type, version)) or codec_of(message_type, version)
     try:
         message: M = codec.read(data)
     except _STUMBLES as stumble:
-        raise diagnosis.why_malformed(message_type, version, codec.flexible, data, to_the_end=codec.to_the_end) from stumble
+        raise diagnosis.why_malformed(
+            message_type, version, codec.flexible, data, to_the_end=codec.to_the_end
+        ) from stumble
     return message
 
 

@@ -1,12 +1,12 @@
 """Source of one reader and one writer per message class and version.
 
-Why generate: a takeover sends hundreds of thousands of partition states, and walking a schema per field costs ten times the
-work itself. The generated function is what one would write by hand for that very version: neighbouring integers are read or
-packed by one `struct` call, an array's length byte travels with the integers before it, nested structs are loops, absent
-fields are not mentioned. `python -m foundation.wire LeaderAndIsrRequest 7` prints it.
+Why generate: a takeover sends hundreds of thousands of partition states, and walking a schema per field costs ten times
+the work itself. The generated function is what one would write by hand for that very version: neighbouring integers are
+read or packed by one `struct` call, an array's length byte travels with the integers before it, nested structs are
+loops, absent fields are not mentioned. `python -m foundation.wire LeaderAndIsrRequest 7` prints it.
 
-The functions only ever fail: on bytes or values that cannot be they raise some `ValueError`, `IndexError`, `struct.error` … at
-once and without a word. Finding the words is `foundation.wire.diagnosis`'s work, off the hot path.
+The functions only ever fail: on bytes or values that cannot be they raise some `ValueError`, `IndexError`,
+`struct.error` … at once and without a word. Finding the words is `foundation.wire.diagnosis`'s work, off the hot path.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def reader_source(message: type[Message], version: int, *, flexible: bool, to_th
 
 
 class _Reader:
-    """Emits reads. Integers wait in `run` until something of variable length, or the end of a struct, needs them read."""
+    """Emits reads. Integers wait in `run` until something of variable length, or the end of a struct, needs them
+    read."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.source = Source()
@@ -267,7 +268,8 @@ def writer_source(message: type[Message], version: int, *, flexible: bool) -> So
 class _Writer:
     """Emits writes. Integers, and arrays of integers, wait in `run` until they can be packed by one call.
 
-    `run` holds letters and expressions; an array stands in it as its letter with a star, and the expression of the array.
+    `run` holds letters and expressions; an array stands in it as its letter with a star, and the expression of the
+    array.
     """
 
     def __init__(self, version: int, flexible: bool) -> None:
@@ -297,7 +299,9 @@ class _Writer:
                     self.source.line("raise ValueError")
         for f in present:
             if f.tag is None:
-                self.value(f.type, f"{subject}.{f.name}", f"{f.name}_{depth}", depth, nullable=f.may_be_null(self.version))
+                self.value(
+                    f.type, f"{subject}.{f.name}", f"{f.name}_{depth}", depth, nullable=f.may_be_null(self.version)
+                )
         if self.flexible:
             self.tagged_fields([f for f in present if f.tag is not None], subject, depth)
         self.flush()
@@ -357,7 +361,8 @@ class _Writer:
                 self.flush()
 
     def tagged_fields(self, known: list[Field], subject: str, depth: int) -> None:
-        """A known tagged field is written where it differs from its default; without any, one zero byte closes the struct."""
+        """A known tagged field is written where it differs from its default; without any, one zero byte closes the
+        struct."""
         if not known:
             self.run.append(("x", ""))
             return

@@ -1,7 +1,7 @@
 """Why a message could not be read or written: which field, at which offset, and what was expected.
 
-Generated code fails fast and silently; this walks the schema step by step, only after such a failure. It is also a second
-reading of Kafka's format, written independently: tests hold the two against each other.
+Generated code fails fast and silently; this walks the schema step by step, only after such a failure. It is also a
+second reading of Kafka's format, written independently: tests hold the two against each other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from foundation.wire.errors import MalformedMessage, UnencodableValue, Unsupport
 from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
 MOST_ELEMENTS: Final = 20_000
-"""A walk is some ten times slower than the read that failed, and anyone can send bytes that fail: so it ends somewhere."""
+"""A walk is some ten times slower than the read that failed, and anyone can send bytes that fail: so it ends
+somewhere."""
 
 
 def why_malformed(
@@ -33,7 +34,9 @@ def why_malformed(
             walk.end()
     except MalformedMessage as found:
         return found
-    return MalformedMessage(message_type.__name__, version, "", walk.pos, "unreadable, though every field by itself is not")
+    return MalformedMessage(
+        message_type.__name__, version, "", walk.pos, "unreadable, though every field by itself is not"
+    )
 
 
 class _Walk:
@@ -80,7 +83,9 @@ class _Walk:
 
     def count_element(self, path: str) -> None:
         if self.elements == MOST_ELEMENTS:
-            self.fail(path, f"unreadable here or further on; {MOST_ELEMENTS} elements before it were looked at", self.pos)
+            self.fail(
+                path, f"unreadable here or further on; {MOST_ELEMENTS} elements before it were looked at", self.pos
+            )
         self.elements += 1
 
     def text_or_bytes(self, wire_type: Plain, path: str, nullable: bool) -> None:
@@ -126,7 +131,9 @@ class _Walk:
         at = self.pos
         count = self.uvarint(_join(path, "tagged fields"))
         if 2 * count > self.left:
-            self.fail(_join(path, "tagged fields"), f"{count} need {2 * count} bytes at least, {self.left} are left", at)
+            self.fail(
+                _join(path, "tagged fields"), f"{count} need {2 * count} bytes at least, {self.left} are left", at
+            )
         for _ in range(count):
             self.count_element(_join(path, "tagged fields"))
             number = self.uvarint(_join(path, "tagged fields"))
@@ -189,7 +196,9 @@ def _bad_value(wire_type: WireType, value: object, version: int, flexible: bool,
         case StructOf(message), Message() if isinstance(value, message):
             return _bad_struct(value, version, flexible, path)
         case ArrayOf(element), tuple() | list():
-            checks = (_bad_value(element, item, version, flexible, f"{path}[{index}]") for index, item in enumerate(value))
+            checks = (
+                _bad_value(element, item, version, flexible, f"{path}[{index}]") for index, item in enumerate(value)
+            )
             return next((found for found in checks if found), None)
         case FixedInt("?"), int():
             return None
@@ -217,7 +226,9 @@ def _bad_string(value: str, path: str) -> WireError | None:
     except UnicodeEncodeError as error:
         return UnencodableValue(f"{path} is {_short(value)}, which is no Unicode text: {error.reason}")
     if size > primitives.MAX_STRING_BYTES:
-        return UnencodableValue(f"{path} is a string of {size} bytes; at most {primitives.MAX_STRING_BYTES} can be sent")
+        return UnencodableValue(
+            f"{path} is a string of {size} bytes; at most {primitives.MAX_STRING_BYTES} can be sent"
+        )
     return None
 
 

@@ -10,7 +10,8 @@ class WireError(Exception):
 class MalformedMessage(WireError):
     """Bytes that are not the message they claim to be. The text names message, version, field path, offset and reason.
 
-    Mirrors `org.apache.kafka.common.protocol.types.SchemaException`. The connection they came over cannot be trusted further.
+    Mirrors `org.apache.kafka.common.protocol.types.SchemaException`. The connection they came over cannot be trusted
+    further.
     """
 
     def __init__(self, message: str, version: int, path: str, offset: int, reason: str) -> None:
@@ -23,7 +24,8 @@ class MalformedMessage(WireError):
 
 
 class InvalidReceive(MalformedMessage):
-    """A frame whose announced size is negative or above the limit, called `limit`. Mirrors `InvalidReceiveException`."""
+    """A frame whose announced size is negative or above the limit, called `limit`. Mirrors
+    `InvalidReceiveException`."""
 
     def __init__(self, size: int, max_bytes: int, limit: str) -> None:
         expected = f"expected 0 to {max_bytes} ({limit})"
@@ -43,4 +45,5 @@ class UnsupportedVersion(WireError):
 
 
 class UnencodableValue(WireError):
-    """A value that no version can carry, such as a number out of range; the text names field, value and what was expected."""
+    """A value that no version can carry, such as a number out of range; the text names field, value and what was
+    expected."""

@@ -32,8 +32,10 @@ class FrameReader:
         """The frames that `data` completes, in order; often none.
 
         Raises:
-            InvalidReceive: an announced size is negative or above the limit; the stream cannot be read on. Frames that were
-                completed by this very feed are not handed out either: their sender gets no answer, only the connection's end.
+            InvalidReceive: an announced size is negative or above the limit; the stream cannot be read on. Frames that
+                were
+                completed by this very feed are not handed out either: their sender gets no answer, only the
+                connection's end.
         """
         buffer = self._buffer
         buffer += data

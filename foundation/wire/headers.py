@@ -1,9 +1,10 @@
 """What stands before a body: size, request header, response header, each in the version its API asks for.
 
-Request headers: version 0 for ControlledShutdown v0 alone (no client id), 1 for legacy versions, 2 for flexible ones. Response
-headers: 0, or 1 for flexible versions; but ApiVersions always answers with 0, so that whoever knows nothing can read it.
-The client id stays a legacy string in every version, for the same reason. Mirrors `RequestHeader`, `ResponseHeader` and
-`ApiKeys.requestHeaderVersion`.
+Request headers: version 0 for ControlledShutdown v0 alone (no client id), 1 for legacy versions, 2 for flexible ones.
+Response
+headers: 0, or 1 for flexible versions; but ApiVersions always answers with 0, so that whoever knows nothing can read
+it. The client id stays a legacy string in every version, for the same reason. Mirrors `RequestHeader`, `ResponseHeader`
+and `ApiKeys.requestHeaderVersion`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The `Network` port: what a transport must offer. Bytes only; frames and messages are built on top of it.
 
-Implemented by `brokers.socket_network` over asyncio streams and by the simulator, which carries the same bytes.
+Implemented by `brokers.machine.socket_network` over asyncio streams and by the simulator, which carries the same bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Kafka's primitive types: what a fixed-size integer is not.
 
-Two families exist. *Legacy* versions put an int16 before a string and an int32 before bytes and arrays, -1 for null. *Flexible*
-versions (KIP-482) put an unsigned varint of length + 1, 0 for null, and close every struct with tagged fields. Mirrors
-`ByteUtils`, `Readable` and `Writable` of `org.apache.kafka.common.protocol`.
+Two families exist. *Legacy* versions put an int16 before a string and an int32 before bytes and arrays, -1 for null.
+*Flexible* versions (KIP-482) put an unsigned varint of length + 1, 0 for null, and close every struct with tagged
+fields. Mirrors `ByteUtils`, `Readable` and `Writable` of `org.apache.kafka.common.protocol`.
 
-Readers take `data` and a position and give a value and the position after it; they raise `ValueError` or `IndexError` on bytes
-that cannot be (the codec finds the field to blame). Writers give bytes.
+Readers take `data` and a position and give a value and the position after it; they raise `ValueError` or `IndexError`
+on bytes that cannot be (the codec finds the field to blame). Writers give bytes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def _utf8(text: str) -> bytes:
 
 
 def skip_tagged_fields(data: bytes, pos: int, count: int) -> int:
-    """The position behind `count` tagged fields of no interest. Each takes at least two bytes, so `count` cannot lie."""
+    """The position behind `count` tagged fields of no interest. Each takes at least two bytes, so `count` cannot
+    lie."""
     if count >= 0x80:
         count, pos = read_rest_of_uvarint(data, pos, count)
     if 2 * count > len(data) - pos:
@@ -142,8 +143,9 @@ class IntegerArrays(dict[int, _Unpack]):
 class Shapes(dict[tuple[int, ...], _Shape]):
     """Packers of a run of integers with arrays of integers in between, by the arrays' lengths.
 
-    `parts` is the run in `struct` letters, one part before, between and after arrays, and one letter per array. A *shape* is
-    the `pack` for these lengths followed by the length prefixes to pack: so a partition with its replicas is one call.
+    `parts` is the run in `struct` letters, one part before, between and after arrays, and one letter per array. A
+    *shape* is the `pack` for these lengths followed by the length prefixes to pack: so a partition with its replicas is
+    one call.
     """
 
     most_kept: Final = 4096

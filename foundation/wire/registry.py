@@ -1,6 +1,7 @@
 """Which APIs there are: key, name, versions, message classes. Mirrors `org.apache.kafka.common.protocol.ApiKeys`.
 
-Versions are those of Apache Kafka 3.9. What a broker *serves* is decided by its handlers; this table says what can be spoken.
+Versions are those of Apache Kafka 3.9. What a broker *serves* is decided by its handlers; this table says what can be
+spoken.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, D
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
 from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from foundation.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.messages.list_partition_reassignments import (
@@ -41,7 +45,8 @@ from foundation.wire.schema import Message
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: `min_version` to `max_version` can be spoken, from `flexible_from` on with compact lengths and tagged fields."""
+    """One API: `min_version` to `max_version` can be spoken, from `flexible_from` on with compact lengths and tagged
+    fields."""
 
     key: int
     name: str
@@ -58,7 +63,8 @@ class Api:
         return version >= self.flexible_from
 
     def is_read_to_the_end(self, message: type[Message]) -> bool:
-        """Responses are. A request may be followed by anything: librdkafka sends bytes too many, and Kafka never looks."""
+        """Responses are. A request may be followed by anything: librdkafka sends bytes too many, and Kafka never
+        looks."""
         return message is not self.request
 
 
@@ -106,7 +112,14 @@ APIS: tuple[Api, ...] = (
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
     Api(57, "UpdateFeatures", UpdateFeaturesRequest, UpdateFeaturesResponse, max_version=1, flexible_from=0),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),
-    Api(67, "AllocateProducerIds", AllocateProducerIdsRequest, AllocateProducerIdsResponse, max_version=0, flexible_from=0),
+    Api(
+        67,
+        "AllocateProducerIds",
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+        max_version=0,
+        flexible_from=0,
+    ),
 )
 
 _BY_KEY = {api.key: api for api in APIS}

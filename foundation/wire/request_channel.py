@@ -1,6 +1,8 @@
-"""Requests over one connection, one at a time. Mirrors what `NetworkClientUtils.sendAndReceive` is to the controller's senders.
+"""Requests over one connection, one at a time. Mirrors what `NetworkClientUtils.sendAndReceive` is to the controller's
+senders.
 
-One in flight is not a simplification: the controller's requests to a broker must arrive in order, and Kafka sends them so.
+One in flight is not a simplification: the controller's requests to a broker must arrive in order, and Kafka sends them
+so.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class RequestTimedOut(Exception):
 class RequestChannel:
     """Sends a request and waits for its answer.
 
-    Whatever goes wrong ends the connection, because a late answer to a request given up would be taken for the next one's.
+    Whatever goes wrong ends the connection, because a late answer to a request given up would be taken for the next
+    one's.
 
     Args:
         max_response_bytes: a larger answer is none. Kafka's senders take any size; here a peer cannot fill the memory.
@@ -56,7 +59,9 @@ class RequestChannel:
     def is_closed(self) -> bool:
         return self._closed
 
-    async def request(self, message: Message, api_version: int, *, timeout_ms: int, body: bytes | None = None) -> Message:
+    async def request(
+        self, message: Message, api_version: int, *, timeout_ms: int, body: bytes | None = None
+    ) -> Message:
         """Send `message` and return the response to it.
 
         Args:
@@ -106,7 +111,11 @@ class RequestChannel:
             if frames:
                 if len(frames) > 1 or self._frames.has_unfinished_frame:
                     raise MalformedMessage(
-                        f"{api.name}Response", api_version, "frame", 0, f"more than one answer to request {correlation_id}"
+                        f"{api.name}Response",
+                        api_version,
+                        "frame",
+                        0,
+                        f"more than one answer to request {correlation_id}",
                     )
                 return frames[0]
 

@@ -7,11 +7,12 @@ A message is a frozen `msgspec.Struct` whose annotations say everything Kafka's 
         topic_id: Annotated[TopicId, since(5), ignorable] = NO_TOPIC_ID
         partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
 
-Types: `bool`, `int8` to `int64`, `str`, `bytes`, `TopicId` (Kafka's uuid), another message, a tuple of any of these; `| None`
-where the field is nullable. A field of which nothing else is said exists in every version of its message, and may be null in
-every version if it may be null at all. Fields stand in wire order and carry Kafka's names in snake_case.
+Types: `bool`, `int8` to `int64`, `str`, `bytes`, `TopicId` (Kafka's uuid), another message, a tuple of any of these; `|
+None` where the field is nullable. A field of which nothing else is said exists in every version of its message, and may
+be null in every version if it may be null at all. Fields stand in wire order and carry Kafka's names in snake_case.
 
-Every field has a default, which a version without the field reads. It is Kafka's, but where Kafka's schema leaves the default
+Every field has a default, which a version without the field reads. It is Kafka's, but where Kafka's schema leaves the
+default
 of a nullable field open: those are None here, which is what Kafka's own code sends.
 """
 
@@ -74,7 +75,8 @@ class Ignorable:
 ALL_VERSIONS: Final = VersionRange()
 
 ignorable: Final = Ignorable()
-"""A version without this field drops its value silently; without this word a value other than the default is an error."""
+"""A version without this field drops its value silently; without this word a value other than the default is an
+error."""
 
 
 def since(version: int) -> VersionRange:

@@ -1,22 +1,22 @@
 """The `ZooKeeper` port: sessions, reads, conditional writes, watches, and what a lost answer means.
 
-`ZooKeeper.connect` opens one session and returns its handle, a `ZooKeeperClient`. A handle lives and dies with its session:
-once the session has expired or was closed every operation answers `Failure.SESSION_EXPIRED`, for ever. Whoever wants to go
-on opens a new session.
+`ZooKeeper.connect` opens one session and returns its handle, a `ZooKeeperClient`. A handle lives and dies with its
+session: once the session has expired or was closed every operation answers `Failure.SESSION_EXPIRED`, for ever. Whoever
+wants to go on opens a new session.
 
-Outcomes are values. `Failure.UNKNOWN` says that the connection was lost: the operation may have been applied, refused or
-never sent, and the caller has to find out (reliability R-5, Z5). It is never turned into another failure here.
+Outcomes are values. `Failure.UNKNOWN` says that the connection was lost: the operation may have been applied, refused
+or never sent, and the caller has to find out (reliability R-5, Z5). It is never turned into another failure here.
 
 Notifications (watches and session changes) reach the session's listener one at a time, on the loop, in the order of the
-connection: a watch is heard before any answer that already reflects the change it tells of, `SessionExpired` is the last
-thing a handle ever says. The listener must not block and must not raise.
+connection: a watch is heard before any answer that already reflects the change it tells of, `SessionExpired` is the
+last thing a handle ever says. The listener must not block and must not raise.
 
-Watches are one-shot. They are armed by a read that was asked to, and survive a reconnect of the same session: the port arms
-them again and reports at once what changed meanwhile (what Java's client does with `setWatches`). A watch that has fired is
-gone until the next read arms it.
+Watches are one-shot. They are armed by a read that was asked to, and survive a reconnect of the same session: the port
+arms them again and reports at once what changed meanwhile (what Java's client does with `setWatches`). A watch that has
+fired is gone until the next read arms it.
 
-Mirrors `kafka.zookeeper.ZooKeeperClient`. Implemented by `kazoo_client` and by the simulator; `tests/contracts` holds both
-to the same cases.
+Mirrors `kafka.zookeeper.ZooKeeperClient`. Implemented by `kazoo_client` and by the simulator; `tests/contracts` holds
+both to the same cases.
 """
 
 from __future__ import annotations
@@ -197,8 +197,9 @@ class ZooKeeperClient(Protocol):
         """`watch` arms a watch for children created or deleted, and for the znode's own deletion."""
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
-        """As `get`, for many; one result per path, in order. Without watches in as few requests as possible (MultiRead),
-        split at `MAX_REQUEST_BYTES`. A lost connection answers UNKNOWN for those whose answer had not come."""
+        """As `get`, for many; one result per path, in order. Without watches in as few requests as possible
+        (MultiRead), split at `MAX_REQUEST_BYTES`. A lost connection answers UNKNOWN for those whose answer had not
+        come."""
 
     async def write(self, op: Create | SetData | Delete) -> OpResult | Failure: ...
 
@@ -217,12 +218,14 @@ class ZooKeeper(Protocol):
         """Open a session.
 
         Raises:
-            ZooKeeperUnreachable: no server answered within `zookeeper.connection.timeout.ms`, or the chroot cannot be made.
+            ZooKeeperUnreachable: no server answered within `zookeeper.connection.timeout.ms`, or the chroot cannot be
+                made.
         """
 
 
 class ZooKeeperUnreachable(Exception):
-    """No session could be opened. The message names the connect string and the time waited, or what refused the chroot."""
+    """No session could be opened. The message names the connect string and the time waited, or what refused the
+    chroot."""
 
 
 def request_bytes(op: Op) -> int:

@@ -1,8 +1,9 @@
 """`/feature` and `/latest_producer_id_block`: read, decided upon, and written over exactly what was read (ZN-7, ZN-8).
 
-They are not fenced (EL-13). No check of `/controller_epoch` is needed, because a write holds only while the znode is at the
-version its writer has read: of two controllers that believe in themselves one has to read again. Mirrors `createFeatureZNode`
-and `updateFeatureZNode`, which write at any version, and the loop of `ZkProducerIdManager`.
+They are not fenced (EL-13). No check of `/controller_epoch` is needed, because a write holds only while the znode is at
+the
+version its writer has read: of two controllers that believe in themselves one has to read again. Mirrors
+`createFeatureZNode` and `updateFeatureZNode`, which write at any version, and the loop of `ZkProducerIdManager`.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ async def write_features(transactions: Transactions, features: Features, read: F
 async def read_producer_id_block(transactions: Transactions) -> LatestProducerIdBlock:
     """
     Raises:
-        ZooKeeperFailure: NO_NODE. Somebody has deleted the znode, and with it which ids have been given away; to begin with
-            0 would give them away again. Kafka's controller reads it for ever.
+        ZooKeeperFailure: NO_NODE. Somebody has deleted the znode, and with it which ids have been given away; to begin
+            with 0 would give them away again. Kafka's controller reads it for ever.
     """
     node = await transactions.get(ProducerIdBlockZNode.path)
     if node is None:
@@ -60,11 +61,13 @@ async def read_producer_id_block(transactions: Transactions) -> LatestProducerId
     return LatestProducerIdBlock(block, node.stat.version)
 
 
-async def write_producer_id_block(transactions: Transactions, block: ProducerIdBlock, read: LatestProducerIdBlock) -> bool:
+async def write_producer_id_block(
+    transactions: Transactions, block: ProducerIdBlock, read: LatestProducerIdBlock
+) -> bool:
     """Whether `block` is now the latest and nobody else's.
 
-    False also where it was written and the answer got lost: another controller may have written the very same bytes for the
-    same broker. Such a block is nobody's, and there are enough.
+    False also where it was written and the answer got lost: another controller may have written the very same bytes for
+    the same broker. Such a block is nobody's, and there are enough.
     """
     data = ProducerIdBlockZNode.encode(block)
     op = SetData(ProducerIdBlockZNode.path, data, read.version)

@@ -1,7 +1,9 @@
-"""The configs of topics, brokers, users … and the notifications that tell every broker of a change (ZN-9, ZN-10, CF-1, CF-2).
+"""The configs of topics, brokers, users … and the notifications that tell every broker of a change (ZN-9, ZN-10, CF-1,
+CF-2).
 
-Mirrors the config half of `KafkaZkClient` and `AdminZkClient.changeEntityConfig`. Kafka writes whatever it made of a config it
-has read a moment ago, and so loses one of two changes made at the same time; here a writer may name the version it has read.
+Mirrors the config half of `KafkaZkClient` and `AdminZkClient.changeEntityConfig`. Kafka writes whatever it made of a
+config it has read a moment ago, and so loses one of two changes made at the same time; here a writer may name the
+version it has read.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class EntityConfigs:
             return EntityConfig({}, ABSENT)
         return EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
 
-    async def write(self, entity_type: str, name: str, config: Mapping[str, str], version: int = MATCH_ANY_VERSION) -> bool:
+    async def write(
+        self, entity_type: str, name: str, config: Mapping[str, str], version: int = MATCH_ANY_VERSION
+    ) -> bool:
         """ZN-9: behind a check of `/controller`; a znode that is not there is created without one, as Kafka does.
 
         Args:
@@ -106,8 +110,8 @@ class EntityConfigs:
     # ------------------------------------------------------------------ notifications
 
     async def announce(self, entity_path: str) -> None:
-        """CF-1: tell every broker that a config has changed. Unfenced; a notification whose answer was lost may be there twice,
-        which costs the brokers a read."""
+        """CF-1: tell every broker that a config has changed. Unfenced; a notification whose answer was lost may be
+        there twice, which costs the brokers a read."""
         path = ConfigEntityChangeNotificationZNode.sequence_path
         create = Create(path, ConfigEntityChangeNotificationZNode.encode(entity_path), sequential=True)
         written = await self._transactions.write(create, "config")
@@ -118,8 +122,8 @@ class EntityConfigs:
         tolerate(written, path)
 
     async def changes(self) -> tuple[str, ...]:
-        """The names of all notifications, in their order; what is none is left out. Arms the child watch, or where the folder
-        has been deleted, a watch for the day somebody makes it again."""
+        """The names of all notifications, in their order; what is none is left out. Arms the child watch, or where the
+        folder has been deleted, a watch for the day somebody makes it again."""
         path = ConfigEntityChangeNotificationZNode.path
         listed = await self._transactions.children(path, watch=True)
         if listed is None and await self._transactions.exists(path, watch=True) is not None:

@@ -1,7 +1,8 @@
 """ISR changes that leaders write by themselves, before KIP-497, and how the controller hears of them (IS-16, IS-17).
 
 Mirrors `ReplicationUtils.updateLeaderAndIsr` and `KafkaZkClient.propagateIsrChanges`. No check of
-`/controller_epoch` goes with these writes: that a state is still at the version its leader knows is what keeps them in bounds.
+`/controller_epoch` goes with these writes: that a state is still at the version its leader knows is what keeps them in
+bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class IsrChanges:
         self._transactions = transactions
 
     async def update(self, partition: TopicPartition, state: LeaderAndIsr, controller_epoch: int) -> int | None:
-        """IS-16. The partition epoch `state` has now; None where ZooKeeper holds something else than this leader believes.
+        """IS-16. The partition epoch `state` has now; None where ZooKeeper holds something else than this leader
+        believes.
 
         A conflict with the very state that was meant is none: an attempt wrote it whose answer was lost.
 

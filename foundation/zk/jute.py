@@ -1,9 +1,9 @@
 """ZooKeeper's own wire format, as far as this product speaks it: the bodies of requests and of answers.
 
-kazoo opens sessions, keeps them alive and carries frames; what is inside is written here, for three reasons. kazoo lacks
-MultiRead and SetWatches; its generic classes cost several times as much per znode; and one description of the bytes lets
-sizes be known before anything is sent. Paths are the server's: the chroot is put on and taken off by the caller.
-Mirrors `org.apache.zookeeper.proto`. Knows no connection.
+kazoo opens sessions, keeps them alive and carries frames; what is inside is written here, for three reasons. kazoo
+lacks MultiRead and SetWatches; its generic classes cost several times as much per znode; and one description of the
+bytes lets sizes be known before anything is sent. Paths are the server's: the chroot is put on and taken off by the
+caller. Mirrors `org.apache.zookeeper.proto`. Knows no connection.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Every write of the controller's state goes out in transactions that check `/controller_epoch` at the version of this
 controller's election; there is no other way to write (EL-13). Many states share one transaction (decision D15). A lost
-answer is looked into, never guessed: reads are repeated, a conditional write that conflicts after an UNKNOWN is compared
-with what was meant and adopted if it is there (`transactions`).
+answer is looked into, never guessed: reads are repeated, a conditional write that conflicts after an UNKNOWN is
+compared with what was meant and adopted if it is there (`transactions`).
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ _log = structlog.get_logger(__name__)
 class KafkaZkClient:
     """The store, over one session; a new session gets a new one.
 
-    All methods raise `SessionLost` once the session has expired, `ZooKeeperFailure` where ZooKeeper refuses what must not fail
-    or answers keep being lost, and `MalformedZNode` where a znode that cannot be done without does not hold what it should.
-    Methods that take `epoch_zk_version` are fenced and raise `ControllerMoved` when that is no longer the version of
-    `/controller_epoch`. `watch=True` arms the watch that Kafka's handler of the same name would.
+    All methods raise `SessionLost` once the session has expired, `ZooKeeperFailure` where ZooKeeper refuses what must
+    not fail or answers keep being lost, and `MalformedZNode` where a znode that cannot be done without does not hold
+    what it should. Methods that take `epoch_zk_version` are fenced and raise `ControllerMoved` when that is no longer
+    the version of `/controller_epoch`. `watch=True` arms the watch that Kafka's handler of the same name would.
     """
 
     def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
@@ -106,7 +106,9 @@ class KafkaZkClient:
         present = await self._transactions.get_many(PERSISTENT_PATHS)
         for path, node in zip(PERSISTENT_PATHS, present, strict=True):
             if isinstance(node, Failure):
-                tolerate(await self._transactions.create_recursive(path, None, "top-level-paths"), path, Failure.NODE_EXISTS)
+                tolerate(
+                    await self._transactions.create_recursive(path, None, "top-level-paths"), path, Failure.NODE_EXISTS
+                )
 
     async def create_or_get_cluster_id(self, proposed: str) -> str:
         node = await self._transactions.get(ClusterIdZNode.path)
@@ -149,7 +151,9 @@ class KafkaZkClient:
         """
         return await register_broker(self._transactions, broker, timestamp_ms, previous_session_id, znode_version)
 
-    async def update_broker(self, broker: Broker, *, timestamp_ms: int, znode_version: int = BrokerIdZNode.VERSION) -> None:
+    async def update_broker(
+        self, broker: Broker, *, timestamp_ms: int, znode_version: int = BrokerIdZNode.VERSION
+    ) -> None:
         """BR-5: rewrite a registration of this session at any version."""
         path = BrokerIdZNode.path(broker.id)
         data = BrokerIdZNode.encode(broker, timestamp_ms=timestamp_ms, version=znode_version)
@@ -178,8 +182,8 @@ class KafkaZkClient:
     # -- brokers
 
     async def brokers(self, *, watch: bool = False) -> dict[BrokerId, BrokerAndEpoch]:
-        """All registered brokers in order of id; one that vanishes between list and read is left out, and so is a name that is
-        no broker's: it would end every takeover.
+        """All registered brokers in order of id; one that vanishes between list and read is left out, and so is a name
+        that is no broker's: it would end every takeover.
 
         Raises:
             MalformedZNode: a registration cannot be read.
@@ -215,8 +219,8 @@ class KafkaZkClient:
         return await self._transactions.exists(TopicZNode.path(topic)) is not None
 
     async def topic_assignments(self, topics: Sequence[str], *, watch: bool = False) -> dict[str, TopicAssignment]:
-        """Topics that do not exist are left out, and so are those that cannot be decoded: Kafka would take a topic without
-        partitions for granted, or end the whole failover, and both are worse."""
+        """Topics that do not exist are left out, and so are those that cannot be decoded: Kafka would take a topic
+        without partitions for granted, or end the whole failover, and both are worse."""
         nodes = await self._transactions.get_many([TopicZNode.path(topic) for topic in topics], watch=watch)
         assignments = {}
         for topic, node in zip(topics, nodes, strict=True):
@@ -230,7 +234,9 @@ class KafkaZkClient:
     async def oldest_topic(self, topics: Sequence[str]) -> str:
         """Of these, at least one, that whose znode was created first; those that have vanished count as youngest."""
         nodes = await self._transactions.get_many([TopicZNode.path(topic) for topic in topics])
-        born = {topic: node.stat.czxid for topic, node in zip(topics, nodes, strict=True) if not isinstance(node, Failure)}
+        born = {
+            topic: node.stat.czxid for topic, node in zip(topics, nodes, strict=True) if not isinstance(node, Failure)
+        }
         return min(born or topics, key=lambda topic: born.get(topic, 0))
 
     async def set_topic_ids(self, topic_ids: Mapping[str, TopicId], epoch_zk_version: int) -> None:
@@ -240,7 +246,8 @@ class KafkaZkClient:
     async def update_topic_assignments(
         self, assignments: Mapping[str, TopicAssignment], epoch_zk_version: int
     ) -> dict[str, Failure]:
-        """Put these partitions over what the nodes hold; others stay as they are. Returns topics that could not be written, and
+        """Put these partitions over what the nodes hold; others stay as they are. Returns topics that could not be
+        written, and
         why: NO_NODE where there is no such topic, TOO_LARGE where ZooKeeper could not hold it."""
         return await self._topics.update(assignments, Fenced(epoch_zk_version))
 
@@ -269,7 +276,9 @@ class KafkaZkClient:
         """Unfenced rewrite of the whole node (TP-2). False where it does not hold `over` any more, if that is given."""
         return await self._topics.add_partitions(topic, topic_id, assignment, over)
 
-    async def delete_topics(self, partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
+    async def delete_topics(
+        self, partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int
+    ) -> None:
         """`/brokers/topics/T` of each topic with everything below, children first.
 
         Args:
@@ -282,7 +291,8 @@ class KafkaZkClient:
         await self._delete_fenced(paths, "topic-deletion", epoch_zk_version)
 
     async def partitions_in_zookeeper(self, topic: str) -> tuple[TopicPartition, ...]:
-        """Those of `topic` that have a znode below its `/partitions`, whether or not the topic's own znode names them."""
+        """Those of `topic` that have a znode below its `/partitions`, whether or not the topic's own znode names
+        them."""
         listed = await self._transactions.children(TopicPartitionsZNode.path(topic))
         names = listed.names if listed else ()
         return tuple(TopicPartition(topic, int(name)) for name in names if name.isdecimal())
@@ -302,8 +312,8 @@ class KafkaZkClient:
         epoch_zk_version: int,
         heard: Heard = lambda finished: None,
     ) -> None:
-        """PSM-5: `/partitions`, `/partitions/P` and `state`, fenced. Folders that exist already are as good as created; what
-        cannot be created fails alone.
+        """PSM-5: `/partitions`, `/partitions/P` and `state`, fenced. Folders that exist already are as good as created;
+        what cannot be created fails alone.
 
         Args:
             heard: as in `update_leader_and_isr`; NODE_EXISTS of a state that is there already.
@@ -320,13 +330,15 @@ class KafkaZkClient:
         """Set each state expecting its `partition_epoch`; a conflict fails alone (D15).
 
         Args:
-            heard: is told of each what ZooKeeper now holds, with its new partition epoch, or why not; in parts, while ZooKeeper
-                works on the next.
+            heard: is told of each what ZooKeeper now holds, with its new partition epoch, or why not; in parts, while
+                ZooKeeper works on the next.
 
         Returns:
             The conflicts: what has changed underneath.
         """
-        return await update_leader_and_isr(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), heard)
+        return await update_leader_and_isr(
+            self._transactions, states, controller_epoch, Fenced(epoch_zk_version), heard
+        )
 
     # -- configs
 
@@ -366,11 +378,13 @@ class KafkaZkClient:
         return await self._transactions.exists(DeleteTopicsTopicZNode.path(topic)) is not None
 
     async def delete_topic_deletions(self, topics: Sequence[str], epoch_zk_version: int) -> None:
-        await self._delete_fenced([DeleteTopicsTopicZNode.path(topic) for topic in topics], "topic-deletion", epoch_zk_version)
+        await self._delete_fenced(
+            [DeleteTopicsTopicZNode.path(topic) for topic in topics], "topic-deletion", epoch_zk_version
+        )
 
     async def preferred_replica_election(self, *, watch: bool = False) -> tuple[TopicPartition, ...] | None:
-        """The partitions asked for, or None where there is no such znode; `watch` uses exists. A znode that an operator wrote
-        badly asks for nothing."""
+        """The partitions asked for, or None where there is no such znode; `watch` uses exists. A znode that an operator
+        wrote badly asks for nothing."""
         if watch and await self._transactions.exists(PreferredReplicaElectionZNode.path, watch=True) is None:
             return None
         node = await self._transactions.get(PreferredReplicaElectionZNode.path)
@@ -390,8 +404,8 @@ class KafkaZkClient:
         return await self._transactions.exists(ReassignPartitionsZNode.path, watch=True) is not None
 
     async def partition_reassignment(self, *, watch: bool = False) -> dict[TopicPartition, tuple[BrokerId, ...]] | None:
-        """What `/admin/reassign_partitions` asks for, or None where there is no such znode; `watch` uses exists. A znode that
-        an operator wrote badly asks for nothing (RA-6)."""
+        """What `/admin/reassign_partitions` asks for, or None where there is no such znode; `watch` uses exists. A
+        znode that an operator wrote badly asks for nothing (RA-6)."""
         if watch and not await self.watch_reassign_partitions():
             return None
         node = await self._transactions.get(ReassignPartitionsZNode.path)
@@ -423,8 +437,8 @@ class KafkaZkClient:
         await self._delete_children(LogDirEventNotificationZNode.path, "log-dir-events", epoch_zk_version)
 
     async def log_dir_event_notifications(self) -> dict[str, BrokerId | None]:
-        """LD-2: for each notification, by the name of its znode, the broker with a failed directory; None where it cannot be
-        decoded. Arms the child watch."""
+        """LD-2: for each notification, by the name of its znode, the broker with a failed directory; None where it
+        cannot be decoded. Arms the child watch."""
         notifications = await self._notifications(LogDirEventNotificationZNode.path)
         return {name: _broker_of(node) for name, node in notifications.items()}
 
@@ -436,8 +450,8 @@ class KafkaZkClient:
         await self._delete_children(IsrChangeNotificationZNode.path, "isr-changes", epoch_zk_version)
 
     async def isr_change_notifications(self) -> dict[str, tuple[TopicPartition, ...]]:
-        """IS-18: for each notification, by the name of its znode, the partitions whose ISR has changed; none where it cannot be
-        decoded. Arms the child watch."""
+        """IS-18: for each notification, by the name of its znode, the partitions whose ISR has changed; none where it
+        cannot be decoded. Arms the child watch."""
         notifications = await self._notifications(IsrChangeNotificationZNode.path)
         return {name: _partitions_of(node) for name, node in notifications.items()}
 

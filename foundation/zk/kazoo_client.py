@@ -1,7 +1,8 @@
-"""The `ZooKeeper` port over kazoo: sessions on a real ensemble. This half lives on the loop, the other in `kazoo_connection`.
+"""The `ZooKeeper` port over kazoo: sessions on a real ensemble. This half lives on the loop, the other in
+`kazoo_connection`.
 
-A handle never waits for kazoo and kazoo never waits for it: requests are put into kazoo's queue, and what comes of them is
-handed over in the order of the connection.
+A handle never waits for kazoo and kazoo never waits for it: requests are put into kazoo's queue, and what comes of them
+is handed over in the order of the connection.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class KazooZooKeeper:
         ValueError: `connect_string` names no servers, or an empty folder in its chroot.
     """
 
-    def __init__(self, connect_string: str, *, session_timeout_ms: int = 18_000, connection_timeout_ms: int = 18_000) -> None:
+    def __init__(
+        self, connect_string: str, *, session_timeout_ms: int = 18_000, connection_timeout_ms: int = 18_000
+    ) -> None:
         hosts, slash, chroot = connect_string.partition("/")
         if "//" in slash + chroot or not all(_is_address(host.strip()) for host in hosts.split(",")):
             raise ValueError(f"zookeeper.connect={connect_string!r}: expected host:port,host:port/chroot")
@@ -190,8 +193,8 @@ class KazooSession:
         return await self._ask(request, arming_children(path) if watch else None)
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
-        """MultiRead sets no watches. Where they are asked for, a SetWatches as of the read's zxid follows it at once: one
-        request arms them all, and reports what changed between the two."""
+        """MultiRead sets no watches. Where they are asked for, a SetWatches as of the read's zxid follows it at once:
+        one request arms them all, and reports what changed between the two."""
         full_paths = [self._full(path) for path in paths]
         together = chunks(full_paths, SET_WATCHES_BYTES if watch else MAX_REQUEST_BYTES)
         answers = await asyncio.gather(*[self._get_chunk(chunk, watch) for chunk in together])
@@ -208,7 +211,9 @@ class KazooSession:
         return await self._write(op, self._full(op.path))
 
     async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
-        request = Request(jute.MULTI, jute.multi_request(ops, self._full), lambda data, offset: [jute.read_multi(data, offset)])
+        request = Request(
+            jute.MULTI, jute.multi_request(ops, self._full), lambda data, offset: [jute.read_multi(data, offset)]
+        )
         reply = await self._reply(request)
         answer, zxid = reply
         if isinstance(answer, Failure):
@@ -223,7 +228,9 @@ class KazooSession:
 
     # ------------------------------------------------------------------ requests and answers
 
-    async def _ask(self, request: Request[_T], arming: Arming | None = None, *, watched: Sequence[str] = ()) -> _T | Failure:
+    async def _ask(
+        self, request: Request[_T], arming: Arming | None = None, *, watched: Sequence[str] = ()
+    ) -> _T | Failure:
         return (await self._reply(request, arming, watched))[0]
 
     async def _reply(

@@ -1,17 +1,21 @@
-"""kazoo, driven: one session's connection thread, and the one way from it to the loop. The only file that imports kazoo.
+"""kazoo, driven: one session's connection thread, and the one way from it to the loop. The only file that imports
+kazoo.
 
-kazoo opens the session, keeps it alive, reconnects and carries frames, in one thread per session, the *connection thread*.
-Everything that thread learns (answers, watch events, the connection lost, resumed, the session over) crosses to the loop
-through one queue, so that the loop sees it in the order of the connection.
+kazoo opens the session, keeps it alive, reconnects and carries frames, in one thread per session, the *connection
+thread*. Everything that thread learns (answers, watch events, the connection lost, resumed, the session over) crosses
+to the loop through one queue, so that the loop sees it in the order of the connection.
 
 Where kazoo is not used as it comes:
 
-- its two worker threads are not started: kazoo would hand answers to one and watches to the other, and lose their order;
-- its table of watches is bypassed: kazoo forgets it at every reconnect, this adapter arms the watches again (`Watches`);
+- its two worker threads are not started: kazoo would hand answers to one and watches to the other, and lose their
+  order;
+- its table of watches is bypassed: kazoo forgets it at every reconnect, this adapter arms the watches again
+  (`Watches`);
 - its new session after an expired one is prevented: a handle dies with its session;
-- one byte in its pipe wakes it for all requests that wait, where it wants one for each: some three hundred fill the pipe, and
-  then loop and connection thread would block in it, each on the other;
-- a server that is silent is left even while requests keep coming: kazoo takes each of them for a ping, and expects no answer;
+- one byte in its pipe wakes it for all requests that wait, where it wants one for each: some three hundred fill the
+  pipe, and then loop and connection thread would block in it, each on the other;
+- a server that is silent is left even while requests keep coming: kazoo takes each of them for a ping, and expects no
+  answer;
 - a request that the loop sent before it heard of a cut is not carried over to the next connection;
 - `select.poll` replaces a fresh epoll object per wait, which halves the cost of an operation.
 """
@@ -48,7 +52,8 @@ from foundation.zk.client import (
 )
 
 MULTI_READ_PATHS = 1_000
-"""Znodes asked for in one request: beyond it nothing gets faster, and an answer would grow past what one should buffer."""
+"""Znodes asked for in one request: beyond it nothing gets faster, and an answer would grow past what one should
+buffer."""
 
 SET_WATCHES_BYTES = 128 * 1024
 """The size at which the watches to arm again are split over requests, as in Java's client."""
@@ -206,8 +211,8 @@ def _failure(error: Exception) -> Failure:
 class Watches:
     """The watches the server holds for this session, by what armed them. Touched by the connection thread only.
 
-    A server forgets them with the connection. They are armed again, first of all, on the next one, as of the last zxid seen:
-    the server reports at once what has changed since.
+    A server forgets them with the connection. They are armed again, first of all, on the next one, as of the last zxid
+    seen: the server reports at once what has changed since.
     """
 
     def __init__(self) -> None:
@@ -217,7 +222,8 @@ class Watches:
         self.children: dict[str, None] = {}
 
     def fire(self, path: str, kind: WatchKind) -> bool:
-        """Take away what an event uses up; whether anything was there. Two lists of an answered SetWatches may both tell of one
+        """Take away what an event uses up; whether anything was there. Two lists of an answered SetWatches may both
+        tell of one
         deletion: the second time there is nothing."""
         used = []
         if kind is not WatchKind.CHILDREN:
@@ -271,7 +277,8 @@ def arming_children(path: str) -> Arming:
 
 
 class Link:
-    """kazoo's client of one session. `start`, `send` and `close` are the loop's; the rest happens in the connection thread."""
+    """kazoo's client of one session. `start`, `send` and `close` are the loop's; the rest happens in the connection
+    thread."""
 
     def __init__(self, hosts: str, timeout_ms: int, session: LoopSide, crossing: Crossing) -> None:
         self.watches = Watches()
@@ -285,7 +292,10 @@ class Link:
         self._arming_since: int | None = None
         """The zxid as of which watches are being armed again, until the server has done so for all."""
         self._client = KazooClient(
-            hosts=hosts, timeout=timeout_ms / 1000, handler=_Handler(self._thread_ended), connection_retry=dict(_RECONNECT)
+            hosts=hosts,
+            timeout=timeout_ms / 1000,
+            handler=_Handler(self._thread_ended),
+            connection_retry=dict(_RECONNECT),
         )
         self._connection = _Connection(self._client, self._granted, self._watch_event, self._is_late)
         self._client._connection = self._connection
@@ -297,9 +307,15 @@ class Link:
         self._client.start_async()
 
     def send(
-        self, request: Request[Any], future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str], cuts: int
+        self,
+        request: Request[Any],
+        future: asyncio.Future[Reply],
+        arming: Arming | None,
+        watched: Sequence[str],
+        cuts: int,
     ) -> None:
-        """`cuts`: how many SessionSuspended the loop has heard. What is under way at the next one has no other answer."""
+        """`cuts`: how many SessionSuspended the loop has heard. What is under way at the next one has no other
+        answer."""
         self._put(request, _Answer(self, future, arming, watched, cuts))
 
     def close(self) -> None:
@@ -326,7 +342,9 @@ class Link:
     def arm(self, paths: Sequence[str], answer: _Armed) -> None:
         """Arm data watches of znodes that were read by the answer that is being handled."""
         self.watches.data.update(dict.fromkeys(paths))
-        request = Request(jute.SET_WATCHES, jute.set_watches_request(self._client.last_zxid, paths, (), ()), jute.read_nothing)
+        request = Request(
+            jute.SET_WATCHES, jute.set_watches_request(self._client.last_zxid, paths, (), ()), jute.read_nothing
+        )
         self._put(request, answer)
 
     def _state_changed(self, state: str) -> None:
@@ -356,7 +374,9 @@ class Link:
         requests = self.watches.requests(since_zxid)
         self._arming_since = since_zxid if requests else None
         last = _ArmedAgain(self)
-        self._client._queue.extendleft((request, None if number else last) for number, request in enumerate(reversed(requests)))
+        self._client._queue.extendleft(
+            (request, None if number else last) for number, request in enumerate(reversed(requests))
+        )
         self._connection.wake()
 
     def armed_again(self) -> None:
@@ -416,8 +436,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         if isinstance(request, Connect):
-            # A server accepts connections while it starts, and never answers those that came too early: there must be time
-            # for another try before the session is over, which kazoo and Java's client do not leave with a single server.
+            # A server accepts connections while it starts, and never answers those that came too early: there must be
+            # time for another try before the session is over, which kazoo and Java's client do not leave with a single
+            # server.
             timeout = min(timeout, self.client._session_timeout / 1000 / CONNECT_TRIES)
         answer = super()._invoke(timeout, request, xid)
         self._heard_at = time.monotonic()
@@ -437,7 +458,8 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         while queue and self._is_late(queue[0][1]):
             queue.popleft()
         super()._send_request(read_timeout, connect_timeout)
-        # It has taken the byte. Cleared before looking: what is put from here on either is seen below or wakes by itself.
+        # It has taken the byte. Cleared before looking: what is put from here on either is seen below or wakes by
+        # itself.
         self._awake = False
         if queue:
             self.wake()
@@ -471,7 +493,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
         thread.start()
         return thread
 
-    def select(self, readers: Sequence[Any], writers: Sequence[Any], _: Sequence[Any], timeout: float | None = None) -> Any:
+    def select(
+        self, readers: Sequence[Any], writers: Sequence[Any], _: Sequence[Any], timeout: float | None = None
+    ) -> Any:
         poller = select.poll()
         sockets = {}
         for waiting, events in [(reader, select.POLLIN) for reader in readers] + [
@@ -479,7 +503,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
         ]:
             sockets[waiting.fileno()] = waiting
             poller.register(waiting, events)
-        ready = [sockets[descriptor] for descriptor, _ in poller.poll(None if timeout is None else math.ceil(timeout * 1000))]
+        ready = [
+            sockets[descriptor] for descriptor, _ in poller.poll(None if timeout is None else math.ceil(timeout * 1000))
+        ]
         return [reader for reader in readers if reader in ready], [writer for writer in writers if writer in ready], []
 
 

@@ -1,8 +1,8 @@
-"""The states of partitions: `/brokers/topics/T/partitions/P/state`, thousands at a time. Mirrors `getTopicPartitionStates`,
-`createTopicPartitionStates` and `updateLeaderAndIsr` of `KafkaZkClient`.
+"""The states of partitions: `/brokers/topics/T/partitions/P/state`, thousands at a time. Mirrors
+`getTopicPartitionStates`, `createTopicPartitionStates` and `updateLeaderAndIsr` of `KafkaZkClient`.
 
-They are read in few requests and written in few transactions. While ZooKeeper works on the first, the next are encoded, and
-whoever asked already hears what became of those that are done.
+They are read in few requests and written in few transactions. While ZooKeeper works on the first, the next are encoded,
+and whoever asked already hears what became of those that are done.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ async def read_partition_states(
     states: dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure] = dict.fromkeys(partitions, Failure.UNKNOWN)
 
     async def read(some: Sequence[TopicPartition]) -> None:
-        nodes = await transactions.get_many([TopicPartitionStateZNode.path(partition) for partition in some], watch=watch)
+        nodes = await transactions.get_many(
+            [TopicPartitionStateZNode.path(partition) for partition in some], watch=watch
+        )
         states.update((partition, _state(partition, node)) for partition, node in zip(some, nodes, strict=True))
 
     # Those that have come are decoded while ZooKeeper reads the next.
@@ -55,7 +57,9 @@ async def create_partition_states(
     """See `KafkaZkClient.create_partition_states`. A folder and its state share a transaction."""
     in_order = tuple(states.items())
     topics = dict.fromkeys(partition.topic for partition in states)
-    await transactions.fenced([Create(TopicPartitionsZNode.path(topic)) for topic in topics], "create-partitions", fence)
+    await transactions.fenced(
+        [Create(TopicPartitionsZNode.path(topic)) for topic in topics], "create-partitions", fence
+    )
 
     def creates() -> Iterator[Create]:
         for partition, state in states.items():

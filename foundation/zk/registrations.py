@@ -32,9 +32,9 @@ async def register_broker(
 ) -> int:
     """BR-3. The broker epoch: the czxid of the registration.
 
-    Created empty and set at once, because only the answer to a set holds the czxid. A registration of our own previous session
-    that ZooKeeper has not removed (ZOOKEEPER-2985) is deleted and made anew (KAFKA-7165); one of this session is a success
-    whose answer was lost.
+    Created empty and set at once, because only the answer to a set holds the czxid. A registration of our own previous
+    session that ZooKeeper has not removed (ZOOKEEPER-2985) is deleted and made anew (KAFKA-7165); one of this session
+    is a success whose answer was lost.
 
     Raises:
         ZooKeeperFailure: NODE_EXISTS where another session owns the id, or where the znode comes and goes all the time.
@@ -64,8 +64,8 @@ async def register_broker(
                 Failure.NODE_EXISTS, f"broker id {broker.id} is taken: {path} is owned by session 0x{owner:x}"
             )
         _log.info("deleting the registration of this broker's previous session", path=path, session=f"0x{owner:x}")
-        # At its version: one whose listeners were changed since is not ours to delete. One that another session has only just
-        # made has the same version, and would go too, as in Kafka, which deletes at any version.
+        # At its version: one whose listeners were changed since is not ours to delete. One that another session has
+        # only just made has the same version, and would go too, as in Kafka, which deletes at any version.
         removal = await transactions.write(Delete(path, present.stat.version), "registration")
         tolerate(removal, path, Failure.NO_NODE, Failure.BAD_VERSION)
     raise ZooKeeperFailure(Failure.NODE_EXISTS, f"{path} comes and goes; gave up after {MAX_ROUNDS} attempts")

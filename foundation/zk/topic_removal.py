@@ -1,7 +1,7 @@
 """A topic's znodes, removed children first and many in one transaction. Mirrors `KafkaZkClient.deleteTopicZNode`.
 
-Kafka lists the whole tree and deletes each znode in a transaction of its own. Here the znodes that a controller has made
-are named from memory; only where one turns out to have children that nobody knew of is its tree listed.
+Kafka lists the whole tree and deletes each znode in a transaction of its own. Here the znodes that a controller has
+made are named from memory; only where one turns out to have children that nobody knew of is its tree listed.
 """
 
 from __future__ import annotations

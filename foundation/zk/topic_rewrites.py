@@ -1,8 +1,8 @@
 """A topic's znode is written over as a whole: with an id, with other assignments, with more partitions.
 
-Mirrors `setTopicIds`, `setTopicAssignmentRaw` and `AdminZkClient.writeTopicPartitionAssignment`. Kafka writes over whatever is
-there, so that of a move that begins and of partitions that are added at the same moment one is forgotten (BUG-18); here a
-writer keeps what it has not known of, and writes only over what it has read.
+Mirrors `setTopicIds`, `setTopicAssignmentRaw` and `AdminZkClient.writeTopicPartitionAssignment`. Kafka writes over
+whatever is there, so that of a move that begins and of partitions that are added at the same moment one is forgotten
+(BUG-18); here a writer keeps what it has not known of, and writes only over what it has read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class TopicRewrites:
             tolerate(failure, TopicZNode.path(topic), Failure.NO_NODE)
 
     async def update(self, assignments: Mapping[str, TopicAssignment], fence: Fenced) -> dict[str, Failure]:
-        """Put these over what is there; other partitions of these topics stay. Returns what could not be written, and why."""
+        """Put these over what is there; other partitions of these topics stay. Returns what could not be written, and
+        why."""
 
         def updated(topic: str, data: bytes) -> TopicAssignment:
             wanted = assignments[topic]
@@ -49,7 +50,9 @@ class TopicRewrites:
         """These and no other partitions, whatever is there. Returns what could not be written, and why."""
         writes = [_write(topic, wanted, MATCH_ANY_VERSION) for topic, wanted in assignments.items()]
         results = await self._transactions.fenced(writes, "topic", fence)
-        return {topic: result for topic, result in zip(assignments, results, strict=True) if isinstance(result, Failure)}
+        return {
+            topic: result for topic, result in zip(assignments, results, strict=True) if isinstance(result, Failure)
+        }
 
     async def add_partitions(
         self,

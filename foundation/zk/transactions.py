@@ -1,11 +1,11 @@
 """Reads that are repeated, writes whose outcome is found out, and fenced writes by the hundred in one transaction.
 
-This is the layer of `kafka.zk.KafkaZkClient` that Kafka calls `retryRequestsUntilConnected`, with two differences (decisions
-D15, R-5). Kafka sends each fenced write as a transaction of its own; here up to `MAX_OPS` share one check of
-`/controller_epoch`, and a conflict drops the operations that conflict and sends the others again. Kafka resends after a lost
-answer and may take its own success for a conflict; here a conflict after a lost answer is looked into and adopted if ZooKeeper
-holds what was meant. That is sound because the session resumed: nothing of its old connection is applied any more (Z4), and
-an answer to a later write is never older than what it conflicts with (Z1).
+This is the layer of `kafka.zk.KafkaZkClient` that Kafka calls `retryRequestsUntilConnected`, with two differences
+(decisions D15, R-5). Kafka sends each fenced write as a transaction of its own; here up to `MAX_OPS` share one check of
+`/controller_epoch`, and a conflict drops the operations that conflict and sends the others again. Kafka resends after a
+lost answer and may take its own success for a conflict; here a conflict after a lost answer is looked into and adopted
+if ZooKeeper holds what was meant. That is sound because the session resumed: nothing of its old connection is applied
+any more (Z4), and an answer to a later write is never older than what it conflicts with (Z1).
 
 Knows paths and bytes, not topics.
 """
@@ -51,10 +51,12 @@ MAX_IN_FLIGHT = 10
 """Transactions sent before the first is answered (`zookeeper.max.in.flight.requests`)."""
 
 MAX_LOST_ANSWERS = 20
-"""Lost answers to one request before it is given up with UNKNOWN; between two of them the session was connected again."""
+"""Lost answers to one request before it is given up with UNKNOWN; between two of them the session was connected
+again."""
 
 MAX_CONFLICT_ROUNDS = 4
-"""Times a transaction is sent again without what conflicted; then its rest goes out one by one, where each fails alone."""
+"""Times a transaction is sent again without what conflicted; then its rest goes out one by one, where each fails
+alone."""
 
 MAX_ROUNDS = 5
 """Times a read-decide-write is begun again because somebody else wrote in between; then it fails."""
@@ -86,7 +88,8 @@ class Fenced(NamedTuple):
 
 
 class Transactions:
-    """All methods raise `SessionLost` once the session has expired, and `ZooKeeperFailure` where answers keep being lost."""
+    """All methods raise `SessionLost` once the session has expired, and `ZooKeeperFailure` where answers keep being
+    lost."""
 
     def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
         self.client = client
@@ -106,7 +109,9 @@ class Transactions:
         return node
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | None:
-        return _present(await self._answered(lambda: self.client.exists(path, watch=watch), f"exists {path}"), f"exists {path}")
+        return _present(
+            await self._answered(lambda: self.client.exists(path, watch=watch), f"exists {path}"), f"exists {path}"
+        )
 
     async def children(self, path: str, *, watch: bool = False) -> Children | None:
         answer = await self._answered(lambda: self.client.children(path, watch=watch), f"children of {path}")
@@ -134,8 +139,8 @@ class Transactions:
         Args:
             adopts: False where another may have meant the same, and only one of us may have it.
 
-        What no condition of its own stops may be applied twice, the second time over what others wrote in between: a sequential
-        create, a set or delete at any version, a create of what was deleted meanwhile. So it is in Kafka.
+        What no condition of its own stops may be applied twice, the second time over what others wrote in between: a
+        sequential create, a set or delete at any version, a create of what was deleted meanwhile. So it is in Kafka.
         """
         unsure = False
         for _ in range(MAX_LOST_ANSWERS):
@@ -153,8 +158,8 @@ class Transactions:
         raise ZooKeeperFailure(Failure.UNKNOWN, f"write of {op.path}")
 
     async def multi(self, ops: Sequence[Op], purpose: str) -> MultiOk | MultiFailed:
-        """One transaction as it is. After a lost answer it is sent again, so that a conflict may be with its own success:
-        the caller knows what to look for (EL-6, BR-3).
+        """One transaction as it is. After a lost answer it is sent again, so that a conflict may be with its own
+        success: the caller knows what to look for (EL-6, BR-3).
 
         Raises:
             ZooKeeperFailure: TOO_LARGE, or UNKNOWN after too many lost answers.
@@ -194,8 +199,8 @@ class Transactions:
     ) -> list[OpResult | Failure]:
         """All of `ops`, each on its own conditions; one result each, in order. What fails, fails alone.
 
-        They share transactions and these are pipelined, so that a prefix of them may be applied when the controller has moved.
-        `ops` are taken as room for them comes up: ZooKeeper works on the first while the next are being made.
+        They share transactions and these are pipelined, so that a prefix of them may be applied when the controller has
+        moved. `ops` are taken as room for them comes up: ZooKeeper works on the first while the next are being made.
 
         Args:
             together: groups of so many neighbours stay in one transaction, for a znode and its parent.
@@ -264,7 +269,12 @@ class Transactions:
         return [results[index] for index in range(len(ops))]
 
     async def _commit_singly(
-        self, ops: Sequence[Write], pending: Sequence[int], results: dict[int, OpResult | Failure], purpose: str, fence: Fenced
+        self,
+        ops: Sequence[Write],
+        pending: Sequence[int],
+        results: dict[int, OpResult | Failure],
+        purpose: str,
+        fence: Fenced,
     ) -> None:
         for index in pending:
             results[index] = (await self._commit([ops[index]], purpose, fence))[0]
@@ -289,7 +299,9 @@ class Transactions:
                 raise ZooKeeperFailure(answer.failure, f"check of {ControllerEpochZNode.path}")
             await self._verify(ops, purpose, fence)
             # The version can only grow; one that reads as ours again means that somebody made the znode anew meanwhile.
-            raise ControllerMoved(f"{purpose} was refused: {ControllerEpochZNode.path} is not at {fence.epoch_zk_version}")
+            raise ControllerMoved(
+                f"{purpose} was refused: {ControllerEpochZNode.path} is not at {fence.epoch_zk_version}"
+            )
         return answer
 
     async def _verify(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> None:
@@ -307,7 +319,8 @@ class Transactions:
             )
 
     async def _look(self, ops: Sequence[Write], unsure: bool) -> list[OpResult | Failure | None]:
-        """What ZooKeeper holds now says of each operation: it is done (only if `unsure`), it would conflict, or nothing."""
+        """What ZooKeeper holds now says of each operation: it is done (only if `unsure`), it would conflict, or
+        nothing."""
         nodes = await self.get_many([op.path for op in ops])
         return [_compare(op, node, unsure, self.client.session_id) for op, node in zip(ops, nodes, strict=True)]
 
@@ -379,7 +392,8 @@ def _zxid(answer: OpResult | MultiOk | MultiFailed | Failure) -> int:
 
 
 def _batches(ops: Iterable[Write], together: int) -> Iterator[tuple[int, Sequence[Write]]]:
-    """Neighbours that fit into one transaction, by number and by size, each with the position of its first; made on demand."""
+    """Neighbours that fit into one transaction, by number and by size, each with the position of its first; made on
+    demand."""
     room = MAX_REQUEST_BYTES - request_bytes(Check(ControllerEpochZNode.path, 0)) - 64
     first, size = 0, 0
     batch: list[Write] = []
@@ -419,7 +433,8 @@ def _compare(op: Write, node: Node | Failure, unsure: bool, session_id: int) -> 
 def _with_culprit(
     ops: Sequence[Write], found: list[OpResult | Failure | None], answer: MultiFailed
 ) -> list[OpResult | Failure | None]:
-    """`found`, where the operation that failed has a result in any case, and with it all creates below what it missed."""
+    """`found`, where the operation that failed has a result in any case, and with it all creates below what it
+    missed."""
     culprit = ops[answer.position]
     results = list(found)
     if results[answer.position] is None:

@@ -1,7 +1,9 @@
-"""The znodes of controller, brokers, topics and partitions: path, and bytes both ways. The others are in `admin_znodes`.
+"""The znodes of controller, brokers, topics and partitions: path, and bytes both ways. The others are in
+`admin_znodes`.
 
-One small namespace per znode, named as in Kafka. What is written is byte for byte what Kafka 3.9 writes (its order of keys,
-raw UTF-8, no spaces); partitions of a topic are written in order, because Kafka's own order is that of a hash map. What is
+One small namespace per znode, named as in Kafka. What is written is byte for byte what Kafka 3.9 writes (its order of
+keys, raw UTF-8, no spaces); partitions of a topic are written in order, because Kafka's own order is that of a hash
+map. What is
 read is judged as Kafka judges it: unknown keys are ignored, `version` counts only where Kafka enforces it. Mirrors
 `kafka.zk.ZkData`. Knows no connection.
 
@@ -73,7 +75,9 @@ class ControllerZNode:
     @classmethod
     def decode(cls, data: bytes) -> ControllerRegistration:
         found = decode_json(cls._decoder, cls.path, data)
-        return ControllerRegistration(found.brokerid, -1 if found.kraftControllerEpoch is None else found.kraftControllerEpoch)
+        return ControllerRegistration(
+            found.brokerid, -1 if found.kraftControllerEpoch is None else found.kraftControllerEpoch
+        )
 
 
 class ControllerEpochZNode:
@@ -160,7 +164,9 @@ class BrokerIdZNode:
             return Broker(id=broker_id, endpoints=(only,), rack=found.rack, features=features)
         if found.endpoints is None:
             raise MalformedZNode(path, f"version {found.version} without endpoints", data)
-        endpoints = tuple(cls._parse(text, found.listener_security_protocol_map, path, data) for text in found.endpoints)
+        endpoints = tuple(
+            cls._parse(text, found.listener_security_protocol_map, path, data) for text in found.endpoints
+        )
         return Broker(id=broker_id, endpoints=endpoints, rack=found.rack, features=features)
 
     @classmethod
@@ -178,7 +184,9 @@ class BrokerIdZNode:
         return EndPoint(listener, SecurityProtocol[protocol], match[2], int(match[3]))
 
 
-def _supported_features(ranges: Mapping[str, Mapping[str, int]], path: str, data: bytes) -> tuple[SupportedFeature, ...]:
+def _supported_features(
+    ranges: Mapping[str, Mapping[str, int]], path: str, data: bytes
+) -> tuple[SupportedFeature, ...]:
     features = []
     for name, levels in sorted(ranges.items()):
         lowest, highest = levels.get("min_version", -1), levels.get("max_version", -1)

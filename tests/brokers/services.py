@@ -1,4 +1,5 @@
-"""A broker's services for tests of handlers: real caches and managers, no ZooKeeper, a controller that does as it is told."""
+"""A broker's services for tests of handlers: real caches and managers, no ZooKeeper, a controller that does as it is
+told."""
 
 from __future__ import annotations
 
@@ -6,15 +7,15 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from brokers.apis.services import BrokerServices, RequestContext
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
-from brokers.controller_channel import ControllerChannel
-from brokers.coordinators import partition_counts
-from brokers.metadata_cache import MetadataCache
-from brokers.producer_id_manager import ProducerIdManager, RPCProducerIdManager
+from brokers.coordinator.coordinators import partition_counts
+from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
+from brokers.membership.controller_channel import ControllerChannel
+from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
-from brokers.services import BrokerServices, RequestContext
 from brokers.supervisor import Supervisor
 from controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults
 from controller.feature_cache import FinalizedFeatureCache
@@ -59,7 +60,9 @@ class ObedientController:
         self.asked.append((request, version))
         return AlterPartitionResponse()
 
-    async def controlled_shutdown(self, broker_id: BrokerId, broker_epoch: int) -> tuple[Errors, tuple[TopicPartition, ...]]:
+    async def controlled_shutdown(
+        self, broker_id: BrokerId, broker_epoch: int
+    ) -> tuple[Errors, tuple[TopicPartition, ...]]:
         self.asked.append((broker_id, broker_epoch))
         return Errors.NONE, (TopicPartition("orders", 3),)
 
@@ -125,7 +128,11 @@ class Stage:
                         topic_id=ORDERS,
                         partition_states=tuple(
                             UpdateMetadataPartitionState(
-                                partition_index=index, leader=leader, leader_epoch=5, isr=(ME, OTHER), replicas=(ME, OTHER, 3)
+                                partition_index=index,
+                                leader=leader,
+                                leader_epoch=5,
+                                isr=(ME, OTHER),
+                                replicas=(ME, OTHER, 3),
                             )
                             for index, leader in leaders.items()
                         ),
@@ -178,7 +185,9 @@ class Stage:
 
 
 def _nobodys_producer_ids(channel: ControllerChannel, clock: StillClock) -> ProducerIdManager:
-    return RPCProducerIdManager(BrokerId(ME), channel=channel, clock=clock, broker_epoch=lambda: BROKER_EPOCH, timeout_ms=1)
+    return RPCProducerIdManager(
+        BrokerId(ME), channel=channel, clock=clock, broker_epoch=lambda: BROKER_EPOCH, timeout_ms=1
+    )
 
 
 def _no_zookeeper() -> KafkaZkClient:

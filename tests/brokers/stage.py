@@ -11,7 +11,11 @@ from brokers.replication.replica_manager import ReplicaManager
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.fences import Fence, Fences
 from foundation.eventlog.log import EventLog
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
 
 ORDERS = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 ME, OTHER, THIRD = 1, 2, 3
@@ -35,7 +39,12 @@ class Recorder:
     def __init__(self, clock: StillClock | None = None, *, detail: bool = False) -> None:
         self.lines: list[bytes] = []
         self.log = EventLog(
-            run="test", node="broker-1", incarnation=1, clock=clock or StillClock(), write=self.lines.append, detail=detail
+            run="test",
+            node="broker-1",
+            incarnation=1,
+            clock=clock or StillClock(),
+            write=self.lines.append,
+            detail=detail,
         )
 
     def of(self, kind: str) -> list[dict[str, object]]:
@@ -109,7 +118,11 @@ def replica_manager(
 
 
 def tell(
-    manager: ReplicaManager, request: LeaderAndIsrRequest, *, alive: Collection[int] = (1, 2, 3), now_ms: float = 1_000.0
+    manager: ReplicaManager,
+    request: LeaderAndIsrRequest,
+    *,
+    alive: Collection[int] = (1, 2, 3),
+    now_ms: float = 1_000.0,
 ) -> dict[TopicPartition, str]:
     """Hand `request` over; the names of the errors per partition."""
     step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker in alive, now_ms=now_ms)

@@ -1,4 +1,5 @@
-"""Stock clients behind one small face, so that kafka-python and confluent-kafka (librdkafka) go through the same cases."""
+"""Stock clients behind one small face, so that kafka-python and confluent-kafka (librdkafka) go through the same
+cases."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ TIMEOUT_S = 20.0
 
 
 class Described(NamedTuple):
-    """A topic as a client sees it: leader, replicas and ISR of each partition in order; nothing for one nobody knows."""
+    """A topic as a client sees it: leader, replicas and ISR of each partition in order; nothing for one nobody
+    knows."""
 
     leaders: tuple[int, ...]
     replicas: tuple[tuple[int, ...], ...]
@@ -31,7 +33,9 @@ class Refused(Exception):
 
 
 class StockClient(Protocol):
-    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None
+    ) -> None:
         """Raises Refused."""
 
     def create_partitions(self, name: str, count: int) -> None:
@@ -63,7 +67,9 @@ class KafkaPython:
     def __init__(self, bootstrap: str) -> None:
         self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="kafka-python", request_timeout_ms=20_000)
 
-    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None
+    ) -> None:
         topic = KafkaPythonNewTopic(name, partitions, replication_factor, topic_configs=configs or {})
         try:
             self._admin.create_topics([topic], timeout_ms=int(TIMEOUT_S * 1000))
@@ -134,7 +140,9 @@ class Confluent:
     def __init__(self, bootstrap: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "confluent", "log_level": 0})
 
-    def create_topic(self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None
+    ) -> None:
         topic = NewTopic(name, partitions, replication_factor, config=configs or {})
         _result(self._admin.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name])
 

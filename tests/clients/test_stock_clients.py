@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from brokers.socket_network import SocketNetwork
+from brokers.machine.socket_network import SocketNetwork
 from foundation.wire.messages.metadata import MetadataResponse
 from tests.clients.clients import Confluent, Described, KafkaPython, Refused, StockClient
 from understudy.admin_client import AdminClient
@@ -78,7 +78,9 @@ def test_a_topics_config_is_altered_and_described(client: StockClient, connect: 
 
 @CLIENTS
 @pytest.mark.spec("CF-6")
-def test_a_brokers_config_is_altered_and_described(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+def test_a_brokers_config_is_altered_and_described(
+    client: StockClient, connect: Connect, cluster: LocalCluster
+) -> None:
     key, mine = "min.insync.replicas", str(len(name("", connect)))
     for broker in ("1", "2", "3"):
         assert len(client.broker_config(broker)) > 300
@@ -105,17 +107,24 @@ def test_the_log_directories_of_all_brokers_are_described(cluster: LocalCluster)
 
 
 @CLIENTS
-def test_the_cluster_is_described_with_the_controller_zookeeper_knows(client: StockClient, cluster: LocalCluster) -> None:
+def test_the_cluster_is_described_with_the_controller_zookeeper_knows(
+    client: StockClient, cluster: LocalCluster
+) -> None:
     assert client.brokers() == ({1, 2, 3}, cluster.controller_id())
 
 
 @pytest.mark.spec("AP-2", "ZN-7")
 @pytest.mark.parametrize("validate_only", [False, True])
 def test_no_feature_is_supported_and_none_can_be_finalized(cluster: LocalCluster, validate_only: bool) -> None:
-    """kafka-python only; librdkafka has no API for features. Version 0 of the request, and 1 where it is only validated."""
+    """kafka-python only; librdkafka has no API for features. Version 0 of the request, and 1 where it is only
+    validated."""
     client = KafkaPython(cluster.bootstrap)
     assert client.features() == {}
-    asked = {"metadata.version": ("UPGRADE", 7), "transaction.version": ("SAFE_DOWNGRADE", 0), "kraft.version": ("UPGRADE", 0)}
+    asked = {
+        "metadata.version": ("UPGRADE", 7),
+        "transaction.version": ("SAFE_DOWNGRADE", 0),
+        "kraft.version": ("UPGRADE", 0),
+    }
     answers = client.update_features(asked, validate_only=validate_only)
     client.close()
     refusals = {
@@ -196,7 +205,9 @@ def _is_made_anew(client: StockClient, topic: str) -> bool:
 
 @CLIENTS
 @pytest.mark.spec("EL-4", "IO-16", "TC-1")
-def test_after_the_controller_has_died_a_new_client_works_at_once(connect: Connect, zookeeper: EmbeddedZooKeeper) -> None:
+def test_after_the_controller_has_died_a_new_client_works_at_once(
+    connect: Connect, zookeeper: EmbeddedZooKeeper
+) -> None:
     with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=6_000) as cluster:
         _fail_over(connect, cluster)
 
@@ -234,7 +245,8 @@ def described_with(
 ) -> Described:
     """`topic` once every broker tells of all its partitions, led, and with this ISR where one is given.
 
-    The answer to CreateTopics says that the controller's broker knows; the one asked next may hear of it a moment later.
+    The answer to CreateTopics says that the controller's broker knows; the one asked next may hear of it a moment
+    later.
     """
 
     def is_known_to(told: MetadataResponse) -> bool:

@@ -185,7 +185,8 @@ class RealGround:
         self._proxies[session].hold_answers()
 
     async def expire(self, session: Session) -> None:
-        """Take the session over with its id and password, and close it. The proxy is cut meanwhile, lest it be taken back."""
+        """Take the session over with its id and password, and close it. The proxy is cut meanwhile, lest it be taken
+        back."""
         assert isinstance(session.zk, KazooSession)
         self._proxies[session].cut()
         await asyncio.to_thread(_take_over_and_close, self._server, session.zk.credentials)

@@ -1,8 +1,9 @@
 """What the ZooKeeper contract asks of a subject: sessions, and hands on the wire between a session and its server.
 
-`test_zookeeper.py` runs every case against each subject: `real_subject` (the embedded server, the kazoo adapter and a small
-TCP proxy) and `simulated_subject` (the simulator's ZooKeeper in virtual time). A case may only use what is written here and
-the port `foundation.zk.client`, so a difference between the two is a difference the product could meet.
+`test_zookeeper.py` runs every case against each subject: `real_subject` (the embedded server, the kazoo adapter and a
+small TCP proxy) and `simulated_subject` (the simulator's ZooKeeper in virtual time). A case may only use what is
+written here and the port `foundation.zk.client`, so a difference between the two is a difference the product could
+meet.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Ground(Protocol):
         """
 
     async def part(self, session: Session) -> None:
-        """As `cut`, but of the client's end alone: the server keeps its own, and what was held stays on the way to it."""
+        """As `cut`, but of the client's end alone: the server keeps its own, and what was held stays on the way to
+        it."""
 
     async def deliver_late(self, session: Session) -> None:
         """What `part` left on the way to the server arrives there now, healed or not."""
@@ -90,10 +92,12 @@ class Ground(Protocol):
         """Wait until something the client has sent since `hold_requests` is on the way."""
 
     async def hold_answers(self, session: Session) -> None:
-        """From now on what the client sends arrives, but nothing comes back; answers are lost when the connection is cut."""
+        """From now on what the client sends arrives, but nothing comes back; answers are lost when the connection is
+        cut."""
 
     async def expire(self, session: Session) -> None:
-        """End the session at the server as if it had timed out there, cut or not; its connection can be made again (healed).
+        """End the session at the server as if it had timed out there, cut or not; its connection can be made again
+        (healed).
 
         Returns when the server has ended it, whether or not the client knows: a client learns it when it talks to the
         server, and may hear `SessionSuspended` before `SessionExpired`.

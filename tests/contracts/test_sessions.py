@@ -1,4 +1,5 @@
-"""What we believe of sessions: ephemerals, cuts, lost answers, expiry. Each case runs against simulator and real server."""
+"""What we believe of sessions: ephemerals, cuts, lost answers, expiry. Each case runs against simulator and real
+server."""
 
 from __future__ import annotations
 

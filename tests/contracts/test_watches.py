@@ -1,6 +1,7 @@
 """What we believe of ZooKeeper's watches. Each case runs against the simulator and the real server.
 
-A watch that must not have fired is looked for after a read on the same connection: whatever was to come has come by then.
+A watch that must not have fired is looked for after a read on the same connection: whatever was to come has come by
+then.
 """
 
 from __future__ import annotations

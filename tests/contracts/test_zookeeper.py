@@ -1,4 +1,5 @@
-"""What we believe of ZooKeeper: nodes, versions, transactions. Each case runs against the simulator and the real server.
+"""What we believe of ZooKeeper: nodes, versions, transactions. Each case runs against the simulator and the real
+server.
 
 Sessions and watches are in `test_sessions.py` and `test_watches.py`.
 """
@@ -439,7 +440,9 @@ async def test_get_many_answers_as_get_does(ground: Ground) -> None:
     await zk.write(Create("/a", b"x"))
     await zk.write(Create("/b", None))
     await zk.write(SetData("/b", b"y"))
-    assert await zk.get_many(["/b", "/none", "/a", "/b"]) == [await zk.get(path) for path in ("/b", "/none", "/a", "/b")]
+    assert await zk.get_many(["/b", "/none", "/a", "/b"]) == [
+        await zk.get(path) for path in ("/b", "/none", "/a", "/b")
+    ]
     assert await zk.get_many([]) == []
 
 

@@ -1,7 +1,8 @@
 """A stage for the controller: simulated ZooKeeper, simulated network, brokers that listen, write down and answer.
 
-Everything of the controller and below is the product's own; only the brokers' other half is missing. A `Member` is a broker
-process that registers in ZooKeeper and answers control requests; one that stands for election carries a `KafkaController`.
+Everything of the controller and below is the product's own; only the brokers' other half is missing. A `Member` is a
+broker process that registers in ZooKeeper and answers control requests; one that stands for election carries a
+`KafkaController`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from brokers.finalized_features import FinalizedFeatureChangeListener
+from brokers.membership.finalized_features import FinalizedFeatureChangeListener
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from controller.settings import ControllerSettings
@@ -47,7 +48,9 @@ from understudy.simulator.zookeeper import SimulatedZooKeeper
 
 PORT = 9092
 SESSION_TIMEOUT_MS = 6_000
-SETTINGS = ControllerSettings(request_timeout_ms=5_000, controller_socket_timeout_ms=3_000, auto_leader_rebalance_enable=False)
+SETTINGS = ControllerSettings(
+    request_timeout_ms=5_000, controller_socket_timeout_ms=3_000, auto_leader_rebalance_enable=False
+)
 """As the recordings of Kafka were made: no leadership moves because time has passed."""
 
 T = TypeVar("T")
@@ -112,7 +115,9 @@ class Stage:
 
     # -- what an operator does
 
-    def create_topic(self, topic: str, assignment: Mapping[int, Sequence[int]], *, topic_id: TopicId | None = None) -> TopicId:
+    def create_topic(
+        self, topic: str, assignment: Mapping[int, Sequence[int]], *, topic_id: TopicId | None = None
+    ) -> TopicId:
         """Write the znode, as the handler of CreateTopics does."""
         replicas = {p: ReplicaAssignment(tuple(BrokerId(n) for n in ids)) for p, ids in assignment.items()}
         given = topic_id or random_topic_id(derived(self.seed, topic))
@@ -124,7 +129,10 @@ class Stage:
         """Rewrite the znode, as the handler of CreatePartitions does."""
         zk = self.operator.zk
         topic_id = self.operator.run(zk.topic_assignments([topic]))[topic].topic_id
-        full = {TopicPartition(topic, p): ReplicaAssignment(tuple(BrokerId(n) for n in ids)) for p, ids in assignment.items()}
+        full = {
+            TopicPartition(topic, p): ReplicaAssignment(tuple(BrokerId(n) for n in ids))
+            for p, ids in assignment.items()
+        }
         self.operator.run(zk.add_partitions(topic, topic_id, full))
         self.settle()
 
@@ -172,7 +180,9 @@ class Member:
         self.stage = stage
         self.id = broker_id
         self.stands = stands
-        self.node = Node(f"broker-{broker_id}", run="stage", seed=stage.seed, loop=stage.loop, chronicle=stage.chronicle)
+        self.node = Node(
+            f"broker-{broker_id}", run="stage", seed=stage.seed, loop=stage.loop, chronicle=stage.chronicle
+        )
         self.heard: list[Heard] = []
         self.deaf = False
         """Connections are refused."""
@@ -341,7 +351,9 @@ def answer_none(message: Message) -> Message:
 def answer_stop_replica(message: StopReplicaRequest, error_code: int) -> StopReplicaResponse:
     return StopReplicaResponse(
         partition_errors=tuple(
-            StopReplicaPartitionError(topic_name=topic.topic_name, partition_index=state.partition_index, error_code=error_code)
+            StopReplicaPartitionError(
+                topic_name=topic.topic_name, partition_index=state.partition_index, error_code=error_code
+            )
             for topic in message.topic_states
             for state in topic.partition_states
         )

@@ -95,7 +95,9 @@ class Scene(Stage):
         topic_id: TopicId | None = None,
         at: int = 0,
     ) -> AlterPartitionResponse:
-        topic = AlterPartitionRequestTopicData(topic_id=topic_id or self.topic_id, topic_name="orders", partitions=proposals)
+        topic = AlterPartitionRequestTopicData(
+            topic_id=topic_id or self.topic_id, topic_name="orders", partitions=proposals
+        )
         request = AlterPartitionRequest(
             broker_id=broker,
             broker_epoch=self.members[broker].epoch if epoch is None else epoch,
@@ -107,7 +109,9 @@ class Scene(Stage):
         return response
 
 
-def proposal(partition: int, isr: tuple[int, ...], *, epoch: int = 0, version: int = 0) -> AlterPartitionRequestPartitionData:
+def proposal(
+    partition: int, isr: tuple[int, ...], *, epoch: int = 0, version: int = 0
+) -> AlterPartitionRequestPartitionData:
     return AlterPartitionRequestPartitionData(
         partition_index=partition,
         leader_epoch=epoch,
@@ -128,9 +132,16 @@ def test_what_is_accepted_is_written_told_to_all_and_answered() -> None:
         (topic,) = response.topics
         (partition,) = topic.partitions
         assert topic.topic_id == scene.topic_id
-        assert (partition.leader_id, partition.leader_epoch, partition.isr, partition.partition_epoch) == (1, 0, (1,), 1)
+        assert (partition.leader_id, partition.leader_epoch, partition.isr, partition.partition_epoch) == (
+            1,
+            0,
+            (1,),
+            1,
+        )
         known = scene.state("orders", 0)
-        assert known == LeaderIsrAndControllerEpoch(state(1, (1,), version=1), 1), "the leader epoch stays, the version grows"
+        assert known == LeaderIsrAndControllerEpoch(state(1, (1,), version=1), 1), (
+            "the leader epoch stays, the version grows"
+        )
         for broker in (0, 1, 2):
             assert scene.member(broker).told() == ["UMR E1 orders-0 1@0.1/1 [1] offline [] live [0, 1, 2]"]
         assert [record.why for record in scene.member(0).records(LeadershipWritten)] == ["alter-partition"]

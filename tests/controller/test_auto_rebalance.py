@@ -33,7 +33,13 @@ def drifted(away: int, *, isr: tuple[int, ...] = (2, 1), brokers: tuple[int, ...
 
 @pytest.mark.spec("AR-2")
 def test_a_broker_is_measured_by_what_prefers_it() -> None:
-    assignments = {"a-0": replicas(1, 2), "a-1": replicas(1, 2), "a-2": replicas(2, 1), "b-0": replicas(1), "c-0": replicas(1)}
+    assignments = {
+        "a-0": replicas(1, 2),
+        "a-1": replicas(1, 2),
+        "a-2": replicas(2, 1),
+        "b-0": replicas(1),
+        "c-0": replicas(1),
+    }
     known = {"a-0": led(2, (1, 2)), "a-1": led(1, (1, 2)), "a-2": led(-1, (2,)), "b-0": led(2, (2,))}
     cluster = context((1, 2), assignments, known)
     cluster.topics_to_be_deleted.add("b")
@@ -42,7 +48,9 @@ def test_a_broker_is_measured_by_what_prefers_it() -> None:
 
 
 @pytest.mark.spec("AR-3")
-@pytest.mark.parametrize(("away", "percentage", "moved"), [(10, 10, 0), (11, 10, 11), (1, 0, 1), (0, 0, 0), (100, 100, 0)])
+@pytest.mark.parametrize(
+    ("away", "percentage", "moved"), [(10, 10, 0), (11, 10, 11), (1, 0, 1), (0, 0, 0), (100, 100, 0)]
+)
 def test_only_more_than_the_percentage_is_too_much(away: int, percentage: int, moved: int) -> None:
     assert len(electable(drifted(away), percentage).get(BrokerId(1), ())) == moved
 
@@ -160,7 +168,9 @@ def test_what_was_queued_for_an_earlier_term_is_not_done_in_this_one() -> None:
         stage.member(1).start()
         stage.settle()
         in_sync_again = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2,1]}'
-        stage.operator.run(stage.operator.client.write(SetData("/brokers/topics/orders/partitions/0/state", in_sync_again)))
+        stage.operator.run(
+            stage.operator.client.write(SetData("/brokers/topics/orders/partitions/0/state", in_sync_again))
+        )
         stage.operator.run(stage.operator.zk.isr_changes.propagate([tp("orders-0")]))
         stage.settle()
         controller = stage.member(0)

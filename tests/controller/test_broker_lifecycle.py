@@ -118,7 +118,8 @@ def test_the_mark_of_a_failed_directory_goes_only_with_an_answer_that_all_is_wel
 
 @pytest.mark.spec("SN-6", "RSM-10")
 def test_what_is_said_of_a_replica_that_is_gone_by_now_marks_nothing() -> None:
-    """A move to a broken directory was cancelled before the answer came; in Kafka the mark stays until the broker starts."""
+    """A move to a broken directory was cancelled before the answer came; in Kafka the mark stays until the broker
+    starts."""
     with Office({"orders": {0: [2, 0]}}) as office:
         online(office)
         broken = LeaderAndIsrPartitionError(topic_name="orders", partition_index=0, error_code=56)
@@ -133,7 +134,11 @@ def test_what_is_said_of_a_replica_that_is_gone_by_now_marks_nothing() -> None:
 @pytest.mark.spec("SN-7")
 def test_an_error_that_answers_update_metadata_is_logged_and_nothing_else_happens() -> None:
     def refuse(message: Message) -> Message:
-        return UpdateMetadataResponse(error_code=11) if isinstance(message, UpdateMetadataRequest) else answer_none(message)
+        return (
+            UpdateMetadataResponse(error_code=11)
+            if isinstance(message, UpdateMetadataRequest)
+            else answer_none(message)
+        )
 
     with operators_log() as lines, Stage() as stage:
         stage.start()

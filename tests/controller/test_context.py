@@ -157,8 +157,12 @@ def test_a_removed_topic_leaves_nothing_behind() -> None:
     assert cluster.leadership == {}
     assert cluster.partition_states == {tp("b-0"): PartitionState.NEW}
     assert cluster.replica_states == {1: {tp("b-0"): ReplicaState.NEW}}
-    assert cluster.replicas_on_offline_dirs == {1: {tp("b-0")}, 2: set()}, "a successor of the same name has other replicas"
-    assert not cluster.partitions_being_reassigned | cluster.topics_to_be_deleted | cluster.topics_ineligible_for_deletion
+    assert cluster.replicas_on_offline_dirs == {1: {tp("b-0")}, 2: set()}, (
+        "a successor of the same name has other replicas"
+    )
+    assert (
+        not cluster.partitions_being_reassigned | cluster.topics_to_be_deleted | cluster.topics_ineligible_for_deletion
+    )
 
 
 def test_topic_ids_are_a_bijection_over_known_topics() -> None:

@@ -190,7 +190,10 @@ def test_topics_on_their_way_out_are_counted_with_their_replicas() -> None:
         context.topics_to_be_deleted = {"orders"}
         context.topics_ineligible_for_deletion = {"orders"}
         context.replica_states = {
-            BrokerId(0): {tp("orders-0"): ReplicaState.DELETION_SUCCESSFUL, tp("orders-1"): ReplicaState.DELETION_STARTED},
+            BrokerId(0): {
+                tp("orders-0"): ReplicaState.DELETION_SUCCESSFUL,
+                tp("orders-1"): ReplicaState.DELETION_STARTED,
+            },
             BrokerId(1): {tp("orders-0"): ReplicaState.DELETION_INELIGIBLE, tp("payments-0"): ReplicaState.ONLINE},
         }
         found = counted(context)

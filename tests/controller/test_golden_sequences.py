@@ -1,7 +1,9 @@
-"""The controller's own part of Kafka's recordings: per znode the same writes, per broker the same requests in the same order.
+"""The controller's own part of Kafka's recordings: per znode the same writes, per broker the same requests in the same
+order.
 
-The stage's brokers only listen; what Apache Kafka's brokers said in the recording (AlterPartition, ControlledShutdown, the
-tool's ElectLeaders) is said here at the same place. The recordings of whole clusters are compared in `tests/golden`.
+The stage's brokers only listen; what Apache Kafka's brokers said in the recording (AlterPartition, ControlledShutdown,
+the tool's ElectLeaders) is said here at the same place. The recordings of whole clusters are compared in
+`tests/golden`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,11 @@ from understudy.checkers.history import OpKind
 
 RECORDINGS = Path(__file__).parent.parent / "golden"
 SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: [2, 1, 0]}
-NAMES = {LeaderAndIsrRequest: "LEADER_AND_ISR", UpdateMetadataRequest: "UPDATE_METADATA", StopReplicaRequest: "STOP_REPLICA"}
+NAMES = {
+    LeaderAndIsrRequest: "LEADER_AND_ISR",
+    UpdateMetadataRequest: "UPDATE_METADATA",
+    StopReplicaRequest: "STOP_REPLICA",
+}
 
 Request = tuple[str, int, str, dict[str, Any], list[dict[str, Any]]]
 """Kind, version, client id, header, partitions."""

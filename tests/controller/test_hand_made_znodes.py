@@ -1,7 +1,8 @@
-"""Whatever somebody writes into ZooKeeper by hand: an event may fail for it, but nothing breaks, and somebody rules in the end.
+"""Whatever somebody writes into ZooKeeper by hand: an event may fail for it, but nothing breaks, and somebody rules in
+the end.
 
-What breaks in an event costs the role, and what breaks in a takeover costs it again and again: one such znode would leave the
-cluster without a controller.
+What breaks in an event costs the role, and what breaks in a takeover costs it again and again: one such znode would
+leave the cluster without a controller.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ class Hand:
         self.write(Create("/admin/preferred_replica_election", self.json({"version": 1, "partitions": partitions})))
 
     def ask_the_controller(self) -> None:
-        moves = {tp(f"{self.random.choice(TOPICS)}-0"): self.random.choice((None, tuple(map(BrokerId, self.brokers()))))}
+        moves = {
+            tp(f"{self.random.choice(TOPICS)}-0"): self.random.choice((None, tuple(map(BrokerId, self.brokers()))))
+        }
         for member in self.ruling():
             if self.random.random() < 0.5:
                 member.spawn(member.controller.alter_partition_reassignments(moves))
@@ -102,7 +105,9 @@ class Hand:
         number, partitions = self.random.randrange(99), [{"topic": self.random.choice(TOPICS), "partition": 0}]
         changes = self.json({"version": 1, "partitions": partitions})
         self.write(Create(f"/isr_change_notification/isr_change_{number:010}", changes))
-        self.write(Create(f"/log_dir_event_notification/log_dir_event_{number:010}", self.json({"broker": 2, "event": 1})))
+        self.write(
+            Create(f"/log_dir_event_notification/log_dir_event_{number:010}", self.json({"broker": 2, "event": 1}))
+        )
 
     def register_nobody(self) -> None:
         self.write(Create("/brokers/ids/nobody"))

@@ -67,7 +67,9 @@ def test_changes_are_read_from_zookeeper_and_everybody_hears_of_those_partitions
         stage.forget()
         announce(stage, "orders-1", "nobody-7")
         stage.settle()
-        assert stage.member(2).told() == ["UMR E1 orders-1 1@0.1/1 [1] offline [] live [0, 1, 2]"], "the watch is armed again"
+        assert stage.member(2).told() == ["UMR E1 orders-1 1@0.1/1 [1] offline [] live [0, 1, 2]"], (
+            "the watch is armed again"
+        )
         stage.forget()
         announce(stage, "nobody-7")
         stage.settle()
@@ -109,7 +111,9 @@ def test_what_is_on_the_move_is_completed_with_what_was_read(monkeypatch: pytest
     seen = []
 
     async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> None:
-        seen.append((list(partitions), [term.context.leadership[partition].leader_and_isr.isr for partition in partitions]))
+        seen.append(
+            (list(partitions), [term.context.leadership[partition].leader_and_isr.isr for partition in partitions])
+        )
 
     monkeypatch.setattr(partition_reassignment, "maybe_complete", maybe_complete)
     with Scene() as office:
@@ -150,7 +154,8 @@ def in_old_words(message: Message) -> Message:
 
 
 def leader_that_tells_late(stage: Stage, replicas: Sequence[int] = (1, 2)) -> None:
-    """The controller knows that nobody but the leader is in sync. Meanwhile 2 is again, and nothing has been announced."""
+    """The controller knows that nobody but the leader is in sync. Meanwhile 2 is again, and nothing has been
+    announced."""
     for member in stage.members.values():
         member.answer = in_old_words
     stage.start()

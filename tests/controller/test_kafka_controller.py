@@ -450,7 +450,11 @@ def test_new_addresses_are_passed_on() -> None:
         stage.settle()
         assert stage.member(2).told() == ["UMR E1  live [0, 1, 2]"]
         named = stage.member(2).heard[0].message.live_brokers  # type: ignore[union-attr]  # it is an UpdateMetadata
-        assert [endpoint.host for broker in named for endpoint in broker.endpoints] == ["broker-0", "elsewhere", "broker-2"]
+        assert [endpoint.host for broker in named for endpoint in broker.endpoints] == [
+            "broker-0",
+            "elsewhere",
+            "broker-2",
+        ]
         stage.forget()
         stage.operator.run(stage.operator.client.write(write))
         stage.settle()
@@ -563,7 +567,9 @@ def test_elections_on_request_are_answered_one_by_one() -> None:
             "lonely-0": "ELIGIBLE_LEADERS_NOT_AVAILABLE",
         }
         # Kafka's tool prints this to the administrator.
-        refused = controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))[tp("orders-0")]
+        refused = controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))[
+            tp("orders-0")
+        ]
         assert isinstance(refused, ApiError)
         reason = "Failed to elect leader for partition orders-0 under strategy PreferredReplicaPartitionLeaderElectionStrategy"
         assert refused.message == reason

@@ -1,4 +1,5 @@
-"""Our batches against the bytes Apache Kafka 3.9.1's controller sent in the same situations, at eleven protocol versions."""
+"""Our batches against the bytes Apache Kafka 3.9.1's controller sent in the same situations, at eleven protocol
+versions."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def test_every_kind_was_compared() -> None:
 
 
 def _ours(version: MetadataVersion, ports: dict[int, int]) -> Iterator[tuple[Place, Sent]]:
-    """The stations of the recording: the brokers are introduced, a topic is created, queued for deletion, stopped, deleted."""
+    """The stations of the recording: the brokers are introduced, a topic is created, queued for deletion, stopped,
+    deleted."""
     next_ids = dict.fromkeys(RECEIVERS, 0)
     for requests in _stations(version, _cluster(ports)):
         for request in requests:
@@ -122,7 +124,9 @@ def _sent(frame: bytes) -> Sent:
     assert isinstance(message, ControlMessage)
     match message:
         case LeaderAndIsrRequest():
-            message = replace(message, live_leaders=tuple(sorted(message.live_leaders, key=lambda leader: leader.broker_id)))
+            message = replace(
+                message, live_leaders=tuple(sorted(message.live_leaders, key=lambda leader: leader.broker_id))
+            )
         case UpdateMetadataRequest():
             message = replace(message, live_brokers=tuple(sorted(message.live_brokers, key=lambda broker: broker.id)))
     ordered = encode_request(message, header.api_version, header.correlation_id, header.client_id)[4:]

@@ -29,7 +29,9 @@ def ids(*brokers: int) -> tuple[BrokerId, ...]:
     return tuple(BrokerId(broker) for broker in brokers)
 
 
-def state(leader: int, isr: tuple[int, ...], *, epoch: int = 7, recovery: LeaderRecoveryState = RECOVERED) -> LeaderAndIsr:
+def state(
+    leader: int, isr: tuple[int, ...], *, epoch: int = 7, recovery: LeaderRecoveryState = RECOVERED
+) -> LeaderAndIsr:
     return LeaderAndIsr(BrokerId(leader), epoch, ids(*isr), recovery, 3)
 
 
@@ -138,7 +140,9 @@ def test_clean_election_drops_the_dead_from_the_isr_and_keeps_its_order() -> Non
 
 @pytest.mark.spec("PSM-18")
 def test_unclean_leader_is_the_isr_and_recovers() -> None:
-    election = elect_for_offline_partition(state(1, (1,)), ReplicaAssignment(ids(1, 2, 3)), alive(2, 3), unclean_allowed=True)
+    election = elect_for_offline_partition(
+        state(1, (1,)), ReplicaAssignment(ids(1, 2, 3)), alive(2, 3), unclean_allowed=True
+    )
     assert election is not None
     assert election.leader_and_isr == LeaderAndIsr(BrokerId(2), 8, ids(2), RECOVERING, 3)
     assert election.recipients == ids(2, 3)
@@ -181,7 +185,9 @@ def test_clean_election_keeps_the_recovery_state() -> None:
 
 @pytest.mark.spec("PSM-16")
 def test_an_election_of_the_same_leader_is_a_new_epoch() -> None:
-    election = elect_for_offline_partition(state(1, (1, 2)), ReplicaAssignment(ids(1, 2)), alive(1, 2), unclean_allowed=False)
+    election = elect_for_offline_partition(
+        state(1, (1, 2)), ReplicaAssignment(ids(1, 2)), alive(1, 2), unclean_allowed=False
+    )
     assert election is not None
     assert election.leader_and_isr == state(1, (1, 2), epoch=8)
 
@@ -207,7 +213,9 @@ def test_preferred_election_keeps_the_isr_and_tells_every_replica() -> None:
 
 @pytest.mark.spec("PSM-15")
 def test_who_leaves_leaves_the_isr_and_still_hears_of_it() -> None:
-    election = elect_for_controlled_shutdown(state(1, (1, 3, 2)), ReplicaAssignment(ids(1, 2, 3)), alive(1, 2, 3), alive(1))
+    election = elect_for_controlled_shutdown(
+        state(1, (1, 3, 2)), ReplicaAssignment(ids(1, 2, 3)), alive(1, 2, 3), alive(1)
+    )
     assert election is not None
     assert election.leader_and_isr == state(2, (3, 2), epoch=8)
     assert election.recipients == ids(1, 2, 3)

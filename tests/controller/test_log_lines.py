@@ -1,4 +1,5 @@
-"""What a controller's operator reads: for each behaviour of the specification's list a line, at its level, with its fields.
+"""What a controller's operator reads: for each behaviour of the specification's list a line, at its level, with its
+fields.
 
 A few scenes are played once each, at level DEBUG; the table says which lines must be among theirs.
 """
@@ -73,7 +74,8 @@ def a_day() -> list[Line]:
 
 @cache
 def a_bad_day() -> list[Line]:
-    """Proposals that come too late, a broker that moves, one that does not answer, one out of reach, and a lost role."""
+    """Proposals that come too late, a broker that moves, one that does not answer, one out of reach, and a lost
+    role."""
     with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
         stage.start()
         topic_id = stage.create_topic("orders", {0: [0, 1]})
@@ -221,7 +223,12 @@ ANY = ...
 
 TABLE = (
     Expected(
-        "LG-1", a_day, CONTROLLER, "info", "elected as the controller", {"broker_id": 0, "epoch": 1, "epoch_zk_version": 1}
+        "LG-1",
+        a_day,
+        CONTROLLER,
+        "info",
+        "elected as the controller",
+        {"broker_id": 0, "epoch": 1, "epoch_zk_version": 1},
     ),
     Expected("LG-2", a_day, CONTROLLER, "info", "registering handlers"),
     Expected("LG-2", a_day, CONTROLLER, "info", "deleting log dir event and isr change notifications"),
@@ -259,7 +266,9 @@ TABLE = (
     Expected("LG-4", a_day, CONTROLLER, "info", "updated broker epochs cache", {"broker_epochs": ANY}),
     Expected("LG-5", a_day, CONTROLLER, "info", "new broker startup callback", {"brokers": (2,)}),
     Expected("LG-5", a_day, CONTROLLER, "info", "broker failure callback", {"brokers": (2,)}),
-    Expected("LG-5", a_bad_day, CONTROLLER, "info", "updated broker metadata", {"broker": 2, "endpoints": (ELSEWHERE,)}),
+    Expected(
+        "LG-5", a_bad_day, CONTROLLER, "info", "updated broker metadata", {"broker": 2, "endpoints": (ELSEWHERE,)}
+    ),
     Expected("LG-5", a_day, CONTROLLER, "info", "removed from the shutting down brokers", {"brokers": [1]}),
     Expected("LG-6", a_day, CONTROLLER, "info", "topics changed", {"new": ("orders",), "deleted": (), "new_count": 1}),
     Expected("LG-6", a_day, CONTROLLER, "info", "new partitions to be added", {"topic": "orders", "partitions": [2]}),
@@ -279,7 +288,9 @@ TABLE = (
         "starting replica leader election",
         {"type": "PREFERRED", "trigger": "AdminClientTriggered", "partitions": ("orders-0",), "count": 1},
     ),
-    Expected("LG-7", a_day, CONTROLLER, "info", "completed replica leader election", {"partition": "orders-0", "why": ANY}),
+    Expected(
+        "LG-7", a_day, CONTROLLER, "info", "completed replica leader election", {"partition": "orders-0", "why": ANY}
+    ),
     Expected(
         "LG-8",
         a_move,
@@ -289,7 +300,12 @@ TABLE = (
         {"partition": "orders-0", "replicas": (1, 2, 0), "adding_replicas": (2,), "removing_replicas": (0,)},
     ),
     Expected(
-        "LG-8", a_move, CONTROLLER, "info", "updated current assignment", {"partition": "orders-0", "replicas": (1, 2, 0)}
+        "LG-8",
+        a_move,
+        CONTROLLER,
+        "info",
+        "updated current assignment",
+        {"partition": "orders-0", "replicas": (1, 2, 0)},
     ),
     Expected("LG-8", a_move, CONTROLLER, "info", "target replicas have all caught up", {"partition": "orders-1"}),
     Expected(
@@ -301,7 +317,9 @@ TABLE = (
         {"partition": "orders-1", "replicas": (1, 2)},
     ),
     Expected("LG-8", a_move, CONTROLLER, "info", "leader is in the target and stays", {"partition": "orders-2"}),
-    Expected("LG-8", a_move, CONTROLLER, "info", "removing partitions from the reassignment in zookeeper", {"removed": 1}),
+    Expected(
+        "LG-8", a_move, CONTROLLER, "info", "removing partitions from the reassignment in zookeeper", {"removed": 1}
+    ),
     Expected("LG-9", a_day, CONTROLLER, "info", "shutting down broker", {"broker": 1}),
     Expected("LG-9", a_day, CONTROLLER, "debug", "all shutting down brokers", {"brokers": [1]}),
     Expected("LG-9", a_day, CONTROLLER, "debug", "live brokers", {"brokers": (0, 2, 3)}),
@@ -325,7 +343,12 @@ TABLE = (
         },
     ),
     Expected(
-        "LG-11", a_bad_day, CONTROLLER, "info", "failed to update ISR, bad version", {"partition": "orders-0", "isr": (0,)}
+        "LG-11",
+        a_bad_day,
+        CONTROLLER,
+        "info",
+        "failed to update ISR, bad version",
+        {"partition": "orders-0", "isr": (0,)},
     ),
     Expected(
         "LG-12",
@@ -368,7 +391,12 @@ TABLE = (
         {"name": "TopicChange", "why": ANY},
     ),
     Expected(
-        "LG-15", an_unreadable_broker, CONTROLLER, "error", "error processing event", {"name": "BrokerChange", "exc_info": ANY}
+        "LG-15",
+        an_unreadable_broker,
+        CONTROLLER,
+        "error",
+        "error processing event",
+        {"name": "BrokerChange", "exc_info": ANY},
     ),
     Expected("LG-6", a_double_id, CONTROLLER, "error", "topic left out", {"topic": "b", "why": ANY}),
     Expected(
@@ -409,7 +437,13 @@ TABLE = (
         STATES,
         "info",
         "changed partition state",
-        {"partition": "orders-0", "source": "OfflinePartition", "target": "OnlinePartition", "leader": 0, "leader_epoch": 1},
+        {
+            "partition": "orders-0",
+            "source": "OfflinePartition",
+            "target": "OnlinePartition",
+            "leader": 0,
+            "leader_epoch": 1,
+        },
     ),
     Expected(
         "LG-17",
@@ -419,12 +453,21 @@ TABLE = (
         "sending LeaderAndIsr request",
         {**WHO, "to": 0, "become_leader": 1, "become_follower": 1},
     ),
-    Expected("LG-17", a_day, STATES, "info", "sending UpdateMetadata request", {**WHO, "to": (0, 1, 2, 3), "partitions": 2}),
+    Expected(
+        "LG-17", a_day, STATES, "info", "sending UpdateMetadata request", {**WHO, "to": (0, 1, 2, 3), "partitions": 2}
+    ),
     Expected("LG-17", a_move, STATES, "info", "sending StopReplica request", {**WHO, "to": 0, "replicas": 1}),
     Expected(
-        "LG-18", a_day, STATES, "debug", "sending state", {**WHO, "api": "LeaderAndIsr", "to": 2, "partition": "orders-0"}
+        "LG-18",
+        a_day,
+        STATES,
+        "debug",
+        "sending state",
+        {**WHO, "api": "LeaderAndIsr", "to": 2, "partition": "orders-0"},
     ),
-    Expected("LG-18", a_move, STATES, "debug", "sending state", {"api": "StopReplica", "to": 0, "partition": "orders-1"}),
+    Expected(
+        "LG-18", a_move, STATES, "debug", "sending state", {"api": "StopReplica", "to": 0, "partition": "orders-1"}
+    ),
     Expected(
         "LG-18",
         a_day,

@@ -297,7 +297,9 @@ def test_nobody_leads_who_may_lose_data_unless_allowed() -> None:
 @pytest.mark.spec("PSM-17", "PSM-18")
 @pytest.mark.parametrize("by", ["topic config", "broker config", "administrator"])
 def test_the_three_ways_to_allow_it(by: str) -> None:
-    with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enabled=lambda: by == "broker config")) as office:
+    with OnlyReplicaOne(
+        settings=ControllerSettings(unclean_leader_election_enabled=lambda: by == "broker config")
+    ) as office:
         if by == "topic config":
             config = {"unclean.leader.election.enable": "true"}
             office.operator.run(office.operator.zk.set_entity_config("topics", "orders", config))
@@ -323,7 +325,9 @@ def test_the_other_strategies_reach_their_choices() -> None:
         context = office.term.context
         assert office.move(ONLINE, Strategy.PREFERRED) == {tp("orders-0"): state(1, (1, 2, 0), epoch=1, version=1)}
         context.shutting_down_broker_ids.add(BrokerId(1))
-        assert office.move(ONLINE, Strategy.CONTROLLED_SHUTDOWN) == {tp("orders-0"): state(2, (2, 0), epoch=2, version=2)}
+        assert office.move(ONLINE, Strategy.CONTROLLED_SHUTDOWN) == {
+            tp("orders-0"): state(2, (2, 0), epoch=2, version=2)
+        }
         moving = replace(context.partition_assignment(tp("orders-0")), removing_replicas=ids(1, 2))
         context.update_partition_assignment(tp("orders-0"), moving)
         assert office.move(ONLINE, Strategy.REASSIGNMENT) == {tp("orders-0"): state(0, (2, 0), epoch=3, version=3)}

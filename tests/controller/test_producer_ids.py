@@ -118,8 +118,8 @@ def test_a_block_whose_answer_was_lost_is_given_to_nobody(applied: bool, given: 
 
 @pytest.mark.spec("ZN-8", "EL-13")
 def test_two_controllers_never_give_the_same_block_even_to_the_same_broker() -> None:
-    """The old one is past its read when the new one gives that very block to the broker, which has asked again. Then the old
-    one's write is lost: what it finds in its place is its own to the byte, and not its own."""
+    """The old one is past its read when the new one gives that very block to the broker, which has asked again. Then
+    the old one's write is lost: what it finds in its place is its own to the byte, and not its own."""
     with Stage() as stage:
         stage.start()
         controller, epoch = stage.member(0), stage.member(1).epoch

@@ -15,7 +15,11 @@ from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicId
 from foundation.cluster.metadata_version import MetadataVersion
 from foundation.eventlog.records import Refused, RequestSent, ResponseReceived
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from foundation.wire.schema import Message
 from foundation.zk.admin_znodes import Features
 from foundation.zk.znodes import TopicZNode
@@ -57,7 +61,9 @@ def test_an_older_protocol_disables_features_and_waits_for_nobody() -> None:
 def test_where_features_do_not_count_none_can_be_updated() -> None:
     async def asked(room: Office) -> Any:
         reply: Reply[Any] = Reply()
-        process_update_features(room.term, UpdateFeatures((FeatureUpdate(feature="f", level=1, upgrade_type=None),), reply))
+        process_update_features(
+            room.term, UpdateFeatures((FeatureUpdate(feature="f", level=1, upgrade_type=None),), reply)
+        )
         return await reply.wait()
 
     with office("2.6") as room:
@@ -120,7 +126,9 @@ def test_storage_errors_are_read_by_topic_name() -> None:
 @pytest.mark.spec("BK-12")
 def test_refusals_are_recorded_by_topic_name() -> None:
     def refuse(message: Message) -> Message | None:
-        return by_name(Errors.STALE_CONTROLLER_EPOCH) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
+        return (
+            by_name(Errors.STALE_CONTROLLER_EPOCH) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
+        )
 
     with office("2.6") as room:
         room.member(1).answer = refuse
@@ -128,5 +136,7 @@ def test_refusals_are_recorded_by_topic_name() -> None:
         room.run(process_topic_change(room.term))
         room.settle()
         received = [data for data in room.controller.records(ResponseReceived) if data.api == "LeaderAndIsr"]
-        assert [(data.refused, data.refused_count) for data in received] == [((Refused("t", 0, "STALE_CONTROLLER_EPOCH"),), 1)]
+        assert [(data.refused, data.refused_count) for data in received] == [
+            ((Refused("t", 0, "STALE_CONTROLLER_EPOCH"),), 1)
+        ]
         assert [data.api_version for data in room.controller.records(RequestSent) if data.api == "LeaderAndIsr"] == [4]

@@ -53,7 +53,9 @@ def test_a_topic_that_somebody_repairs_is_created() -> None:
 def test_a_broker_named_twice_has_one_replica_and_loses_it_once() -> None:
     with Stage() as stage:
         stage.start()
-        stage.operator.run(stage.operator.client.write(Create("/brokers/topics/orders", MADE_BY_HAND.replace(b"1,2", b"2,2"))))
+        stage.operator.run(
+            stage.operator.client.write(Create("/brokers/topics/orders", MADE_BY_HAND.replace(b"1,2", b"2,2")))
+        )
         stage.settle()
         stage.write_znode("/admin/delete_topics/orders", b"")
         stage.settle()

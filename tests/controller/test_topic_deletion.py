@@ -36,7 +36,10 @@ class Orders(Office):
     """`orders` with two partitions on all three brokers, `payments` on two of them; all replicas online."""
 
     def __init__(self, settings: ControllerSettings | None = None) -> None:
-        topics: Mapping[str, Mapping[int, list[int]]] = {"orders": {0: [0, 1, 2], 1: [1, 2, 0]}, "payments": {0: [1, 2]}}
+        topics: Mapping[str, Mapping[int, list[int]]] = {
+            "orders": {0: [0, 1, 2], 1: [1, 2, 0]},
+            "payments": {0: [1, 2]},
+        }
         super().__init__(topics, settings=settings)
         self.away: dict[BrokerId, BrokerAndEpoch] = {}
 
@@ -287,7 +290,9 @@ def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
         office.forget()
         office.run(process_partition_modifications(office.term, "orders"))
         office.settle()
-        assert office.znodes()["/brokers/topics/orders"] == before, "the replicas of partition 0 too are those in memory"
+        assert office.znodes()["/brokers/topics/orders"] == before, (
+            "the replicas of partition 0 too are those in memory"
+        )
         assert [member.told() for member in office.members.values()] == [[]] * 3
         assert office.partition_states("orders-2") == [None]
 
@@ -454,8 +459,8 @@ def test_who_has_been_replaced_and_does_not_know_it_deletes_no_replica() -> None
 
 @pytest.mark.spec("TD-1")
 def test_a_reassignment_does_not_keep_waiting_what_is_queued_just_now() -> None:
-    """As in Kafka: it marks topics before it queues them, and marks only what is queued. But there the move goes on for ever,
-    and at the next marker, whosever it is, the deletion waits for it."""
+    """As in Kafka: it marks topics before it queues them, and marks only what is queued. But there the move goes on for
+    ever, and at the next marker, whosever it is, the deletion waits for it."""
     with Orders() as office:
         office.member(2).answer = refusing
         office.term.context.partitions_being_reassigned = {tp("orders-0")}
@@ -541,7 +546,8 @@ def test_many_deletes_share_a_transaction_and_no_transaction_is_too_large() -> N
 
 
 def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
-    """A topic is deleted; the controller dies before its nth request to ZooKeeper from then on, or after the answer to it.
+    """A topic is deleted; the controller dies before its nth request to ZooKeeper from then on, or after the answer to
+    it.
 
     Returns how many requests it took without an interruption.
     """

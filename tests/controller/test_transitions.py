@@ -34,7 +34,9 @@ def parsed(table: str) -> dict[str, set[str]]:
 
 @pytest.mark.spec("PSM-2", "C9")
 def test_partitions_move_as_in_kafka() -> None:
-    ours = {target.value: {source.value for source in VALID_PREVIOUS_PARTITION_STATES[target]} for target in PartitionState}
+    ours = {
+        target.value: {source.value for source in VALID_PREVIOUS_PARTITION_STATES[target]} for target in PartitionState
+    }
     assert ours == parsed(KAFKAS_PARTITION_TABLE)
 
 

@@ -26,11 +26,15 @@ def replicas(*brokers: int, adding: tuple[int, ...] = (), removing: tuple[int, .
     return ReplicaAssignment(ids(*brokers), ids(*adding), ids(*removing))
 
 
-def state(leader: int, isr: tuple[int, ...], *, epoch: int = 0, version: int = 0, recovering: bool = False) -> LeaderAndIsr:
+def state(
+    leader: int, isr: tuple[int, ...], *, epoch: int = 0, version: int = 0, recovering: bool = False
+) -> LeaderAndIsr:
     return LeaderAndIsr(BrokerId(leader), epoch, ids(*isr), LeaderRecoveryState(recovering), version)
 
 
-def led(leader: int, isr: tuple[int, ...], *, epoch: int = 0, version: int = 0, by: int = EPOCH) -> LeaderIsrAndControllerEpoch:
+def led(
+    leader: int, isr: tuple[int, ...], *, epoch: int = 0, version: int = 0, by: int = EPOCH
+) -> LeaderIsrAndControllerEpoch:
     return LeaderIsrAndControllerEpoch(state(leader, isr, epoch=epoch, version=version), by)
 
 

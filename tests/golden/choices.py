@@ -1,8 +1,10 @@
-"""What Apache's tools leave to chance where they alter configs: which broker they ask, and which of several answers first.
+"""What Apache's tools leave to chance where they alter configs: which broker they ask, and which of several answers
+first.
 
-The config of a topic, and the cluster's default, may be asked of any broker: the `AdminClient` takes the least loaded one, and
-among equals whichever. `kafka-reassign-partitions` asks all brokers for their own configs at once. So of two recordings made
-with tools, the writer of such a config, and the order of such notifications, say nothing; everything else about them does.
+The config of a topic, and the cluster's default, may be asked of any broker: the `AdminClient` takes the least loaded
+one, and among equals whichever. `kafka-reassign-partitions` asks all brokers for their own configs at once. So of two
+recordings made with tools, the writer of such a config, and the order of such notifications, say nothing; everything
+else about them does.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ ASKED_OF_ITSELF = re.compile(r"brokers/\d+")
 
 
 def without_choices_of_tools(document: Json) -> Json:
-    """A copy of a recording with one name for whoever altered a config that anybody could, and broker notifications sorted."""
+    """A copy of a recording with one name for whoever altered a config that anybody could, and broker notifications
+    sorted."""
     free = copy.deepcopy(document)
     renamed: dict[str, str] = {}
     for step in free["steps"]:
@@ -45,13 +48,17 @@ def _hide_who_was_asked(transactions: Json) -> None:
 
 
 def _failed_or_fenced(transaction: Json) -> bool:
-    return any(op["op"] == "error" or (op["op"] == "check" and op["path"] == CONTROLLER_EPOCH) for op in _ops(transaction))
+    return any(
+        op["op"] == "error" or (op["op"] == "check" and op["path"] == CONTROLLER_EPOCH) for op in _ops(transaction)
+    )
 
 
 def _about(entity: str, transaction: Json) -> Iterator[Json]:
     """Its writes of a config and of the notification of it."""
     notifications = [path for path, named in _notifications(transaction) if named == entity]
-    yield from (op for op in _ops(transaction) if op["op"] != "check" and op.get("path") in (CONFIG + entity, *notifications))
+    yield from (
+        op for op in _ops(transaction) if op["op"] != "check" and op.get("path") in (CONFIG + entity, *notifications)
+    )
 
 
 def _notifications(transaction: Json) -> Iterator[tuple[str, str]]:

@@ -40,9 +40,11 @@ class Listed(NamedTuple):
 
 
 def compare(kafka: Json, ours: Json, *, tools_choose: bool = False) -> list[Difference]:
-    """All differences between two recordings of one scenario, in order of steps. Ours may end early; what is left is named.
+    """All differences between two recordings of one scenario, in order of steps. Ours may end early; what is left is
+    named.
 
-    `tools_choose`: both were driven by tools that asked whichever broker they liked; which one that was is no difference.
+    `tools_choose`: both were driven by tools that asked whichever broker they liked; which one that was is no
+    difference.
     """
     scenario: str = kafka["scenario"]
     if tools_choose:
@@ -84,8 +86,8 @@ def _step_differences(kafka: Step, ours: Step) -> _Found:
     for broker in sorted({*kafka.requests, *ours.requests}):
         theirs, mine = kafka.requests.get(broker, []), ours.requests.get(broker, [])
         if broker in kafka.leaving and broker in ours.leaving:
-            # How much still reaches a broker on its way out, and is answered, is a matter of microseconds; that it hears
-            # anything is not, where the step begins with its asking to leave.
+            # How much still reaches a broker on its way out, and is answered, is a matter of microseconds; that it
+            # hears anything is not, where the step begins with its asking to leave.
             shared = max(min(len(theirs), len(mine)), min(len(theirs), 1))
             theirs, mine = theirs[:shared], mine[:shared]
         yield from _requests(broker, theirs, mine)

@@ -1,4 +1,5 @@
-"""Messages as Kafka's request log shows them: camelCase, the fields of the version, tagged ones where they say something."""
+"""Messages as Kafka's request log shows them: camelCase, the fields of the version, tagged ones where they say
+something."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def api_key(api: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", api).upper()
 
 
-def as_kafka_shows(api: str, version: int, request: Mapping[str, object], response: Mapping[str, object]) -> dict[str, Any]:
+def as_kafka_shows(
+    api: str, version: int, request: Mapping[str, object], response: Mapping[str, object]
+) -> dict[str, Any]:
     """A request and its answer out of a `RequestDetail` record, under the names `request` and `response`."""
     known = _API_BY_NAME[api]
     return {"request": _struct(known.request, version, request), "response": _struct(known.response, version, response)}

@@ -14,7 +14,9 @@ from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka, KafkaProc
 class KafkaStage(RealStage):
     """Its requests hold no zxids: Kafka does not say what its controller knew when it sent one."""
 
-    def __init__(self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str], kafka: ApacheKafka) -> None:
+    def __init__(
+        self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str], kafka: ApacheKafka
+    ) -> None:
         super().__init__(directory, brokers, {**SMALL_BROKER, **settings})
         self._kafka = kafka
         self._heard: dict[int, int] = {}
@@ -40,7 +42,8 @@ class KafkaStage(RealStage):
         return sum(map(len, self.requests().values())) + len(self.transactions())
 
     def _is_settled(self) -> bool:
-        """Kafka's brokers register before they serve: until each has answered, requests of the controller are on their way."""
+        """Kafka's brokers register before they serve: until each has answered, requests of the controller are on their
+        way."""
         requests = self.requests()
         running = [broker for broker in sorted(self._heard) if self._brokers[broker].should_live]
         return all(len(requests.get(broker, ())) > self._heard[broker] for broker in running)

@@ -75,7 +75,9 @@ class Performance:
 
     def wait_for_loss_of(self, broker: int) -> None:
         self.stage.wait_until(
-            lambda tree: f"/brokers/ids/{broker}" not in tree and "/controller" in tree and all_led_without(tree, broker),
+            lambda tree: (
+                f"/brokers/ids/{broker}" not in tree and "/controller" in tree and all_led_without(tree, broker)
+            ),
             f"broker {broker} is gone and leads nothing",
         )
 
@@ -99,7 +101,9 @@ class Performance:
             self.start(broker)
         else:
             self.stage.start(broker)
-            self.stage.wait_until(lambda tree: f"/brokers/ids/{broker}" in tree and until(tree), f"broker {broker} is back")
+            self.stage.wait_until(
+                lambda tree: f"/brokers/ids/{broker}" in tree and until(tree), f"broker {broker} is back"
+            )
         self.end_step(name or f"broker {broker} returns")
 
 
@@ -206,5 +210,7 @@ def all_led_without(tree: Tree, broker: int) -> bool:
 
 def replicas(tree: Tree, path: str) -> list[int]:
     topic, partition = path.removeprefix("/brokers/topics/").split("/partitions/")
-    found: list[int] = json.loads(tree[f"/brokers/topics/{topic}"].data or b"")["partitions"][partition.removesuffix("/state")]
+    found: list[int] = json.loads(tree[f"/brokers/topics/{topic}"].data or b"")["partitions"][
+        partition.removesuffix("/state")
+    ]
     return found

@@ -1,4 +1,5 @@
-"""The stage made of processes: a ZooKeeper of its own, brokers as `understudy up` starts them, and its transaction log."""
+"""The stage made of processes: a ZooKeeper of its own, brokers as `understudy up` starts them, and its transaction
+log."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 
 from kazoo.client import KazooClient, TransactionRequest
 
-from brokers.socket_network import SocketNetwork
+from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope, RequestDetail
@@ -55,13 +56,17 @@ class RealStage:
             "understudy.events.detail": "true",
             **self._settings,
         }
-        self._brokers = {broker: self._broker(broker, self._directory / f"broker-{broker}", properties) for broker in self._ids}
+        self._brokers = {
+            broker: self._broker(broker, self._directory / f"broker-{broker}", properties) for broker in self._ids
+        }
         return self
 
     def _broker(self, broker: int, directory: Path, properties: Mapping[str, str]) -> BrokerProcess:
         return BrokerProcess(broker, directory, rack=None, properties=properties)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for broker in self._brokers.values():
             if broker.process is not None:
                 broker.process.kill()
@@ -84,7 +89,9 @@ class RealStage:
     def stop(self, broker: int) -> None:
         self._brokers[broker].should_live = False
         self._process(broker).ask_to_end()
-        assert self._process(broker).wait(TIMEOUT_S), f"broker {broker} did not end: {self._process(broker).log_tail(20)}"
+        assert self._process(broker).wait(TIMEOUT_S), (
+            f"broker {broker} did not end: {self._process(broker).log_tail(20)}"
+        )
 
     def pause(self, broker: int) -> None:
         self._process(broker).pause()
@@ -139,7 +146,9 @@ class RealStage:
         by_node: dict[str, list[Envelope]] = {}
         for record in read([broker.events for broker in self._brokers.values() if broker.events.exists()]).records:
             by_node.setdefault(record.node, []).append(record)
-        return {node: sorted(by_node[node], key=lambda record: (record.incarnation, record.seq)) for node in sorted(by_node)}
+        return {
+            node: sorted(by_node[node], key=lambda record: (record.incarnation, record.seq)) for node in sorted(by_node)
+        }
 
     # -- how
 
@@ -157,9 +166,13 @@ class RealStage:
         return {broker: json.loads(tree[f"/brokers/ids/{broker}"].data or b"")["port"] for broker in ids}
 
     def _size(self) -> int:
-        """Grows with everything that happens; not with what is tried in vain: a broker that is not there is tried for ever."""
+        """Grows with everything that happens; not with what is tried in vain: a broker that is not there is tried for
+        ever."""
         answered = [
-            record for of_node in self.records().values() for record in of_node if isinstance(record.data, RequestDetail)
+            record
+            for of_node in self.records().values()
+            for record in of_node
+            if isinstance(record.data, RequestDetail)
         ]
         return len(answered) + len(self.transactions())
 
@@ -178,7 +191,9 @@ class RealStage:
                 broker.process.check()
 
     def _logs(self) -> str:
-        return "\n".join(f"{b.name}:\n{b.process.log_tail(15)}" for b in self._brokers.values() if b.process is not None)
+        return "\n".join(
+            f"{b.name}:\n{b.process.log_tail(15)}" for b in self._brokers.values() if b.process is not None
+        )
 
 
 def _add(transaction: TransactionRequest, op: Op) -> None:

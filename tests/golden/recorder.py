@@ -1,4 +1,5 @@
-"""Writes what a run did, of ours or of Kafka itself, in the form of Apache Kafka's recordings: same JSON, same masks."""
+"""Writes what a run did, of ours or of Kafka itself, in the form of Apache Kafka's recordings: same JSON, same
+masks."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ class Recorder:
         """What is new happened in the step `name`. `requests`: those that each broker has answered (`requests.py`)."""
         self.document["steps"].append(self._step(name, transactions, requests) | dict(outcome))
 
-    def _step(self, name: str, transactions: Sequence[ZnodeTransaction], requests: Mapping[int, Sequence[Json]]) -> Json:
+    def _step(
+        self, name: str, transactions: Sequence[ZnodeTransaction], requests: Mapping[int, Sequence[Json]]
+    ) -> Json:
         fresh, self._transactions = transactions[self._transactions :], len(transactions)
         for transaction in fresh:
             apply(self._tree, transaction)
@@ -91,7 +94,8 @@ class Recorder:
 
 
 class _Masks:
-    """What depends on when and where a run took place: hosts, ports, times, ids. Kafka's brokers all ran on 127.0.0.1."""
+    """What depends on when and where a run took place: hosts, ports, times, ids. Kafka's brokers all ran on
+    127.0.0.1."""
 
     def __init__(self) -> None:
         self._topics: dict[str, str] = {}

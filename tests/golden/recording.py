@@ -1,8 +1,8 @@
 """A scenario as it happened, in the form of Apache Kafka's recordings, and what of it has to be equal.
 
-`README.md` beside this file says what the JSON holds and what "equal" means. Ours are written in the same form, with two
-things more that Kafka's logs do not tell: the zxid of each transaction, and the newest zxid the controller knew when it sent
-a request.
+`README.md` beside this file says what the JSON holds and what "equal" means. Ours are written in the same form, with
+two things more that Kafka's logs do not tell: the zxid of each transaction, and the newest zxid the controller knew
+when it sent a request.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def _each_on_a_line(value: Json, indent: str) -> str:
     if isinstance(value, list) and value:
         return "[\n" + indent + (",\n" + indent).join(map(json.dumps, value)) + "]"
     if isinstance(value, dict) and value:
-        return "{\n" + indent + (",\n" + indent).join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "}"
+        return (
+            "{\n" + indent + (",\n" + indent).join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "}"
+        )
     return json.dumps(value)
 
 
@@ -72,7 +74,8 @@ class Answered(NamedTuple):
     kind: str
     header: str
     partitions: dict[TopicPartition, tuple[str, ...]]
-    """What it says of each partition, with the answer; several where neighbours that were merged said different things."""
+    """What it says of each partition, with the answer; several where neighbours that were merged said different
+    things."""
     live_leaders: tuple[str, ...]
 
 
@@ -153,7 +156,11 @@ class _Normaliser:
         if path == CONTROLLER_EPOCH and op == "create":
             return "candidate"
         own = path.startswith(("/brokers/ids/", "the session of"))
-        return f"controller of epoch {self._epoch}" if not own and by == f"broker {self._controllers.get(self._epoch)}" else by
+        return (
+            f"controller of epoch {self._epoch}"
+            if not own and by == f"broker {self._controllers.get(self._epoch)}"
+            else by
+        )
 
     def _controller_data(self, data: Json) -> Json:
         return data if data is None else {**data, "brokerid": self._label(data["brokerid"])}
@@ -161,7 +168,9 @@ class _Normaliser:
     def _label(self, broker: int) -> Json:
         """Who won a race depends on timing; the very first controller did not race."""
         raced = self._epoch != 1 or self._first_epoch > 1
-        return f"<controller of epoch {self._epoch}>" if raced and broker == self._controllers.get(self._epoch) else broker
+        return (
+            f"<controller of epoch {self._epoch}>" if raced and broker == self._controllers.get(self._epoch) else broker
+        )
 
     def _tree_text(self, path: str, text: str) -> str:
         if path != "/controller":
@@ -176,7 +185,12 @@ class _Normaliser:
             step.proposals |= set(self._granted(recorded["client"], request, response))
         elif kind == "CONTROLLED_SHUTDOWN":
             masked = {**request, "brokerEpoch": self._broker_epoch(request["brokerId"], request["brokerEpoch"])}
-            asked = {"client": recorded["client"], "version": recorded["version"], "request": masked, "response": response}
+            asked = {
+                "client": recorded["client"],
+                "version": recorded["version"],
+                "request": masked,
+                "response": response,
+            }
             step.shutdowns.append(_text(asked))
         elif kind in CONTROL_REQUESTS:
             answered = self._answered(recorded)
@@ -187,8 +201,9 @@ class _Normaliser:
     def _is_echo(self, broker: int, answered: Answered, refused: set[TopicPartition]) -> bool:
         """Whether this is the metadata that follows a refused AlterPartition and says again what the broker knows.
 
-        A leader proposes a broker on its way out as soon as that broker fetches from it, and is refused (INELIGIBLE_REPLICA).
-        Whether the fetch is faster than the shutdown is a matter of microseconds, in Kafka as here.
+        A leader proposes a broker on its way out as soon as that broker fetches from it, and is refused
+        (INELIGIBLE_REPLICA). Whether the fetch is faster than the shutdown is a matter of microseconds, in Kafka as
+        here.
         """
         if answered.kind != "UPDATE_METADATA":
             return False
@@ -243,7 +258,8 @@ class _Normaliser:
         return Answered(recorded["key"], _text(header), partitions, tuple(_text(leader) for leader in leaders))
 
     def _broker_epoch(self, broker: int, epoch: int | None) -> str:
-        """Broker epochs are zxids; which of a broker's registrations one belongs to is what matters. Old versions have none."""
+        """Broker epochs are zxids; which of a broker's registrations one belongs to is what matters. Old versions have
+        none."""
         if epoch is None:
             return "none"
         return f"<registration {sorted(self._broker_epochs[broker]).index(epoch) + 1} of broker {broker}>"
@@ -265,7 +281,9 @@ def _refused_as_ineligible(requests: Iterable[Json]) -> Iterator[TopicPartition]
         if request["key"] == "ALTER_PARTITION":
             for topic in request["response"]["topics"]:
                 name = re.sub("^<id of (.*)>$", r"\1", _named(topic))
-                yield from ((name, p["partitionIndex"]) for p in topic["partitions"] if p["errorCode"] == INELIGIBLE_REPLICA)
+                yield from (
+                    (name, p["partitionIndex"]) for p in topic["partitions"] if p["errorCode"] == INELIGIBLE_REPLICA
+                )
 
 
 def _named(topic: Json) -> str:
@@ -312,7 +330,8 @@ def _answers(request: Json, response: Json) -> dict[TopicPartition, int]:
         for partition in topic["partitionErrors"]
     }
     by_name = {
-        (error["topicName"], error["partitionIndex"]): error["errorCode"] for error in response.get("partitionErrors", [])
+        (error["topicName"], error["partitionIndex"]): error["errorCode"]
+        for error in response.get("partitionErrors", [])
     }
     return by_id | by_name
 
@@ -334,7 +353,9 @@ def _epoch_before(document: Json) -> int:
     first = document["steps"][0]
     if any(True for transaction in first["txns"] for _ in _elections(transaction)):
         return min(_elected(document)) - 1
-    epochs = [request["request"]["controllerEpoch"] for request in first["requests"] if request["key"] in CONTROL_REQUESTS]
+    epochs = [
+        request["request"]["controllerEpoch"] for request in first["requests"] if request["key"] in CONTROL_REQUESTS
+    ]
     return min(epochs, default=min(_controllers(document), default=0))
 
 

@@ -1,4 +1,5 @@
-"""The requests that brokers answered, as Kafka's request log shows them: ours from their event logs, Kafka's from that log."""
+"""The requests that brokers answered, as Kafka's request log shows them: ours from their event logs, Kafka's from that
+log."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from brokers.registration import NO_BROKER_EPOCH
+from brokers.membership.registration import NO_BROKER_EPOCH
 from foundation.eventlog.records import Envelope, RequestDetail, RequestSent
 from tests.golden.kafka_json import api_key, as_kafka_shows
 from tests.golden.recording import CONTROL_REQUESTS, Json

@@ -149,7 +149,10 @@ def configs(play: Performance) -> None:
     play.stage.wait_until(lambda tree: len(states(tree)) == 1, "a partition has a state")
     play.end_step("create orders", outcome, by_tool=True)
     for step, change in (
-        ("topic config add", ConfigChange(TOPIC, "orders", {"retention.ms": "60000", "segment.bytes": "1048576"}, asked=0)),
+        (
+            "topic config add",
+            ConfigChange(TOPIC, "orders", {"retention.ms": "60000", "segment.bytes": "1048576"}, asked=0),
+        ),
         ("topic config delete", ConfigChange(TOPIC, "orders", {"retention.ms": None}, asked=2)),
         ("broker config add", ConfigChange(BROKER, "1", {"log.cleaner.threads": "2"}, asked=1)),
         ("cluster default add", ConfigChange(BROKER, "", {"unclean.leader.election.enable": "true"}, asked=1)),
@@ -166,7 +169,9 @@ def reassignment(play: Performance) -> None:
     play.create_orders(partitions=3)
     moves = {TopicPartition("orders", 0): (3, 1, 2), TopicPartition("orders", 1): (2, 3)}
     outcome = play.stage.ask(Reassignment(moves))
-    play.stage.wait_until(lambda tree: assigned(tree) == {"0": [3, 1, 2], "1": [2, 3], "2": [2, 0, 1]}, "both have moved")
+    play.stage.wait_until(
+        lambda tree: assigned(tree) == {"0": [3, 1, 2], "1": [2, 3], "2": [2, 0, 1]}, "both have moved"
+    )
     play.end_step("execute: 0 to 3,1,2 and 1 to 2,3", outcome, by_tool=True)
 
     throttles = [*throttles_of_brokers(0, 2, 3, 1), without_throttles(TOPIC, "orders", asked=1)]
@@ -202,7 +207,8 @@ class Scenario(NamedTuple):
     brokers: tuple[int, ...] = BROKERS
     settings: Mapping[str, str] = {}
     unchecked: str = ""
-    """What an operator does in it that `understudy.checkers` cannot forgive; Kafka's history and ours break it alike."""
+    """What an operator does in it that `understudy.checkers` cannot forgive; Kafka's history and ours break it
+    alike."""
 
     only_processes: str = ""
     """Why it cannot be performed in the simulator."""
@@ -224,7 +230,9 @@ SCENARIOS: Mapping[str, Scenario] = {
     "deletion-during-reassignment": Scenario(of_topics.deletion_during_reassignment),
     "deletion-disabled": Scenario(of_topics.deletion_disabled, settings={"delete.topic.enable": "false"}),
     "controller-deposed": Scenario(of_the_controller.controller_deposed),
-    "controller-epoch-lost": Scenario(of_the_controller.controller_epoch_lost, unchecked="controller epochs begin again"),
+    "controller-epoch-lost": Scenario(
+        of_the_controller.controller_epoch_lost, unchecked="controller epochs begin again"
+    ),
     "registrations": Scenario(of_the_controller.registrations),
     "shutdowns": Scenario(of_the_controller.shutdowns, settings={"controlled.shutdown.retry.backoff.ms": "500"}),
     "pauses": Scenario(of_the_controller.pauses),
@@ -246,7 +254,9 @@ SCENARIOS: Mapping[str, Scenario] = {
     "broker-killed-3.4": Scenario(broker_killed, settings={IBP: "3.4"}),
     "create-topic-0.11": Scenario(create_topic, settings={IBP: "0.11.0"}),
     "started-too-soon": Scenario(
-        of_the_controller.started_too_soon, settings={"zookeeper.session.timeout.ms": "12000"}, only_processes=KEPT_ALIVE
+        of_the_controller.started_too_soon,
+        settings={"zookeeper.session.timeout.ms": "12000"},
+        only_processes=KEPT_ALIVE,
     ),
     "listeners": Scenario(of_the_controller.listeners, only_processes="a broker there has one address"),
     "create-topic-2.7": Scenario(create_topic, settings={IBP: "2.7-IV0"}),

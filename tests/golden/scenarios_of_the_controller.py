@@ -123,7 +123,9 @@ def listeners(play: Performance) -> None:
         "listeners": "PLAINTEXT://127.0.0.1:0,EXTRA://127.0.0.1:0",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT",
     }
-    play.ask("broker 1 listens twice", ConfigChange(BROKER, "1", two, asked=1), until=listens_on(1, "PLAINTEXT", "EXTRA"))
+    play.ask(
+        "broker 1 listens twice", ConfigChange(BROKER, "1", two, asked=1), until=listens_on(1, "PLAINTEXT", "EXTRA")
+    )
     without = ConfigChange(BROKER, "1", {"listeners": "EXTRA://127.0.0.1:0"}, asked=1)
     play.ask("and may not stop where brokers meet", without)
     never = ConfigChange(BROKER, "1", {"broker.id": "4"}, asked=1)
@@ -156,7 +158,9 @@ def notifications(play: Performance) -> None:
     play.edit("of nothing", Create("/isr_change_notification/isr_change_", b"nonsense", sequential=True))
     play.edit("a log dir of broker 1 failed", log_dir_event(1))
     play.edit("a log dir of a broker that is not there", log_dir_event(9))
-    play.edit("nonsense about log dirs", Create("/log_dir_event_notification/log_dir_event_", b"nonsense", sequential=True))
+    play.edit(
+        "nonsense about log dirs", Create("/log_dir_event_notification/log_dir_event_", b"nonsense", sequential=True)
+    )
 
 
 def isr_change(*changed: tuple[str, int]) -> Create:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.zk.client import Create, Delete, SetData
-from tests.golden.performance import Performance, all_of, epoch, ghost, gone, in_sync, json_data, partitions, topic_znode
+from tests.golden.performance import (
+    Performance,
+    all_of,
+    epoch,
+    ghost,
+    gone,
+    in_sync,
+    json_data,
+    partitions,
+    topic_znode,
+)
 from tests.golden.stage import MorePartitions, Reassignment, TopicCreation, TopicDeletion
 
 ORDERS = "/brokers/topics/orders"

@@ -115,7 +115,9 @@ class Election(NamedTuple):
     """None: all."""
 
     async def put(self, admins: Admins) -> None:
-        for partition, error in (await admins().elect_leaders(self.partitions, election_type=self.election_type)).items():
+        for partition, error in (
+            await admins().elect_leaders(self.partitions, election_type=self.election_type)
+        ).items():
             if error not in (Errors.NONE, Errors.ELECTION_NOT_NEEDED):
                 raise ApiError(error, str(partition))
 

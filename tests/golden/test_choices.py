@@ -88,7 +88,8 @@ def test_but_what_is_asked_later_comes_later() -> None:
 
 
 def with_entities(document: Json, entities: list[str]) -> Json:
-    """A copy in which the five notifications of a verification name these entities, in this order; each by who made its own."""
+    """A copy in which the five notifications of a verification name these entities, in this order; each by who made its
+    own."""
     ours = copy.deepcopy(document)
     made = [t for t in step(ours, "verify")["txns"] if t.get("path", "").startswith("/config/changes/")]
     whose = {transaction["data"]["entity_path"]: transaction["by"] for transaction in made}

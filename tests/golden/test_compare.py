@@ -88,7 +88,10 @@ def test_any_survivor_may_win_the_race() -> None:
     ours = copy.deepcopy(kafka)
     for recorded in ours["steps"][1:]:
         for transaction in recorded["txns"]:
-            fenced = "multi" in transaction and transaction["multi"][0].get("path") in ("/controller_epoch", "/controller")
+            fenced = "multi" in transaction and transaction["multi"][0].get("path") in (
+                "/controller_epoch",
+                "/controller",
+            )
             if transaction["by"] == "broker 2" and fenced:
                 transaction["by"] = "broker 1"
             for op in transaction.get("multi", ()):
@@ -144,7 +147,11 @@ def test_rule_1_trees_are_equal_byte_for_byte(killed: Json) -> None:
     tree[STATE_0] = tree[STATE_0].replace('"leader":0,"version":1', '"version":1,"leader":0')
     del tree["/feature"]
     tree["/brokers/ids"] = "  v1"
-    assert found(killed, ours) == [(KILLED, "tree /brokers/ids"), (KILLED, f"tree {STATE_0}"), (KILLED, "tree /feature")]
+    assert found(killed, ours) == [
+        (KILLED, "tree /brokers/ids"),
+        (KILLED, f"tree {STATE_0}"),
+        (KILLED, "tree /feature"),
+    ]
 
 
 def test_rule_2_a_znode_is_written_as_often_as_kafka_does(killed: Json) -> None:
@@ -199,7 +206,9 @@ def test_rule_4_a_request_is_one_too_many(killed: Json) -> None:
 def test_rule_4_kinds_change_places(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     sent = step(ours, "create orders")["requests"]
-    first, second = (sent.index(requests(ours, "create orders", key, 2)[0]) for key in ("LEADER_AND_ISR", "UPDATE_METADATA"))
+    first, second = (
+        sent.index(requests(ours, "create orders", key, 2)[0]) for key in ("LEADER_AND_ISR", "UPDATE_METADATA")
+    )
     sent[first], sent[second] = sent[second], sent[first]
     assert [what for _, what in found(killed, ours)] != []
 
@@ -237,7 +246,9 @@ def test_rule_4_an_answer_differs(killed: Json) -> None:
 def test_rule_4_another_registration_is_addressed(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     for request in requests(ours, "broker 1 returns", "LEADER_AND_ISR", 1):
-        request["request"]["brokerEpoch"] = requests(ours, "create orders", "LEADER_AND_ISR", 1)[0]["request"]["brokerEpoch"]
+        request["request"]["brokerEpoch"] = requests(ours, "create orders", "LEADER_AND_ISR", 1)[0]["request"][
+            "brokerEpoch"
+        ]
     assert found(killed, ours) == [("broker 1 returns", "to broker 1: LEADER_AND_ISR.brokerEpoch")]
 
 
@@ -302,7 +313,9 @@ def test_what_is_not_listed_fails() -> None:
 
 def test_what_no_longer_occurs_fails_too() -> None:
     gone = Listed("a", "three", "tree /x", "because")
-    unlisted, vanished = judge(FOUND, [Listed("*", "*", "tree /x", "because"), Listed("a", "*", "tree /y", "because"), gone])
+    unlisted, vanished = judge(
+        FOUND, [Listed("*", "*", "tree /x", "because"), Listed("a", "*", "tree /y", "because"), gone]
+    )
     assert (unlisted, vanished) == ([], [gone])
 
 

@@ -10,8 +10,20 @@ from tests.golden.requests import COMPLETED, of_request_log
 
 
 def line(key: str, request: Json, response: Json, version: int = 7) -> str:
-    header = {"requestApiKey": 4, "requestApiVersion": version, "correlationId": 3, "clientId": "0", "requestApiKeyName": key}
-    logged = {"isForwarded": False, "requestHeader": header, "request": request, "response": response, "totalTimeMs": 1.5}
+    header = {
+        "requestApiKey": 4,
+        "requestApiVersion": version,
+        "correlationId": 3,
+        "clientId": "0",
+        "requestApiKeyName": key,
+    }
+    logged = {
+        "isForwarded": False,
+        "requestHeader": header,
+        "request": request,
+        "response": response,
+        "totalTimeMs": 1.5,
+    }
     return f"{COMPLETED}{json.dumps(logged, separators=(',', ':'))}\n"
 
 
@@ -25,7 +37,8 @@ def test_control_requests_come_in_their_order_and_nothing_else(tmp_path: Path) -
     shown = {"to": 2, "version": 7, "client": "0", "key": "LEADER_AND_ISR"}
     assert list(of_request_log(2, log)) == [
         shown | {"request": {"controllerEpoch": 1}, "response": {"errorCode": 0}},
-        shown | {"key": "UPDATE_METADATA", "version": 8, "request": {"controllerEpoch": 2}, "response": {"errorCode": 11}},
+        shown
+        | {"key": "UPDATE_METADATA", "version": 8, "request": {"controllerEpoch": 2}, "response": {"errorCode": 11}},
     ]
 
 

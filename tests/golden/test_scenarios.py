@@ -1,4 +1,5 @@
-"""Our cluster goes through Kafka's recorded scenarios and does what Kafka did: on real processes and in the simulator."""
+"""Our cluster goes through Kafka's recorded scenarios and does what Kafka did: on real processes and in the
+simulator."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def check(scenario: str, stage: SimulatedStage) -> None:
 
 
 def check_on_processes(scenario: str, stage_of: Callable[[int], Stage], *, tools_choose: bool = False) -> Stage:
-    """On a new stage for each run, until moves that race each other arrive in the order in which they arrived in Kafka's.
+    """On a new stage for each run, until moves that race each other arrive in the order in which they arrived in
+    Kafka's.
 
     Which of two leaders asks first for the ISR that ends its move is chance, there as here, and much follows from it.
     `tools_choose`: tools ask whichever broker they like, as they did when Kafka was recorded.

@@ -10,7 +10,13 @@ import pytest
 
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode, FeatureZNode
-from foundation.zk.znodes import BrokerIdZNode, ControllerEpochZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
+from foundation.zk.znodes import (
+    BrokerIdZNode,
+    ControllerEpochZNode,
+    ControllerZNode,
+    TopicPartitionStateZNode,
+    TopicZNode,
+)
 from tests.golden.recording import FOLDER
 from tests.golden.recording import SCENARIOS as NAMES
 from tests.golden.scenarios import IBP, SCENARIOS
@@ -31,7 +37,9 @@ def written_again(path: str, data: bytes) -> bytes | None:
             return BrokerIdZNode.encode(BrokerIdZNode.decode(BrokerId(int(number)), data), timestamp_ms=1729700000000)
         case ["brokers", "topics", topic]:
             topic_id, partitions = TopicZNode.decode(topic, data)
-            return TopicZNode.encode(topic_id, {partition.partition: replicas for partition, replicas in partitions.items()})
+            return TopicZNode.encode(
+                topic_id, {partition.partition: replicas for partition, replicas in partitions.items()}
+            )
         case ["brokers", "topics", topic, "partitions", number, "state"]:
             known = TopicPartitionStateZNode.decode(TopicPartition(topic, int(number)), data, 0)
             return TopicPartitionStateZNode.encode(known.leader_and_isr, known.controller_epoch)
@@ -50,7 +58,9 @@ def znodes(recording: Path) -> dict[tuple[str, bytes], None]:
     by_hand: set[str] = set()
     for step in json.loads(recording.read_text())["steps"]:
         for transaction in step["txns"]:
-            edited = {op["path"] for op in transaction.get("multi", [transaction]) if "path" in op and op["op"] != "check"}
+            edited = {
+                op["path"] for op in transaction.get("multi", [transaction]) if "path" in op and op["op"] != "check"
+            }
             by_hand = by_hand | edited if transaction["by"].startswith("session ") else by_hand - edited
         for path, shown in step["tree"].items():
             if path in by_hand:

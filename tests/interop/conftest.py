@@ -23,7 +23,9 @@ TIMEOUT_S = 900
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--record-kafka", action="store_true", help="write what the tools print with Kafka into the scenes")
+    parser.addoption(
+        "--record-kafka", action="store_true", help="write what the tools print with Kafka into the scenes"
+    )
     parser.addoption("--record-golden", action="store_true", help="write what Kafka does into tests/golden")
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 VERSION = "3.9.1"
 TIMEOUT_S = 600
 
-# The tools pull in all of Kafka Connect for a command that nobody runs here; log4j is what Kafka's own download logs with.
+# The tools pull in all of Kafka Connect for a command that nobody runs here; log4j is what Kafka's own download logs
+# with.
 POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -68,12 +69,16 @@ def kafka_libs(environment: Mapping[str, str] = os.environ) -> Path:
 def _fetch(libs: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise NotFetched("no mvn on the PATH to fetch Apache Kafka with; install Maven, or give its jars with KAFKA_LIBS")
+        raise NotFetched(
+            "no mvn on the PATH to fetch Apache Kafka with; install Maven, or give its jars with KAFKA_LIBS"
+        )
     with tempfile.TemporaryDirectory(dir=libs.parent, prefix="fetching-") as folder:
         (Path(folder) / "pom.xml").write_text(POM)
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs"]
         try:
-            run = subprocess.run([maven, "-B", "-q", *goal], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
+            run = subprocess.run(
+                [maven, "-B", "-q", *goal], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S
+            )
         except subprocess.TimeoutExpired:
             raise NotFetched(f"mvn did not fetch Apache Kafka {VERSION} within {TIMEOUT_S} s") from None
         if run.returncode != 0:

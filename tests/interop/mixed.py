@@ -1,4 +1,5 @@
-"""A cluster of ours and Kafka's brokers: who has the role, whether everybody knows the same, what Kafka complains about."""
+"""A cluster of ours and Kafka's brokers: who has the role, whether everybody knows the same, what Kafka complains
+about."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from brokers.socket_network import SocketNetwork
+from brokers.machine.socket_network import SocketNetwork
 from foundation.wire.messages.metadata import MetadataResponse
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
@@ -22,7 +23,8 @@ KAFKAS = (3, 4)
 EVERYBODY = (*OURS, *KAFKAS)
 PATIENCE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
-"""Long enough for a JVM on a busy machine to be heard of: a session that ends by itself moves leaders nobody has struck."""
+"""Long enough for a JVM on a busy machine to be heard of: a session that ends by itself moves leaders nobody has
+struck."""
 DELETIONS = 20
 """So often at most is `/controller` deleted until the right kind of broker wins the race."""
 RACE_S = 4.0
@@ -103,8 +105,8 @@ def new_controller(cluster: LocalCluster, after_epoch: int) -> int:
 def hand_over(cluster: LocalCluster, to: Iterable[int]) -> int:
     """Delete `/controller` until one of `to` has it and has taken over; who that is.
 
-    Each controller may finish its takeover: Kafka's, deposed in the middle of one, keeps half a batch of requests and fails at
-    each of its later elections ("batch is not empty while creating a new one").
+    Each controller may finish its takeover: Kafka's, deposed in the middle of one, keeps half a batch of requests and
+    fails at each of its later elections ("batch is not empty while creating a new one").
     """
     wanted = tuple(to)
     for _ in range(DELETIONS):
@@ -154,7 +156,8 @@ def in_office(cluster: LocalCluster) -> int | None:
 
 
 def all_at_work(cluster: LocalCluster, under: Iterable[int]) -> LocalCluster:
-    """`cluster`, once everybody runs, one of the brokers `under` is controller, all know it, and no partition lacks a replica.
+    """`cluster`, once everybody runs, one of the brokers `under` is controller, all know it, and no partition lacks a
+    replica.
 
     What another test has left under way would decide who leads, and who can leave, in the next one.
     """

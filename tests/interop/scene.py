@@ -1,4 +1,5 @@
-"""Scenes: lines for Kafka's tools and what happens to the cluster in between, with what the tools printed when it was Kafka's.
+"""Scenes: lines for Kafka's tools and what happens to the cluster in between, with what the tools printed when it was
+Kafka's.
 
 kafka-topics --list       a tool; the bootstrap servers are added, zookeeper-shell gets its server
     exit code 0           indented: what it printed with Kafka, without what depends on when and where
@@ -142,7 +143,8 @@ MASKS = {
     r'"topic_id":"[\w-]{22}"': '"topic_id":"<id>"',
     r'"timestamp":"\d+"': '"timestamp":"<ms>"',
     r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
-    # The shell's own connection, whenever it gets to say so, be it in the middle of a line; each time with a newline in front.
+    # The shell's own connection, whenever it gets to say so, be it in the middle of a line; each time with a newline in
+    # front.
     r"\n(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
     # Where in the tool an error was noticed is the tool's business.
     r"^\tat .*\n": "",
@@ -171,7 +173,9 @@ def in_sync(picture: ClusterPicture) -> bool:
 
 
 def _reassignments(zookeeper: KazooClient) -> bool:
-    topics = [zookeeper.get(f"/brokers/topics/{topic}")[0].decode() for topic in zookeeper.get_children("/brokers/topics")]
+    topics = [
+        zookeeper.get(f"/brokers/topics/{topic}")[0].decode() for topic in zookeeper.get_children("/brokers/topics")
+    ]
     return zookeeper.exists("/admin/reassign_partitions") is not None or any(
         re.search(r'"(adding|removing)_replicas":\{"', topic) for topic in topics
     )
@@ -191,5 +195,7 @@ def differences(printed: Iterable[Printed]) -> Iterator[str]:
             if line.differs:
                 yield f"{line}\n  prints the same as with Kafka, although «{line.differs}»"
         elif not line.differs:
-            diff = difflib.unified_diff(line.printed.splitlines(), text.splitlines(), "with Kafka", "with ours", lineterm="")
+            diff = difflib.unified_diff(
+                line.printed.splitlines(), text.splitlines(), "with Kafka", "with ours", lineterm=""
+            )
             yield "\n".join([str(line), *diff])

@@ -1,7 +1,8 @@
 """Odd requests: what a client hears from a broker of ours is what it hears from one of Apache Kafka's, field by field.
 
-Both clusters are in the same state and are asked the same. What each may say in its own way is masked: ports, topic ids (but
-whether there is one), the order of things that have a name. Where we differ on purpose (docs/fidelity.md), nothing is asked.
+Both clusters are in the same state and are asked the same. What each may say in its own way is masked: ports, topic ids
+(but whether there is one), the order of things that have a name. Where we differ on purpose (docs/fidelity.md), nothing
+is asked.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from brokers.socket_network import SocketNetwork
+from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.wire.messages import alter_configs, incremental_alter_configs
 from foundation.wire.messages.alter_partition_reassignments import (
@@ -150,7 +151,9 @@ def check(both: Both, questions: Iterable[Asked]) -> None:
 
 def placed(name: str, *replicas: tuple[int, ...], **configs: str | None) -> CreatableTopic:
     """With replicas chosen by hand, so that both clusters have them at the same places."""
-    assignments = tuple(CreatableReplicaAssignment(partition_index=i, broker_ids=each) for i, each in enumerate(replicas))
+    assignments = tuple(
+        CreatableReplicaAssignment(partition_index=i, broker_ids=each) for i, each in enumerate(replicas)
+    )
     return msgspec.structs.replace(counted(name, -1, -1, **configs), assignments=assignments)
 
 
@@ -199,7 +202,8 @@ def test_create_topics(both: Both) -> None:
     configured = tuple(counted(f"cfg{number}", 1, 1, **configs) for number, configs in enumerate(CONFIGS))
     twice = (counted("twice", 1, 1), counted("twice", 1, 1), counted("__cluster_metadata", 1, 1))
     questions = [
-        Asked(CreateTopicsRequest(topics=(*BAD_TOPICS, *configured), validate_only=True), version) for version in (1, 5, 7)
+        Asked(CreateTopicsRequest(topics=(*BAD_TOPICS, *configured), validate_only=True), version)
+        for version in (1, 5, 7)
     ]
     questions += [Asked(CreateTopicsRequest(topics=twice), version, OTHER) for version in range(8)]
     questions += [
@@ -236,9 +240,13 @@ def test_delete_topics(both: Both) -> None:
     by_id = (DeleteTopicState(topic_id=NOBODYS_ID), DeleteTopicState(), DeleteTopicState(name="nope"))
     mixed = (DeleteTopicState(name="b", topic_id=NOBODYS_ID), DeleteTopicState(name="b"))
     questions = [
-        Asked(DeleteTopicsRequest(topic_names=names), version, broker) for version in range(6) for broker in (CONTROLLER, OTHER)
+        Asked(DeleteTopicsRequest(topic_names=names), version, broker)
+        for version in range(6)
+        for broker in (CONTROLLER, OTHER)
     ]
-    questions += [Asked(DeleteTopicsRequest(topics=topics), 6, broker) for topics in (by_id, mixed) for broker in (1, 2)]
+    questions += [
+        Asked(DeleteTopicsRequest(topics=topics), 6, broker) for topics in (by_id, mixed) for broker in (1, 2)
+    ]
     check(both, questions)
 
 
@@ -281,8 +289,12 @@ def test_describe_configs(both: Both) -> None:
     )
     all_keys = (described(TOPIC, "a"), described(BROKER, "2"), described(BROKER, ""))
     questions = [Asked(DescribeConfigsRequest(resources=odd), version, OTHER) for version in range(5)]
-    questions += [Asked(DescribeConfigsRequest(resources=all_keys, include_synonyms=True), v, OTHER) for v in range(1, 5)]
-    questions += [Asked(DescribeConfigsRequest(resources=(*odd, described(kind, "x"))), 4, OTHER) for kind in (0, 3, 32)]
+    questions += [
+        Asked(DescribeConfigsRequest(resources=all_keys, include_synonyms=True), v, OTHER) for v in range(1, 5)
+    ]
+    questions += [
+        Asked(DescribeConfigsRequest(resources=(*odd, described(kind, "x"))), 4, OTHER) for kind in (0, 3, 32)
+    ]
     check(both, [*questions, Asked(DescribeConfigsRequest(resources=all_keys), 0, OTHER)])
 
 
@@ -296,9 +308,15 @@ BROKER_CONFIGS = (
 
 @pytest.mark.spec("CF-6", "CF-8")
 def test_alter_configs(both: Both) -> None:
-    def change(kind: int, name: str, *changes: tuple[str, int, str | None]) -> incremental_alter_configs.AlterConfigsResource:
-        configs = (incremental_alter_configs.AlterableConfig(name=k, config_operation=o, value=v) for k, o, v in changes)
-        return incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=tuple(configs))
+    def change(
+        kind: int, name: str, *changes: tuple[str, int, str | None]
+    ) -> incremental_alter_configs.AlterConfigsResource:
+        configs = (
+            incremental_alter_configs.AlterableConfig(name=k, config_operation=o, value=v) for k, o, v in changes
+        )
+        return incremental_alter_configs.AlterConfigsResource(
+            resource_type=kind, resource_name=name, configs=tuple(configs)
+        )
 
     def whole(kind: int, name: str, *pairs: tuple[str, str | None]) -> alter_configs.AlterConfigsResource:
         configs = (alter_configs.AlterableConfig(name=key, value=value) for key, value in pairs)
@@ -331,11 +349,14 @@ def test_alter_configs(both: Both) -> None:
     questions = [Asked(incremental(resources=odd, validate_only=True), version, OTHER) for version in (0, 1)]
     questions += [Asked(incremental(resources=(*twice, twice[0]), validate_only=True), 1, OTHER)]
     questions += [
-        Asked(alter_configs.AlterConfigsRequest(resources=old, validate_only=True), version, OTHER) for version in range(3)
+        Asked(alter_configs.AlterConfigsRequest(resources=old, validate_only=True), version, OTHER)
+        for version in range(3)
     ]
     questions += [
         Asked(
-            incremental(resources=tuple(change(BROKER, name, (key, SET, value)) for name in ("2", "")), validate_only=True),
+            incremental(
+                resources=tuple(change(BROKER, name, (key, SET, value)) for name in ("2", "")), validate_only=True
+            ),
             1,
             OTHER,
         )
@@ -368,8 +389,12 @@ def test_reassignments(both: Both) -> None:
     odd = (move("a", (), (1, 1)), move("b", (-1, 1), (9, 3)), move("c.d", None), move("nope", (1,), None, (9, 8)))
     questions: list[Asked] = []
     for topics in (odd, (move("a", (1, 2)), move("b")), ()):
-        questions += [Asked(AlterPartitionReassignmentsRequest(topics=topics), 0, broker) for broker in (CONTROLLER, OTHER)]
-    questions += [Asked(ListPartitionReassignmentsRequest(topics=topics), 0, b) for topics in (None, ()) for b in (1, 2)]
+        questions += [
+            Asked(AlterPartitionReassignmentsRequest(topics=topics), 0, broker) for broker in (CONTROLLER, OTHER)
+        ]
+    questions += [
+        Asked(ListPartitionReassignmentsRequest(topics=topics), 0, b) for topics in (None, ()) for b in (1, 2)
+    ]
     check(both, questions)
 
 
@@ -383,6 +408,8 @@ def test_features_and_coordinators(both: Both) -> None:
     questions = [Asked(UpdateFeaturesRequest(feature_updates=updates), 1, broker) for broker in (CONTROLLER, OTHER)]
     questions += [Asked(FindCoordinatorRequest(key="k", key_type=kind), v) for v in (1, 2, 3) for kind in (-1, 2, 3)]
     questions += [
-        Asked(FindCoordinatorRequest(coordinator_keys=("k", "l"), key_type=kind), v) for v in (4, 5, 6) for kind in (-1, 2, 3)
+        Asked(FindCoordinatorRequest(coordinator_keys=("k", "l"), key_type=kind), v)
+        for v in (4, 5, 6)
+        for kind in (-1, 2, 3)
     ]
     check(both, questions)

@@ -1,4 +1,5 @@
-"""The recorded scenarios once more, with Apache's own tools for everything a tool did then; they have to print the same."""
+"""The recorded scenarios once more, with Apache's own tools for everything a tool did then; they have to print the
+same."""
 
 from __future__ import annotations
 
@@ -81,7 +82,11 @@ class ToolStage(RealStage):
                 else:
                     [(topic, partition)] = partitions
                     which = f"--topic {topic} --partition {partition}"
-                return ["kafka-leader-election", f"--election-type {'preferred' if kind == PREFERRED else 'unclean'}", which]
+                return [
+                    "kafka-leader-election",
+                    f"--election-type {'preferred' if kind == PREFERRED else 'unclean'}",
+                    which,
+                ]
             case ConfigChange():
                 return ["kafka-configs", *_config_options(request)]
             case ReassignmentList():
@@ -93,7 +98,12 @@ class ToolStage(RealStage):
             case Cancellation(reassignment):
                 patience = self._tools.directory / "impatient.properties"
                 patience.write_text(format_properties(IMPATIENT), encoding="utf-8")
-                return ["kafka-reassign-partitions", "--cancel", self._plan(reassignment), f"--command-config {patience.name}"]
+                return [
+                    "kafka-reassign-partitions",
+                    "--cancel",
+                    self._plan(reassignment),
+                    f"--command-config {patience.name}",
+                ]
         raise AssertionError(f"no tool is known for {request}")
 
     def _replicas(self, topic: str) -> list[Sequence[int]]:

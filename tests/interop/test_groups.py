@@ -11,11 +11,20 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 
-from brokers.coordinators import partition_for
-from brokers.socket_network import SocketNetwork
+from brokers.coordinator.coordinators import partition_for
+from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from tests.interop.mixed import EVERYBODY, OURS, Complaints, all_at_work, hand_over, mixed_cluster, new_controller, settle
+from tests.interop.mixed import (
+    EVERYBODY,
+    OURS,
+    Complaints,
+    all_at_work,
+    hand_over,
+    mixed_cluster,
+    new_controller,
+    settle,
+)
 from tests.interop.steps import create, leaders
 from tests.interop.tools import PATIENT, Tools
 from understudy.admin_client import AdminClient
@@ -124,8 +133,8 @@ def test_a_group_goes_on_with_its_next_coordinator(cluster: LocalCluster, tools:
 
 
 def produce(tools: Tools, bootstrap: str, topic: str, values: range) -> None:
-    """With Kafka's console producer; each value is its own key, and so they are in all partitions. What could not be written it
-    says, and ends well all the same."""
+    """With Kafka's console producer; each value is its own key, and so they are in all partitions. What could not be
+    written it says, and ends well all the same."""
     keys = "--property parse.key=true --property key.separator=:"
     line = f"kafka-console-producer --bootstrap-server {bootstrap} --topic {topic} --request-required-acks all {PATIENT} {keys}"
     outcome = tools.run(line, "".join(f"{value}:{value}\n" for value in values))
@@ -135,7 +144,12 @@ def produce(tools: Tools, bootstrap: str, topic: str, values: range) -> None:
 def consume(bootstrap: str, topic: str, group: str, count: int) -> list[int]:
     """Join the group, read so many records, commit them, and leave."""
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
     )
     read: list[int] = []
     try:

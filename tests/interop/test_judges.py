@@ -32,7 +32,9 @@ def picture(*, leader_epoch: int = 4) -> ClusterPicture:
 
 
 def metadata(*, controller: int = 1, isr: tuple[int, ...] = (1, 2)) -> MetadataResponse:
-    partition = MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=4, replica_nodes=(1, 2), isr_nodes=isr)
+    partition = MetadataResponsePartition(
+        partition_index=0, leader_id=1, leader_epoch=4, replica_nodes=(1, 2), isr_nodes=isr
+    )
     topic = MetadataResponseTopic(name="orders", partitions=(partition,))
     return MetadataResponse(brokers=(), controller_id=controller, topics=(topic,))
 
@@ -52,7 +54,9 @@ def test_a_broker_that_knows_everything_is_not_blamed() -> None:
         (picture(), None, "no answer"),
     ],
 )
-def test_whatever_a_broker_has_not_heard_is_found(seen: ClusterPicture, said: MetadataResponse | None, about: str) -> None:
+def test_whatever_a_broker_has_not_heard_is_found(
+    seen: ClusterPicture, said: MetadataResponse | None, about: str
+) -> None:
     [complaint] = disagreements(seen, 1, said)
     assert about in complaint
 
@@ -95,7 +99,10 @@ def test_what_any_kafka_says_when_brokers_come_and_go_is_no_complaint(said: str)
 @pytest.mark.parametrize("listed", ["{}[a, b]", "[{}a, b]", "[a, {}b]", "[a, b{}]"])
 def test_a_shell_that_tells_of_its_connection_in_the_middle_of_a_line_has_printed_that_line(listed: str) -> None:
     connected = "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null\n"
-    assert without_chance(f"Connecting to <zookeeper>\n{listed.format(connected)}\n") == "Connecting to <zookeeper>\n[a, b]"
+    assert (
+        without_chance(f"Connecting to <zookeeper>\n{listed.format(connected)}\n")
+        == "Connecting to <zookeeper>\n[a, b]"
+    )
 
 
 SCENE = """\

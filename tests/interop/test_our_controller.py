@@ -91,7 +91,9 @@ def test_partitions_move_to_and_from_brokers_of_kafka(cluster: LocalCluster, too
     assert tools.succeed(f"{line} --verify --preserve-throttles").count("is completed") == 3
     # StopReplica with deletion made brokers of Kafka forget what they gave away.
     folder = cluster.broker(3).process.directory / "data"
-    cluster.wait_until(lambda: not (folder / "moving-0").exists() and not (folder / "moving-1").exists(), "broker 3 forgets")
+    cluster.wait_until(
+        lambda: not (folder / "moving-0").exists() and not (folder / "moving-1").exists(), "broker 3 forgets"
+    )
     assert (folder / "moving-2").exists()
 
 
@@ -110,4 +112,6 @@ def test_topics_are_deleted_from_brokers_of_kafka(cluster: LocalCluster, tools: 
 def replicas(cluster: LocalCluster, topic: str) -> list[list[int]]:
     """Where the partitions of `topic` are to be, in their order."""
     partitions = cluster.view.picture().partitions
-    return [list(partitions[partition].assignment.replicas) for partition in sorted(partitions) if partition.topic == topic]
+    return [
+        list(partitions[partition].assignment.replicas) for partition in sorted(partitions) if partition.topic == topic
+    ]

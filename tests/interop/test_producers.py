@@ -1,7 +1,7 @@
 """Producers and consumers that know nobody but our brokers go on while our controllers change.
 
-Partitions that hold records have all their replicas on brokers of Kafka. An idempotent producer, which Java's are unless told
-otherwise, has its id of whichever broker it happens to ask.
+Partitions that hold records have all their replicas on brokers of Kafka. An idempotent producer, which Java's are
+unless told otherwise, has its id of whichever broker it happens to ask.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from brokers.socket_network import SocketNetwork
+from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.request_channel import RequestChannel
@@ -86,14 +86,21 @@ def test_brokers_of_both_kinds_give_ids_under_controllers_of_both_kinds(cluster:
         (InitProducerIdRequest(transactional_id="", transaction_timeout_ms=1), Errors.INVALID_REQUEST),
         (InitProducerIdRequest(producer_id=1), Errors.INVALID_REQUEST),
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=0), Errors.INVALID_TRANSACTION_TIMEOUT),
-        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001), Errors.INVALID_TRANSACTION_TIMEOUT),
+        (
+            InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001),
+            Errors.INVALID_TRANSACTION_TIMEOUT,
+        ),
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_000), Errors.NOT_COORDINATOR),
     ],
 )
-def test_what_is_refused_is_refused_alike(cluster: LocalCluster, asked: InitProducerIdRequest, answered: Errors) -> None:
+def test_what_is_refused_is_refused_alike(
+    cluster: LocalCluster, asked: InitProducerIdRequest, answered: Errors
+) -> None:
     """Nobody coordinates transactions here: there is no `__transaction_state`."""
     refusal = InitProducerIdResponse(error_code=answered, producer_id=-1, producer_epoch=-1)
-    assert {broker: answers(cluster, broker, [asked]) for broker in EVERYBODY} == {broker: [refusal] for broker in EVERYBODY}
+    assert {broker: answers(cluster, broker, [asked]) for broker in EVERYBODY} == {
+        broker: [refusal] for broker in EVERYBODY
+    }
 
 
 # -- records
@@ -103,7 +110,9 @@ def test_what_is_refused_is_refused_alike(cluster: LocalCluster, asked: InitProd
 def test_a_console_producer_goes_on_through_a_takeover(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "typed", BOTH_ACKNOWLEDGE)
     log = tools.directory / "typed.log"
-    with tools.typing(f"kafka-console-producer --bootstrap-server {ours(cluster)} --topic typed {PATIENT}", log) as keyboard:
+    with tools.typing(
+        f"kafka-console-producer --bootstrap-server {ours(cluster)} --topic typed {PATIENT}", log
+    ) as keyboard:
         for turn, meanwhile in enumerate((None, kill_the_controller, let_another_of_ours_rule)):
             if meanwhile is not None:
                 meanwhile(cluster)
@@ -116,7 +125,9 @@ def test_a_console_producer_goes_on_through_a_takeover(cluster: LocalCluster, to
 
 
 @pytest.mark.spec("IO-7", "IO-2", "IO-3", "CO-6")
-def test_every_record_that_is_acknowledged_stays_while_our_controllers_change(cluster: LocalCluster, tools: Tools) -> None:
+def test_every_record_that_is_acknowledged_stays_while_our_controllers_change(
+    cluster: LocalCluster, tools: Tools
+) -> None:
     create(tools, cluster, "verified", BOTH_ACKNOWLEDGE)
     # However long the takeover lasts, it produces until it is asked to end.
     line = f"kafka-verifiable-producer --bootstrap-server {ours(cluster)} --topic verified --max-messages -1 --throughput 500"
@@ -149,7 +160,9 @@ def test_performance_is_measured_through_a_takeover(cluster: LocalCluster, tools
     cluster.wait_until(lambda: not producing.is_running, "the producer has finished", PATIENCE_S)
     assert producing.exit_code == 0, producing.log_tail()
     assert errors(producing.log) == []
-    summary = re.findall(r"^(\d+) records sent, [\d.]+ records/sec .* 99\.9th\.$", producing.log.read_text(), re.MULTILINE)
+    summary = re.findall(
+        r"^(\d+) records sent, [\d.]+ records/sec .* 99\.9th\.$", producing.log.read_text(), re.MULTILINE
+    )
     assert summary == ["30000"]
     assert sum(ends(cluster, "measured")) == 30_000 > halfway > 0, "an idempotent producer writes nothing twice"
 
@@ -252,7 +265,11 @@ def latest_block(cluster: LocalCluster) -> ProducerIdBlock:
 
 def errors(log: Path) -> list[str]:
     """Lines of a tool's output that tell of an error; what is tried again, because a broker is dead, is a warning."""
-    return [line for line in log.read_text().splitlines() if re.search(r"ERROR|FATAL|^[\w.$]+(Exception|Error)\b|^\tat ", line)]
+    return [
+        line
+        for line in log.read_text().splitlines()
+        if re.search(r"ERROR|FATAL|^[\w.$]+(Exception|Error)\b|^\tat ", line)
+    ]
 
 
 def told(log: Path, name: str) -> list[Any]:
@@ -271,7 +288,9 @@ def acknowledged(log: Path) -> list[int]:
 
 def refused(log: Path) -> list[Any]:
     """What became of records that were not; it may be about to send one more when it is asked to end."""
-    return [event for event in told(log, "producer_send_error") if "after producer has been closed" not in event["message"]]
+    return [
+        event for event in told(log, "producer_send_error") if "after producer has been closed" not in event["message"]
+    ]
 
 
 def ends(cluster: LocalCluster, topic: str) -> list[int]:

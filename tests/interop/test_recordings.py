@@ -1,4 +1,5 @@
-"""Apache Kafka, recorded once more, does what its recordings in `tests/golden` say: the recordings and the recorder are right.
+"""Apache Kafka, recorded once more, does what its recordings in `tests/golden` say: the recordings and the recorder are
+right.
 
 `--record-golden` makes every recording again that was made here, and writes it.
 """

@@ -1,7 +1,7 @@
 """Apache Kafka's own tools print the same with our cluster as with one of Kafka's in the same state.
 
-What they print with Kafka stands in the scenes: `make interop ARGS="-k tools --record-kafka"` plays them on three brokers of
-Apache Kafka and writes it there; review the diff.
+What they print with Kafka stands in the scenes: `make interop ARGS="-k tools --record-kafka"` plays them on three
+brokers of Apache Kafka and writes it there; review the diff.
 """
 
 from __future__ import annotations

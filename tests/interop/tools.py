@@ -65,7 +65,12 @@ class Tools:
     def run(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Outcome:
         """Run a command line, such as `kafka-topics --list …`, to its end."""
         done = subprocess.run(
-            self._command(shlex.split(line)), input=stdin, capture_output=True, text=True, cwd=self.directory, timeout=timeout_s
+            self._command(shlex.split(line)),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.directory,
+            timeout=timeout_s,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
@@ -82,7 +87,8 @@ class Tools:
 
     @contextmanager
     def typing(self, line: str, log: Path) -> Iterator[IO[str]]:
-        """Start a command line that reads what one writes here; it has to end with 0 when one is done. Output goes to `log`."""
+        """Start a command line that reads what one writes here; it has to end with 0 when one is done. Output goes to
+        `log`."""
         command = self._command(shlex.split(line))
         with (
             log.open("ab") as output,

@@ -1,6 +1,7 @@
 """Every crash point: the controller is struck wherever it passes one, and everything ends as if nobody had been.
 
-`make crash-points` strikes in five ways at each and prints the table; here every point is struck once, the ways taking turns.
+`make crash-points` strikes in five ways at each and prints the table; here every point is struck once, the ways taking
+turns.
 """
 
 from __future__ import annotations

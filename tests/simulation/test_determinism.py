@@ -20,7 +20,12 @@ for seed in map(int, sys.argv[1:]):
 def _histories(seeds: list[str], hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     ran = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *seeds], env=environment, capture_output=True, text=True, check=True, timeout=240
+        [sys.executable, "-c", _PROGRAM, *seeds],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
     )
     return ran.stdout
 

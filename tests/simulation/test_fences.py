@@ -62,7 +62,8 @@ def violated(judgement: Judgement) -> list[str]:
 
 
 def old_leadership_from_the_controller_of_the_day(*fences_off: Fence) -> tuple[int, Judgement]:
-    """A controller never sends leadership out of order, and an old one's orders end at `broker.controller-epoch`. Hence by
+    """A controller never sends leadership out of order, and an old one's orders end at `broker.controller-epoch`. Hence
+    by
     hand: what broker 1 was told when `orders` was new, in the name of the controller of the day."""
     with cluster_of_three(*fences_off) as cluster:
         leader = cluster.broker(cluster.leader_of("orders", 0))
@@ -81,7 +82,9 @@ def old_leadership_from_the_controller_of_the_day(*fences_off: Fence) -> tuple[i
             partition_epoch=before.partition_epoch + 100,
             replicas=(1, 2, 3),
         )
-        follower = next(broker for broker in cluster.brokers.values() if broker.id not in (leader.id, cluster.controller()))
+        follower = next(
+            broker for broker in cluster.brokers.values() if broker.id not in (leader.id, cluster.controller())
+        )
         request = LeaderAndIsrRequest(
             controller_id=cluster.controller() or 0,
             controller_epoch=cluster.znodes.controller_epoch(),
@@ -107,8 +110,8 @@ def test_without_the_leader_epoch_fence_a_broker_follows_the_past() -> None:
 
 
 def a_deposed_controller_goes_on_deciding(*fences_off: Fence) -> tuple[int, list[int], Judgement]:
-    """It stops before a write, is deposed, and wakes in the same session. Its check of `/controller_epoch` would end it there;
-    without that check it finds the state changed, reads it again, and sees who has written it."""
+    """It stops before a write, is deposed, and wakes in the same session. Its check of `/controller_epoch` would end it
+    there; without that check it finds the state changed, reads it again, and sees who has written it."""
     with cluster_of_three(*fences_off) as cluster:
         old = cluster.broker(cluster.controller())
         old.arm("partition.before_write", "pause", resume_after_ms=4_000)
@@ -120,7 +123,10 @@ def a_deposed_controller_goes_on_deciding(*fences_off: Fence) -> tuple[int, list
         assert cluster.controller() != old.id
         struck = hits(cluster, Fence.STATE_CONTROLLER_EPOCH)
         writes = [
-            op for transaction in cluster.zookeeper.transactions for op in transaction.ops if op.path.endswith("/0/state")
+            op
+            for transaction in cluster.zookeeper.transactions
+            for op in transaction.ops
+            if op.path.endswith("/0/state")
         ]
         epochs = [json.loads(op.data or b"")["controller_epoch"] for op in writes]
     return struck, epochs, judge(cluster)
@@ -139,7 +145,9 @@ def test_without_that_check_it_leaves_alone_what_a_newer_controller_has_written(
 
 
 def test_without_both_an_old_epoch_returns_into_the_state() -> None:
-    struck, epochs, judgement = a_deposed_controller_goes_on_deciding(Fence.ZK_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH)
+    struck, epochs, judgement = a_deposed_controller_goes_on_deciding(
+        Fence.ZK_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH
+    )
     assert struck > 0
     assert epochs == [1, 2, 2, 1]
     assert "C3" in violated(judgement)
@@ -149,8 +157,8 @@ def test_without_both_an_old_epoch_returns_into_the_state() -> None:
 
 
 def a_farewell_arrives_after_the_return(*fences_off: Fence) -> tuple[int, bool, Judgement]:
-    """A ControlledShutdown of a registration that is over: its sender was killed, and is back. No other fence stands behind
-    this one; only liveness notices that a broker is there and is treated as leaving."""
+    """A ControlledShutdown of a registration that is over: its sender was killed, and is back. No other fence stands
+    behind this one; only liveness notices that a broker is there and is treated as leaving."""
     with cluster_of_three(*fences_off) as cluster:
         leaver = cluster.broker(cluster.leader_of("orders", 0))
         farewell = ControlledShutdownRequest(broker_id=leaver.id, broker_epoch=broker_epoch(cluster, leaver))
@@ -185,8 +193,9 @@ def test_without_the_broker_epoch_fence_it_is_treated_as_leaving_for_ever() -> N
 
 
 def a_leader_proposes_what_was(*fences_off: Fence) -> tuple[int, Errors, Judgement]:
-    """A proposal of the right leader over the state before this one. Behind the fence stands ZooKeeper: the controller writes
-    over exactly the version that was proposed over, and that one is gone. That is why no seed misses this fence."""
+    """A proposal of the right leader over the state before this one. Behind the fence stands ZooKeeper: the controller
+    writes over exactly the version that was proposed over, and that one is gone. That is why no seed misses this
+    fence."""
     with cluster_of_three(*fences_off) as cluster:
         state = cluster.znodes.state(ORDERS_0)
         assert state is not None
@@ -196,7 +205,10 @@ def a_leader_proposes_what_was(*fences_off: Fence) -> tuple[int, Errors, Judgeme
         assert now is not None
         assert now.partition_epoch > state.partition_epoch
         old = AlterPartitionRequestPartitionData(
-            partition_index=0, leader_epoch=state.leader_epoch, new_isr=(state.leader,), partition_epoch=state.partition_epoch
+            partition_index=0,
+            leader_epoch=state.leader_epoch,
+            new_isr=(state.leader,),
+            partition_epoch=state.partition_epoch,
         )
         request = AlterPartitionRequest(
             broker_id=now.leader,

@@ -36,8 +36,8 @@ def test_nobody_waits_for_ever_for_the_end_of_a_winner_who_is_gone_already() -> 
 
 
 def test_a_controller_whose_session_ends_while_it_shuts_down_leaves_in_peace() -> None:
-    """Seed 243: stopped in the middle of its takeover, it recorded an empty context as what it believes of the cluster; and
-    Expire swept away the event that ends the queue, so that it never left."""
+    """Seed 243: stopped in the middle of its takeover, it recorded an empty context as what it believes of the cluster;
+    and Expire swept away the event that ends the queue, so that it never left."""
     with SimulatedCluster(1, brokers=3) as cluster:
         cluster.start()
         for broker in cluster.brokers.values():
@@ -54,8 +54,9 @@ def test_a_controller_whose_session_ends_while_it_shuts_down_leaves_in_peace() -
 
 
 def test_a_deletion_does_not_wait_for_a_move_that_its_own_marker_stops() -> None:
-    """Seed 20182: a topic was marked while a partition of it began to move, and the controller died. Its successor waited with
-    the deletion for the move; but all had been told that the topic goes, and no follower could fetch it any more."""
+    """Seed 20182: a topic was marked while a partition of it began to move, and the controller died. Its successor
+    waited with the deletion for the move; but all had been told that the topic goes, and no follower could fetch it any
+    more."""
     with SimulatedCluster(1, brokers=5) as cluster:
         cluster.start()
         controller, orders_0 = cluster.broker(cluster.controller()), TopicPartition("orders", 0)
@@ -76,8 +77,8 @@ def test_a_deletion_does_not_wait_for_a_move_that_its_own_marker_stops() -> None
 
 
 def test_a_topic_is_not_moved_because_its_predecessor_of_that_name_was_to_be() -> None:
-    """Seed 20007: a move that could not end was left in `/admin/reassign_partitions` when its topic was deleted; the name was
-    given again, and the next controller moved the new topic."""
+    """Seed 20007: a move that could not end was left in `/admin/reassign_partitions` when its topic was deleted; the
+    name was given again, and the next controller moved the new topic."""
     with SimulatedCluster(1, brokers=4) as cluster:
         cluster.start()
         orders_0, dead = TopicPartition("orders", 0), 4 if cluster.controller() != 4 else 3

@@ -1,7 +1,7 @@
 """Every interruption: the controller dies before and after each of its calls to ZooKeeper, and its successor must cope.
 
-A scenario is run once to count the calls; then once more per call and side. Because a run is its seed, each goes the same way
-up to its interruption.
+A scenario is run once to count the calls; then once more per call and side. Because a run is its seed, each goes the
+same way up to its interruption.
 """
 
 from __future__ import annotations

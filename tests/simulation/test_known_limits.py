@@ -1,4 +1,5 @@
-"""The limits that Kafka's ZooKeeper mode is known for, one scene each: shown where we share them, missed where we do better.
+"""The limits that Kafka's ZooKeeper mode is known for, one scene each: shown where we share them, missed where we do
+better.
 
 Section 21 of the specification lists them; docs/fidelity.md says on which side we stand.
 """
@@ -41,7 +42,8 @@ SESSION_MS = 6_000
 
 @contextmanager
 def scene(seed: int = 5, *, brokers: int = 3, settings: dict[str, str] | None = None) -> Iterator[SimulatedCluster]:
-    """At rest, with `orders-0` on three brokers, led by one who is not the controller. In the end at rest again, and judged."""
+    """At rest, with `orders-0` on three brokers, led by one who is not the controller. In the end at rest again, and
+    judged."""
     with SimulatedCluster(seed, brokers=brokers, settings=settings) as cluster:
         cluster.start()
         others = sorted(cluster.brokers, key=lambda broker: broker == cluster.controller())
@@ -71,7 +73,9 @@ def follower(cluster: SimulatedCluster) -> SimulatedBroker:
 def records(cluster: SimulatedCluster, kind: type, node: SimulatedBroker | None = None) -> list[Envelope]:
     """In the order in which they were written."""
     found = [decode_record(line) for line in cluster.chronicle]
-    return [record for record in found if isinstance(record.data, kind) and (node is None or record.node == node.node.name)]
+    return [
+        record for record in found if isinstance(record.data, kind) and (node is None or record.node == node.node.name)
+    ]
 
 
 def broker_epoch(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
@@ -91,8 +95,8 @@ def newest_session(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
 
 @pytest.mark.spec("BUG-1")
 def test_a_broker_that_has_not_heard_of_the_new_controller_obeys_the_old_one() -> None:
-    """Between its write and its requests a controller sleeps through the end of its session. Its successor does not reach one
-    of the brokers, which takes the sleeper's orders when it wakes; the others, and ZooKeeper, refuse them."""
+    """Between its write and its requests a controller sleeps through the end of its session. Its successor does not
+    reach one of the brokers, which takes the sleeper's orders when it wakes; the others, and ZooKeeper, refuse them."""
     with scene(brokers=4) as cluster:
         zombie, dead, alone = controller(cluster), leader(cluster), follower(cluster)
         successor = next(broker for broker in cluster.brokers if broker not in (zombie.id, dead.id, alone.id))
@@ -151,7 +155,8 @@ def test_a_registration_whose_answer_was_lost_is_ones_own() -> None:
 
 @pytest.mark.spec("BUG-4", "BUG-5")
 def test_who_cannot_register_again_runs_on_unregistered_until_its_next_session() -> None:
-    """Somebody else holds its id. When that is over nobody tells it: only the end of its new session makes it try again."""
+    """Somebody else holds its id. When that is over nobody tells it: only the end of its new session makes it try
+    again."""
     with scene() as cluster:
         broker, path = follower(cluster), f"/brokers/ids/{follower(cluster).id}"
         broker.expire_session()
@@ -170,7 +175,8 @@ def test_who_cannot_register_again_runs_on_unregistered_until_its_next_session()
 
 @pytest.mark.spec("BUG-6", "BUG-7")
 def test_a_session_that_ends_in_the_middle_of_a_takeover_blocks_nothing() -> None:
-    """Kafka had deadlocks there. The event in progress ends at its next call to ZooKeeper; only then a session is opened."""
+    """Kafka had deadlocks there. The event in progress ends at its next call to ZooKeeper; only then a session is
+    opened."""
     with scene() as cluster:
         for broker in cluster.brokers.values():
             broker.node.arm("notifications.after_write", "expire", broker.expire_session)
@@ -240,7 +246,9 @@ def test_a_follower_whose_leader_is_unknown_says_nothing_and_waits_for_the_next_
         )
         answer = cluster.ask(cluster.admin.ask(mute.node.name, PORT, request, version=7))
         assert isinstance(answer, LeaderAndIsrResponse)
-        assert (answer.error_code, answer.topics) == (Errors.NONE, ()) or answer.topics[0].partition_errors[0].error_code == 0
+        assert (answer.error_code, answer.topics) == (Errors.NONE, ()) or answer.topics[0].partition_errors[
+            0
+        ].error_code == 0
         cluster.run_for(10_000)
         assert mute.running is not None
         assert mute.running.hosted[ORDERS_0].leader_epoch == state.leader_epoch, "it has not noted the epoch"
@@ -280,7 +288,10 @@ def test_a_topic_that_is_half_created_leaves_its_config_until_somebody_creates_i
 def test_the_last_in_sync_replica_stays_listed_when_it_dies(unclean: bool) -> None:
     """Until it returns the partition has no leader; only where data may be lost another one takes over."""
     with scene(settings={"unclean.leader.election.enable": "true"} if unclean else None) as cluster:
-        last, others = leader(cluster), [broker for broker in cluster.brokers if broker != cluster.leader_of("orders", 0)]
+        last, others = (
+            leader(cluster),
+            [broker for broker in cluster.brokers if broker != cluster.leader_of("orders", 0)],
+        )
         for broker in others:
             cluster.broker(broker).crash()
         cluster.run_for(2 * SESSION_MS)
@@ -308,7 +319,9 @@ def test_an_isr_change_whose_answer_was_lost_is_found_to_have_been_made() -> Non
         returning.bounce(SESSION_MS + 2_000)
         cluster.run_for(SESSION_MS + 2_000)
         assert returning.id not in cluster.isr_of("orders", 0)
-        cluster.zookeeper.lost_answers.append(LostAnswer(controller(cluster).node.name, "/partitions/0/state", applied=True))
+        cluster.zookeeper.lost_answers.append(
+            LostAnswer(controller(cluster).node.name, "/partitions/0/state", applied=True)
+        )
         cluster.run_for(8_000)
         assert not cluster.zookeeper.lost_answers
         assert returning.id in cluster.isr_of("orders", 0)

@@ -48,7 +48,9 @@ def ask_until_given(cluster: SimulatedCluster, broker: int, blocks: Blocks) -> N
     """As a broker does: of whom it takes for the controller, again and again."""
     for _ in range(40):
         controller = cluster.controller()
-        answer = None if controller is None or not cluster.broker(controller).alive else ask(cluster, controller, broker)
+        answer = (
+            None if controller is None or not cluster.broker(controller).alive else ask(cluster, controller, broker)
+        )
         if answer is not None and answer.error_code == Errors.NONE:
             blocks.append((answer.producer_id_start, answer.producer_id_start + answer.producer_id_len - 1))
             return
@@ -91,8 +93,8 @@ def test_a_controller_that_dies_over_a_block_leaves_a_gap_at_most(at: str) -> No
 
 @pytest.mark.spec("ZN-8", "EL-13")
 def test_a_controller_of_the_past_and_one_of_the_present_share_no_block() -> None:
-    """The old one stops between its read and its write, is succeeded, and wakes in a session that is over; its broker asks the
-    new one meanwhile."""
+    """The old one stops between its read and its write, is succeeded, and wakes in a session that is over; its broker
+    asks the new one meanwhile."""
     with SimulatedCluster(18, brokers=3) as cluster:
         cluster.start()
         blocks: Blocks = []
@@ -298,4 +300,8 @@ def test_every_broker_names_the_epoch_of_the_finalized_features() -> None:
         for broker in cluster.brokers:
             answer = cluster.ask(cluster.admin.ask(cluster.broker(broker).node.name, PORT, hello, version=3))
             assert isinstance(answer, ApiVersionsResponse)
-            assert (answer.finalized_features_epoch, answer.finalized_features, answer.supported_features) == (1, (), ())
+            assert (answer.finalized_features_epoch, answer.finalized_features, answer.supported_features) == (
+                1,
+                (),
+                (),
+            )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from brokers.kafka_apis import KafkaApis
+from brokers.network.kafka_apis import KafkaApis
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import RequestReceived, RequestSent
@@ -118,7 +118,9 @@ def test_a_broker_hands_over_in_the_version_of_its_protocol(version: str, asked:
         cluster.broker(3).stop()
         cluster.settle()
         assert [cluster.leader_of("orders", number) for number in (0, 1)] == [1, 1]
-        received = [record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, RequestReceived)]
+        received = [
+            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, RequestReceived)
+        ]
         handed_over = [(data.api_version, data.client_id) for data in received if data.api == "ControlledShutdown"]
         assert handed_over == [(asked, "3" if asked else "")], "version 0 has no client id in its header"
     assert judge(cluster).problems == ()
@@ -166,7 +168,10 @@ def test_a_topic_is_given_an_id_where_the_protocol_has_any(version: str, given: 
         assert written.get("topic_id", NO_TOPIC_ID) == response.topics[0].topic_id
         assert (response.topics[0].topic_id != NO_TOPIC_ID) == given
         made = [
-            op.path for transaction in cluster.zookeeper.transactions for op in transaction.ops if op.path.endswith("/orders")
+            op.path
+            for transaction in cluster.zookeeper.transactions
+            for op in transaction.ops
+            if op.path.endswith("/orders")
         ]
         assert list(dict.fromkeys(made)) == ["/config/topics/orders", "/brokers/topics/orders"]
 
@@ -247,7 +252,9 @@ def test_the_controllers_own_listener_carries_its_requests_and_alter_partition(m
         ("StopReplica", "CONTROL"),
         ("AlterPartition", "CONTROL"),
     }
-    assert {(name, listener) for name, listener in heard if listener == "CONTROL"} == on_its_own | {("ApiVersions", "CONTROL")}
+    assert {(name, listener) for name, listener in heard if listener == "CONTROL"} == on_its_own | {
+        ("ApiVersions", "CONTROL")
+    }
     assert {("Fetch", "PLAINTEXT"), ("ControlledShutdown", "PLAINTEXT")} <= heard
     assert not {("LeaderAndIsr", "PLAINTEXT"), ("UpdateMetadata", "PLAINTEXT"), ("AlterPartition", "PLAINTEXT")} & heard
     assert judge(cluster).problems == ()

@@ -29,12 +29,16 @@ def test_seeds_break_nothing_and_come_to_rest(first: int) -> None:
     reports = [run_seed(seed) for seed in range(first, first + BATCH)]
     failed = [str(report) for report in reports if report.problems]
     assert not failed, f"{len(failed)} of {BATCH} seeds failed:\n" + "\n".join(failed[:5])
-    assert sum(report.judgement.elections for report in reports) > 2 * BATCH, "the faults hardly ever moved the controller"
+    assert sum(report.judgement.elections for report in reports) > 2 * BATCH, (
+        "the faults hardly ever moved the controller"
+    )
     judged = sum((report.judgement.judged for report in reports), Counter[str]())
     seldom = {check.id: judged[check.id] for check in ALL_CHECKS if judged[check.id] < SELDOM}
     assert not seldom, "checks that were hardly ever put to the test prove nothing"
     asked = sum((report.asked for report in reports), Counter[str]())
-    seldom = {question: asked[question] for question in QUESTIONS if asked[question] < SELDOM and question not in UNDER_WAY}
+    seldom = {
+        question: asked[question] for question in QUESTIONS if asked[question] < SELDOM and question not in UNDER_WAY
+    }
     assert not seldom, "nor do these"
 
 

@@ -89,7 +89,9 @@ def test_who_has_deleted_and_died_is_not_waited_for() -> None:
 
 
 @pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
-@pytest.mark.parametrize("point", [point for point in POINTS if point.startswith("deletion.") and "restore" not in point])
+@pytest.mark.parametrize(
+    "point", [point for point in POINTS if point.startswith("deletion.") and "restore" not in point]
+)
 @pytest.mark.parametrize("recreate", [False, True])
 def test_a_controller_that_dies_in_the_middle_leaves_it_to_the_next(point: str, recreate: bool) -> None:
     with scene() as cluster:
@@ -110,7 +112,8 @@ def test_a_controller_that_dies_in_the_middle_leaves_it_to_the_next(point: str, 
 @pytest.mark.spec("TD-10", "TC-11", "TC-4")
 @pytest.mark.parametrize("seed", range(5))
 def test_a_topic_deleted_and_created_at_once_over_and_over_is_the_last_one(seed: int) -> None:
-    """By one client as fast as it can: created as soon as the deletion is answered, which is before the znodes are gone."""
+    """By one client as fast as it can: created as soon as the deletion is answered, which is before the znodes are
+    gone."""
     with scene(seed) as cluster:
 
         async def again_and_again() -> None:
@@ -140,8 +143,8 @@ async def _created(cluster: SimulatedCluster, assignment: dict[int, list[int]]) 
 
 @pytest.mark.spec("TD-6", "SN-5", "C4")
 def test_a_deposed_controller_in_the_middle_of_a_deletion_can_do_no_harm() -> None:
-    """It sleeps between the requests that stop the replicas and what it would write; its successor has finished by then, and a
-    topic of the same name lives when it wakes up."""
+    """It sleeps between the requests that stop the replicas and what it would write; its successor has finished by
+    then, and a topic of the same name lives when it wakes up."""
     with scene() as cluster:
         controller = cluster.controller()
         cluster.broker(controller).arm("deletion.before_write", "pause", resume_after_ms=20_000)

@@ -6,4 +6,6 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite-stories", action="store_true", help="write today's transcripts into tests/stories/*.story")
+    parser.addoption(
+        "--rewrite-stories", action="store_true", help="write today's transcripts into tests/stories/*.story"
+    )

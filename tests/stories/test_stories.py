@@ -18,7 +18,9 @@ def test_a_story_is_told_as_it_is_written(path: Path, request: pytest.FixtureReq
     if request.config.getoption("--rewrite-stories", default=False):
         path.write_text(told, encoding="utf-8")
     else:
-        assert told == written, f"{path.name} goes differently now; if that is right: pytest tests/stories --rewrite-stories"
+        assert told == written, (
+            f"{path.name} goes differently now; if that is right: pytest tests/stories --rewrite-stories"
+        )
 
 
 def test_there_are_stories() -> None:
@@ -42,5 +44,7 @@ def test_a_story_that_cannot_be_played_says_why(text: str, complaint: str) -> No
 
 
 def test_a_story_survives_parsing_and_rendering() -> None:
-    text = "# Why.\n# And how.\n\ncluster brokers=3 seed=1\n----\n   0.001  broker-1   tells\n\nkill 1\nadvance 8s\n----\n"
+    text = (
+        "# Why.\n# And how.\n\ncluster brokers=3 seed=1\n----\n   0.001  broker-1   tells\n\nkill 1\nadvance 8s\n----\n"
+    )
     assert render(parse(text)) == text

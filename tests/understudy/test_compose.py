@@ -1,7 +1,7 @@
 """The compose file and the image: every key and flag in them is one that our programs read.
 
-What can be proven without an engine is proven here, down to running our programs with nothing but what the image holds. The
-tests marked `docker` prove the packaging itself, where an engine answers.
+What can be proven without an engine is proven here, down to running our programs with nothing but what the image holds.
+The tests marked `docker` prove the packaging itself, where an engine answers.
 """
 
 from __future__ import annotations
@@ -199,7 +199,9 @@ def test_the_image_holds_all_run_time_dependencies_but_spark() -> None:
 def test_what_is_copied_into_the_image_is_let_through_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     let_through = {line[1:] for line in lines if line.startswith("!")}
-    copied = [line.split()[1:-1] for line in DOCKERFILE.splitlines() if line.startswith("COPY ") and "--from=" not in line]
+    copied = [
+        line.split()[1:-1] for line in DOCKERFILE.splitlines() if line.startswith("COPY ") and "--from=" not in line
+    ]
     assert let_through == {source for sources in copied for source in sources}
     assert "*" in lines
     assert all((ROOT / name).exists() for name in let_through - {"README.md"})
@@ -319,7 +321,9 @@ def test_a_killed_container_is_succeeded_and_its_event_log_can_be_read(engine: E
         before = view.picture()
         assert before.controller is not None
         subprocess.run([*engine.compose, "kill", f"broker-{before.controller}"], cwd=ROOT, check=True)
-        _eventually(lambda: view.picture().controller_epoch > before.controller_epoch, "another container is controller")
+        _eventually(
+            lambda: view.picture().controller_epoch > before.controller_epoch, "another container is controller"
+        )
         after = view.picture()
     assert after.controller not in (None, before.controller)
     records = read([ROOT / "run" / "compose"]).records
@@ -338,7 +342,7 @@ def test_a_killed_container_is_succeeded_and_its_event_log_can_be_read(engine: E
 def test_a_client_on_the_host_reaches_every_container_where_metadata_says_it_is(engine: Engine) -> None:
     import asyncio
 
-    from brokers.socket_network import SocketNetwork
+    from brokers.machine.socket_network import SocketNetwork
     from understudy.admin_client import AdminClient
 
     client = AdminClient(SocketNetwork(), [f"localhost:{19090 + broker}" for broker in (1, 2, 3)])

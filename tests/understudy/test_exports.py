@@ -16,7 +16,9 @@ def test_what_is_promised_is_there(name: str) -> None:
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:
-    look = "import sys, understudy; print([name for name in sys.modules if name.startswith(('understudy.', 'brokers'))])"
+    look = (
+        "import sys, understudy; print([name for name in sys.modules if name.startswith(('understudy.', 'brokers'))])"
+    )
     assert subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

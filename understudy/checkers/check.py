@@ -26,9 +26,9 @@ class Violation(NamedTuple):
 class Check:
     """One invariant. Transactions come in order of zxid; the records of a node in order of incarnation and `seq`.
 
-    All transactions up to the zxid that a record names have been seen when the record arrives, and usually later ones too:
-    a check that compares a record with the znodes asks the facts about the record's own zxid. Records of different nodes
-    come in no particular order.
+    All transactions up to the zxid that a record names have been seen when the record arrives, and usually later ones
+    too: a check that compares a record with the znodes asks the facts about the record's own zxid. Records of different
+    nodes come in no particular order.
     """
 
     id: ClassVar[str]
@@ -40,7 +40,8 @@ class Check:
     def __init__(self, facts: ClusterFacts) -> None:
         self.facts = facts
         self.judged = 0
-        """How often the sentence was really put to the test. A check that never was has shown nothing by being silent."""
+        """How often the sentence was really put to the test. A check that never was has shown nothing by being
+        silent."""
         self.violation: Violation | None = None
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:

@@ -1,4 +1,5 @@
-"""What must hold of control requests where they arrive: which a broker applies, and what it has heard before (C4, C10)."""
+"""What must hold of control requests where they arrive: which a broker applies, and what it has heard before (C4,
+C10)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ EPOCH_DURING_DELETE = -2
 class NoOldController(Check):
     id = "C4a"
     sentence = (
-        "a broker applies a control request only of the newest controller epoch it has applied, and refuses only older ones"
+        "a broker applies a control request only of the newest controller epoch it has applied, and refuses only older "
+        "ones"
     )
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
 
@@ -33,7 +35,9 @@ class NoOldController(Check):
         data = record.data
         if isinstance(data, FenceHit):
             if data.fence == "broker.controller-epoch" and data.offered >= data.known:
-                self.violated(record, f"{data.what} was refused at epoch {data.offered}, which is not older than {data.known}")
+                self.violated(
+                    record, f"{data.what} was refused at epoch {data.offered}, which is not older than {data.known}"
+                )
             return
         assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
         newest = self._newest.get(life_of(record), 0)
@@ -105,7 +109,9 @@ class NoOldLeadership(Check):
                 own = epochs.get((topic, number), -1)
                 self.judged += own >= 0
                 if leader_epoch < own and leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE):
-                    self.violated(record, f"{_name((topic, number))} stopped at leader epoch {leader_epoch} under {own}")
+                    self.violated(
+                        record, f"{_name((topic, number))} stopped at leader epoch {leader_epoch} under {own}"
+                    )
                 if delete:
                     epochs.pop((topic, number), None)
 
@@ -136,9 +142,8 @@ class BrokersAreKnownBeforeLeaders(Check):
             return
         for leadership in data.followers:
             if leadership.leader in data.live_leaders and leadership.leader not in heard.live_brokers:
-                what = (
-                    f"told to follow {leadership.leader} for {_name((leadership.topic, leadership.partition))}, unknown to it"
-                )
+                partition = _name((leadership.topic, leadership.partition))
+                what = f"LeaderAndIsr names leader {leadership.leader} for {partition}, which is unknown to the broker"
                 self.violated(record, what)
 
 
@@ -146,4 +151,9 @@ def _name(partition: tuple[object, ...]) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-CHECKS: tuple[type[Check], ...] = (NoOldController, NoEarlierRegistration, NoOldLeadership, BrokersAreKnownBeforeLeaders)
+CHECKS: tuple[type[Check], ...] = (
+    NoOldController,
+    NoEarlierRegistration,
+    NoOldLeadership,
+    BrokersAreKnownBeforeLeaders,
+)

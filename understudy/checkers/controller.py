@@ -1,8 +1,8 @@
 """What must hold of controllers: who may be one, what a deposed one may no longer do, and how an active one behaves.
 
-The ids are those of the invariant catalogue, C1 to C9; C4 and C10 are in `control_requests`. The tables of legal transitions
-are written down here a second time, from the lists in Kafka's `PartitionStateMachine` and `ReplicaStateMachine`: a judge that
-borrows the tables of the judged proves nothing.
+The ids are those of the invariant catalogue, C1 to C9; C4 and C10 are in `control_requests`. The tables of legal
+transitions are written down here a second time, from the lists in Kafka's `PartitionStateMachine` and
+`ReplicaStateMachine`: a judge that borrows the tables of the judged proves nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 class OneWinnerPerEpoch(Check):
     id = "C1"
-    sentence = "at most one session is elected at a controller epoch, and it is the one whose transaction set that epoch"
+    sentence = (
+        "at most one session is elected at a controller epoch, and it is the one whose transaction set that epoch"
+    )
     reads = (ControllerElected,)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -70,7 +72,9 @@ class ElectionIsOneTransaction(Check):
         self._epoch = 0
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
-        writes = [op for op in transaction.ops if op.path == CONTROLLER_EPOCH and op.kind in (OpKind.CREATE, OpKind.SET)]
+        writes = [
+            op for op in transaction.ops if op.path == CONTROLLER_EPOCH and op.kind in (OpKind.CREATE, OpKind.SET)
+        ]
         for op in writes:
             before, self._epoch = self._epoch, controller_epoch(op) or 0
             if op.kind is OpKind.CREATE or transaction.session_id not in self.facts.broker_of_session:
@@ -112,7 +116,8 @@ class ControllerWritesAreFenced(Check):
     def _compare_epochs(self, transaction: ZnodeTransaction, write: StateWrite) -> None:
         if write.leader is None or write.by_leader:
             return
-        # Of a znode also what an operator has put there counts: whoever finds a newer epoch than his own has to leave it.
+        # Of a znode also what an operator has put there counts: whoever finds a newer epoch than his own has to leave
+        # it.
         newest = self._newest if write.replaced is None else max(self._newest, write.replaced.controller_epoch)
         if write.controller_epoch < newest:
             what = f"{_name(write.partition)} at controller epoch {write.controller_epoch}, after {newest} was seen"
@@ -132,7 +137,11 @@ def _needs_fence(op: ZnodeOp) -> bool:
         return op.kind is OpKind.DELETE or "/partitions" in op.path.removeprefix(TOPICS)
     if op.kind is not OpKind.DELETE:
         return False
-    return op.path in (CONTROLLER, "/admin/reassign_partitions", "/admin/preferred_replica_election") or op.path.startswith(
+    return op.path in (
+        CONTROLLER,
+        "/admin/reassign_partitions",
+        "/admin/preferred_replica_election",
+    ) or op.path.startswith(
         ("/admin/delete_topics/", "/config/topics/", "/isr_change_notification/", "/log_dir_event_notification/")
     )
 
@@ -140,7 +149,8 @@ def _needs_fence(op: ZnodeOp) -> bool:
 class SilenceAfterResignation(Check):
     id = "C5"
     sentence = (
-        "after a controller has resigned from an epoch it sends no request of that epoch and starts no write fenced with it"
+        "after a controller has resigned from an epoch it sends no request of that epoch and starts no write fenced "
+        "with it"
     )
     reads = (ControllerElected, ControllerResigned, RequestSent, ZkWrite)
 
@@ -189,8 +199,8 @@ class ContextIsTrue(Check):
     def on_record(self, record: Envelope) -> None:
         life, data = life_of(record), record.data
         if isinstance(data, LeaderElectionFailed):
-            # What could not be written or read is known to be unknown; the next controller reads it afresh. That nobody was
-            # eligible excuses nothing.
+            # What could not be written or read is known to be unknown; the next controller reads it afresh. That nobody
+            # was eligible excuses nothing.
             if any(refused.error != NOBODY_ELIGIBLE for refused in data.partitions):
                 self._excused[life] = record.controller_epoch
             return
@@ -204,7 +214,9 @@ class ContextIsTrue(Check):
             return
         self.judged += 1
         if tuple(sorted(data.live_brokers)) != (registered := self.facts.brokers_at(record.zxid)):
-            self.violated(record, f"it believes in brokers {data.live_brokers}; registered at zxid {record.zxid}: {registered}")
+            self.violated(
+                record, f"it believes in brokers {data.live_brokers}; registered at zxid {record.zxid}: {registered}"
+            )
         known = data.leadership_digest == self._digest_at(record.zxid)
         if not known and not any(state.by_leader for state in self.facts.states_at(record.zxid)):
             self.violated(record, f"its leaderships differ from the znodes at zxid {record.zxid}")
@@ -212,7 +224,9 @@ class ContextIsTrue(Check):
     def _digest_at(self, zxid: int) -> str:
         position = bisect_right(self.facts.state_zxids, zxid)
         if position not in self._digests:
-            states = ((*s.partition, s.leader or 0, s.leader_epoch, s.isr, s.version) for s in self.facts.states_at(zxid))
+            states = (
+                (*s.partition, s.leader or 0, s.leader_epoch, s.isr, s.version) for s in self.facts.states_at(zxid)
+            )
             self._digests[position] = leadership_digest(states)
         return self._digests[position]
 
@@ -224,7 +238,9 @@ class _Open(NamedTuple):
 
 class OneEventAtATime(Check):
     id = "C7"
-    sentence = "a controller's events never overlap, start in the order they were queued, and each ends or is preempted once"
+    sentence = (
+        "a controller's events never overlap, start in the order they were queued, and each ends or is preempted once"
+    )
     reads = (EventQueued, EventStarted, EventEnded, EventPreempted)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -356,7 +372,9 @@ REPLICA_SOURCES: dict[str, tuple[str, ...]] = {
 
 class LegalTransitions(Check):
     id = "C9"
-    sentence = "partitions and replicas move only along legal transitions, each from the state the last one left them in"
+    sentence = (
+        "partitions and replicas move only along legal transitions, each from the state the last one left them in"
+    )
     reads = (ControllerElected, TopicsChanged, PartitionsMoved, ReplicasMoved, InvalidTransition)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -375,7 +393,9 @@ class LegalTransitions(Check):
             self.violated(record, f"{data.topic}-{data.partition} was asked to go from {data.source} to {data.target}")
         elif isinstance(data, PartitionsMoved | ReplicasMoved):
             moved, sources = (
-                (data.partitions, PARTITION_SOURCES) if isinstance(data, PartitionsMoved) else (data.replicas, REPLICA_SOURCES)
+                (data.partitions, PARTITION_SOURCES)
+                if isinstance(data, PartitionsMoved)
+                else (data.replicas, REPLICA_SOURCES)
             )
             states, legal = self._states.setdefault(life, {}), sources.get(data.target, ())
             self.judged += len(moved)

@@ -1,4 +1,5 @@
-"""What the znode history means for a Kafka cluster: states, assignments, registrations, elections, the ends of sessions.
+"""What the znode history means for a Kafka cluster: states, assignments, registrations, elections, the ends of
+sessions.
 
 Decodes the few znodes the checks read with a reader of its own, so that a mistake in the product's decoders cannot hide
 itself. A znode that is not what Kafka writes is left out here; that it appears at all is for contract tests to notice.
@@ -22,7 +23,8 @@ BROKERS = "/brokers/ids/"
 TOPICS = "/brokers/topics/"
 
 FIRST_REGISTRATION_OF_ALTER_PARTITION = 5
-"""Below this version of its registration a broker's protocol is older than AlterPartition: it changes the ISRs it leads itself.
+"""Below this version of its registration a broker's protocol is older than AlterPartition: it changes the ISRs it leads
+itself.
 
 So do those of 2.7-IV0 and 2.7-IV1, two steps inside one release, whose registrations look like later ones."""
 
@@ -100,7 +102,8 @@ class Placement(NamedTuple):
 
 
 class TopicWrite(NamedTuple):
-    """A topic's znode as one transaction left it; `after` is empty where it was deleted, `before` where it was created."""
+    """A topic's znode as one transaction left it; `after` is empty where it was deleted, `before` where it was
+    created."""
 
     topic: str
     before: Mapping[int, Placement]
@@ -141,8 +144,8 @@ class ClusterFacts:
         self.session_ends: dict[int, int] = {}
         self.broker_of_session: dict[int, int] = {}
         self.marks_unclean_elections = True
-        """False while the controller's protocol may be older than the mark: the version of `/feature`, which every controller
-        writes before it elects anybody, grew one release after it."""
+        """False while the controller's protocol may be older than the mark: the version of `/feature`, which every
+        controller writes before it elects anybody, grew one release after it."""
         self._sessions_of_old_protocols: set[int] = set()
         self.states: dict[Partition, list[StateWrite]] = {}
         self.written: list[StateWrite] = []
@@ -178,8 +181,8 @@ class ClusterFacts:
     # -- questions
 
     def allowed_in_isr(self, partition: Partition) -> tuple[int, ...] | None:
-        """The assigned replicas, those just dropped by a reassignment, and those that an earlier one dropped and that have not
-        left the ISR since; None where the topic is unknown."""
+        """The assigned replicas, those just dropped by a reassignment, and those that an earlier one dropped and that
+        have not left the ISR since; None where the topic is unknown."""
         replicas = self._assignments.get(partition)
         if replicas is None:
             return None
@@ -207,7 +210,8 @@ class ClusterFacts:
         return next((life for life in reversed(self.controllers) if _alive(life, zxid)), None)
 
     def state(self, partition: Partition, version: int) -> list[StateWrite]:
-        """Every write that left `partition` at `version`: more than one where the topic was deleted and created again."""
+        """Every write that left `partition` at `version`: more than one where the topic was deleted and created
+        again."""
         return self._by_version.get((partition, version), [])
 
     # -- folding
@@ -269,7 +273,9 @@ class ClusterFacts:
         except msgspec.MsgspecError:
             return
         after = {
-            int(name): Placement(replicas, decoded.adding_replicas.get(name, ()), decoded.removing_replicas.get(name, ()))
+            int(name): Placement(
+                replicas, decoded.adding_replicas.get(name, ()), decoded.removing_replicas.get(name, ())
+            )
             for name, replicas in decoded.partitions.items()
         }
         self._topics[topic] = after, decoded.topic_id

@@ -1,7 +1,7 @@
 """The history of the znodes: every transaction ZooKeeper committed, in the one order there is.
 
-In simulation the server hands it over as it goes; of real servers it is read from ZooKeeper's own transaction log after the
-run. Watching observers would miss states, because watches are one-shot and coalesce.
+In simulation the server hands it over as it goes; of real servers it is read from ZooKeeper's own transaction log after
+the run. Watching observers would miss states, because watches are one-shot and coalesce.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class ZnodeTransaction(NamedTuple):
     session_id: int
     """Who asked for it; for the end of a session the one that ended."""
     ops: tuple[ZnodeOp, ...]
-    """All operations of a `multi` together, checks included. The end of a session: one delete per ephemeral it took along."""
+    """All operations of a `multi` together, checks included. The end of a session: one delete per ephemeral it took
+    along."""
     closed_session: bool = False
     """The session was closed by its owner or expired by the server."""
 

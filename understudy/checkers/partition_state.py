@@ -39,8 +39,8 @@ class _StateCheck(Check):
     def _odd_write(self, leadership: Leadership, is_odd: Callable[[StateWrite, StateWrite], bool]) -> StateWrite | None:
         """The write a record speaks of, if it is odd given what it replaced.
 
-        Several may be meant where a topic of the same name has been at that version in another life; one that is in order
-        excuses the record.
+        Several may be meant where a topic of the same name has been at that version in another life; one that is in
+        order excuses the record.
         """
         writes = self.facts.state(_partition(leadership), leadership.partition_epoch)
         meant = [write for write in writes if _is(leadership, write)]
@@ -121,7 +121,8 @@ class LeaderEpochsGrow(_StateCheck):
 class OneLeaderPerEpoch(Check):
     id = "P4"
     sentence = (
-        "whoever starts to lead a partition at a leader epoch is the leader ZooKeeper names at that epoch, and nobody else does"
+        "a broker that starts to lead a partition at a leader epoch is the leader ZooKeeper names at that epoch, and no "
+        "other broker does"
     )
     reads = (LeaderAndIsrApplied,)
 
@@ -175,7 +176,9 @@ class CleanElections(_StateCheck):
         if data.why == "unclean":
             return
         for leadership in data.partitions:
-            odd = self._odd_write(leadership, lambda before, write: write.leader not in (before.leader, NO_LEADER, *before.isr))
+            odd = self._odd_write(
+                leadership, lambda before, write: write.leader not in (before.leader, NO_LEADER, *before.isr)
+            )
             if odd is not None and odd.replaced is not None:
                 what = f"{odd.leader} became leader of {_name(odd.partition)} from outside ISR {list(odd.replaced.isr)}"
                 self.violated(record, f"{what}, in an election recorded as {data.why}")
@@ -183,7 +186,9 @@ class CleanElections(_StateCheck):
 
 class IsrChangesReplaceWhatTheyNamed(Check):
     id = "P6"
-    sentence = "an accepted change replaced exactly the version it named, and what was written is what its writer believes"
+    sentence = (
+        "an accepted change replaced exactly the version it named, and what was written is what its writer believes"
+    )
     reads = (IsrProposed, IsrResult, LeadershipWritten)
 
     def __init__(self, facts: ClusterFacts) -> None:

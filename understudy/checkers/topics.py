@@ -1,4 +1,5 @@
-"""What must hold of topics as a whole, and of what the controller hands out: deletions, moves, new partitions, producer ids."""
+"""What must hold of topics as a whole, and of what the controller hands out: deletions, moves, new partitions, producer
+ids."""
 
 from __future__ import annotations
 
@@ -158,4 +159,9 @@ class ProducerIdsAreGivenOnce(Check):
             self._next = int(block.block_end) + 1
 
 
-CHECKS: tuple[type[Check], ...] = (DeletionsAreComplete, MovesKeepData, TopicsKeepTheirPartitions, ProducerIdsAreGivenOnce)
+CHECKS: tuple[type[Check], ...] = (
+    DeletionsAreComplete,
+    MovesKeepData,
+    TopicsKeepTheirPartitions,
+    ProducerIdsAreGivenOnce,
+)

@@ -31,7 +31,8 @@ ALL_CHECKS: tuple[type[Check], ...] = tuple(check for family in FAMILIES for che
 
 
 class Judge:
-    """Folds a run as it happens. Feed transactions in order, each node's records in order, then ask for the violations."""
+    """Folds a run as it happens. Feed transactions in order, each node's records in order, then ask for the
+    violations."""
 
     def __init__(self, checks: Iterable[type[Check]] = ALL_CHECKS) -> None:
         self._facts = ClusterFacts()
@@ -69,7 +70,8 @@ class Judge:
 
         Args:
             records_by_node: each node's records, all incarnations, in order of (incarnation, seq).
-            transactions: the whole znode history; empty where it was not kept, which leaves the checks that need it silent.
+            transactions: the whole znode history; empty where it was not kept, which leaves the checks that need it
+                silent.
         """
         for transaction in transactions:
             self.transaction(transaction)

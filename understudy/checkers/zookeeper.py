@@ -1,4 +1,5 @@
-"""What we assume of ZooKeeper (reliability Z1, Z2, Z4, Z6): a check of the simulator, and of how a transaction log was read."""
+"""What we assume of ZooKeeper (reliability Z1, Z2, Z4, Z6): a check of the simulator, and of how a transaction log was
+read."""
 
 from __future__ import annotations
 
@@ -52,12 +53,16 @@ class EphemeralsDieWithTheirSession(Check):
 
 class VersionsCount(Check):
     id = "Z6"
-    sentence = "a create meets no znode, a delete or set meets one, a set raises the version by one, a check sees its version"
+    sentence = (
+        "a create meets no znode, a delete or set meets one, a set raises the version by one, a check sees its version"
+    )
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._tree = {path: Znode(None, 0, 0, 0) for path in ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")}
+        self._tree = {
+            path: Znode(None, 0, 0, 0) for path in ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
+        }
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         for op in transaction.ops:

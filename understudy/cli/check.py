@@ -1,7 +1,7 @@
 """`understudy check`: every invariant, asked of a run that is over or still going on.
 
-Reads the event logs of the run folder and, where `cluster.json` names the transaction log of the run's own ZooKeeper, the
-history of the znodes. Exit code 0: everything holds; 1: something is violated; 2: there is nothing to judge.
+Reads the event logs of the run folder and, where `cluster.json` names the transaction log of the run's own ZooKeeper,
+the history of the znodes. Exit code 0: everything holds; 1: something is violated; 2: there is nothing to judge.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def check_run_folder(folder: Path) -> RunVerdict:
     Works on a running cluster too: the event logs are read first, so that no record is newer than the history.
 
     Raises:
-        BadInput: there is no event log, or it is not that of one cluster, or `cluster.json` or the transaction log is damaged.
+        BadInput: there is no event log, or it is not that of one cluster, or `cluster.json` or the transaction log is
+            damaged.
     """
     from foundation.eventlog.reader import NO_FILES, read
     from understudy.checkers.verdict import Judge
@@ -152,7 +153,9 @@ def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
         if begins_at is None:
             raise BadInput(f"{folder / log} holds no transaction log, though {folder / CLUSTER_FILE} says so")
         if begins_at > 1:
-            return [], [f"the znode history begins at zxid {begins_at} only, the rest is gone: the event logs are judged alone"]
+            return [], [
+                f"the znode history begins at zxid {begins_at} only, the rest is gone: the event logs are judged alone"
+            ]
         return read_transaction_logs(folder / log), []
     except (NotARunFolder, MalformedTransactionLog, OSError) as error:
         raise BadInput(str(error)) from None

@@ -1,8 +1,9 @@
-"""`understudy crash-points`: strike the controller at each named point of what it does, in the simulator, and see it end well.
+"""`understudy crash-points`: strike the controller at each named point of what it does, in the simulator, and see it
+end well.
 
-One row for each point of a procedure, one column for each way to strike. `3` stands for three strikes that all ended as the
-run in which nobody was struck, `3 (2)` for three after two of which the old controller was refused at a fence; `!` marks those
-that ended otherwise.
+One row for each point of a procedure, one column for each way to strike. `3` stands for three strikes that all ended as
+the run in which nobody was struck, `3 (2)` for three after two of which the old controller was refused at a fence; `!`
+marks those that ended otherwise.
 """
 
 from __future__ import annotations
@@ -27,11 +28,15 @@ HOWS = ("kill", "kill-expire", "bounce", "zombie", "depose")
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
-        "crash-points", help="strike the controller at each point of what it does, in the simulator", description=__doc__
+        "crash-points",
+        help="strike the controller at each point of what it does, in the simulator",
+        description=__doc__,
     )
     parser.add_argument("--procedure", metavar="NAME", help="only this one (all)")
     parser.add_argument("--how", choices=HOWS, help="only this way (all)")
-    parser.add_argument("--at", metavar="POINT/N", help="only where a controller reaches POINT for the N-th time (everywhere)")
+    parser.add_argument(
+        "--at", metavar="POINT/N", help="only where a controller reaches POINT for the N-th time (everywhere)"
+    )
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (1)")
     parser.add_argument(
         "--events", type=Path, metavar="DIR", help="leave the event logs of one strike here, as a real run does"
@@ -97,7 +102,9 @@ def _strike_everywhere(procedures: tuple[Procedure, ...], hows: tuple[str, ...],
     for outcome in failed[:SHOWN_FAILURES]:
         print(outcome)
     if failed:
-        raise Failed(f"{len(failed)} of {len(outcomes)} strikes did not end well; each report above names the command for it")
+        raise Failed(
+            f"{len(failed)} of {len(outcomes)} strikes did not end well; each report above names the command for it"
+        )
     return 0
 
 

@@ -1,7 +1,7 @@
 """`understudy demo`: a cluster loses its controller, twice, and Spark reports on that very run.
 
-Act one kills the controller with SIGKILL. Act two is crueller: the controller is stopped at a named point, after a fenced
-write and before its requests go out, sleeps past its session, and on waking sends the orders of a dead epoch.
+Act one kills the controller with SIGKILL. Act two is crueller: the controller is stopped at a named point, after a
+fenced write and before its requests go out, sleeps past its session, and on waking sends the orders of a dead epoch.
 
 The demo asserts what it shows: it ends with exit code 0 only if each scene really happened.
 """
@@ -43,7 +43,9 @@ def register(verbs: Verbs) -> None:
         "and ends with Spark's report of that run. Exit code 0 only if the story really happened.",
     )
     verb.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
-    verb.add_argument("--dir", type=Path, metavar="RUN", help="keep the run folder here (default: a new one under ./runs)")
+    verb.add_argument(
+        "--dir", type=Path, metavar="RUN", help="keep the run folder here (default: a new one under ./runs)"
+    )
     verb.set_defaults(run=run)
 
 
@@ -135,19 +137,25 @@ class Play:
         with contextlib.suppress(Exception):
             # Nobody answers this: the one who should is stopped halfway through it.
             _ask(self._client(timeout_ms=1_000).create_topic(SECOND_TOPIC, partitions=3, replication_factor=3))
-        self._stage.wait(lambda: not ghost.process.armed(), f"broker {ghost.id} is stopped at {POINT}", timeout_s=PATIENCE_S)
+        self._stage.wait(
+            lambda: not ghost.process.armed(), f"broker {ghost.id} is stopped at {POINT}", timeout_s=PATIENCE_S
+        )
         struck = time.monotonic()
         self._stage.tell(f"broker {ghost.id}, controller of epoch {asleep_epoch}, stopped at {POINT}", since=struck)
         self._stage.show(f"the states of {SECOND_TOPIC} are in ZooKeeper, no broker has been told")
         successor = self._successor(ghost.id)
-        self._stage.tell(f"its session is over: broker {successor} is controller, epoch {self._epochs[-1]}", since=struck)
+        self._stage.tell(
+            f"its session is over: broker {successor} is controller, epoch {self._epochs[-1]}", since=struck
+        )
         self._when(lambda found: not found.leaderless, "every partition has a live leader")
         ghost.resume()
         struck = time.monotonic()
         self._stage.tell(f"broker {ghost.id} wakes up and goes on as if nothing had happened", since=struck)
         others = sorted(broker.id for broker in self._cluster.brokers if broker.id != ghost.id)
         refusals = self._stage.wait(
-            lambda: self._refusals(others, asleep_epoch), f"brokers {_listed(others)} refuse its orders", timeout_s=PATIENCE_S
+            lambda: self._refusals(others, asleep_epoch),
+            f"brokers {_listed(others)} refuse its orders",
+            timeout_s=PATIENCE_S,
         )
         for node, hit in refusals:
             self._stage.tell(f"{node} refuses {hit.what}: epoch {hit.offered}, it knows {hit.known}", since=struck)
@@ -183,7 +191,7 @@ class Play:
     # -- what the scenes look at
 
     def _client(self, timeout_ms: int = 15_000) -> AdminClient:
-        from brokers.socket_network import SocketNetwork
+        from brokers.machine.socket_network import SocketNetwork
         from understudy.admin_client import AdminClient
 
         bootstrap = [broker.address for broker in self._cluster.brokers if broker.is_running]
@@ -205,7 +213,11 @@ class Play:
 
         def successor() -> ClusterPicture | None:
             picture = self._cluster.view.picture()
-            return picture if picture.controller not in (None, fallen) and picture.controller_epoch > self._epochs[-1] else None
+            return (
+                picture
+                if picture.controller not in (None, fallen) and picture.controller_epoch > self._epochs[-1]
+                else None
+            )
 
         picture = self._stage.wait(
             successor, f"ZooKeeper ends broker {fallen}'s session, another takes over", timeout_s=PATIENCE_S
@@ -219,7 +231,8 @@ class Play:
         return picture.controller
 
     def _refusals(self, brokers: list[int], epoch: int) -> list[tuple[str, FenceHit]] | None:
-        """One refusal of an order of `epoch` by each of `brokers`, from their event logs; None until all have refused."""
+        """One refusal of an order of `epoch` by each of `brokers`, from their event logs; None until all have
+        refused."""
         found: dict[str, FenceHit] = {}
         for record in self._records():
             hit = _refusal(record, epoch)
@@ -234,7 +247,9 @@ class Play:
         return read([self._cluster.directory]).records
 
     def _show_leaders(self, picture: ClusterPicture) -> None:
-        led = Counter(partition.state.leader_and_isr.leader for partition in picture.partitions.values() if partition.state)
+        led = Counter(
+            partition.state.leader_and_isr.leader for partition in picture.partitions.values() if partition.state
+        )
         width = 30 / max(1, len(picture.partitions))
         bars = (f"{broker} {'█' * max(1, round(led[broker] * width))} {led[broker]}" for broker in sorted(led))
         self._stage.show(f"leaders   {'   '.join(bars)}")

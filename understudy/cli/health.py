@@ -1,4 +1,5 @@
-"""`understudy health`: one question over the wire; exit code 0 when the server answers it. For health checks of containers."""
+"""`understudy health`: one question over the wire; exit code 0 when the server answers it. For health checks of
+containers."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 def _ask_broker(host: str, port: int) -> str:
     import asyncio
 
-    from brokers.socket_network import SocketNetwork
+    from brokers.machine.socket_network import SocketNetwork
     from foundation.cluster.errors import Errors
     from foundation.wire.errors import MalformedMessage
     from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -28,7 +28,8 @@ class Interruption:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Inside, the first SIGINT or SIGTERM is noted in the `Interruption`, and each further one raises KeyboardInterrupt.
+    """Inside, the first SIGINT or SIGTERM is noted in the `Interruption`, and each further one raises
+    KeyboardInterrupt.
 
     SIGINT is heard also where the shell has started the program in the background, ignoring it.
     """

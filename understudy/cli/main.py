@@ -1,6 +1,7 @@
 """The `understudy` command: which verbs there are, and what an error looks like.
 
-A verb is a module of this package with `register(verbs)`, which describes it to argparse, and a function that runs it, which
+A verb is a module of this package with `register(verbs)`, which describes it to argparse, and a function that runs it,
+which
 imports what it needs only then: `understudy --help` answers at once.
 """
 
@@ -21,7 +22,8 @@ EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; the exit code: 0 done, 1 failed, 2 the command line or what it names is wrong, 130 interrupted."""
+    """Run one command line; the exit code: 0 done, 1 failed, 2 the command line or what it names is wrong, 130
+    interrupted."""
     options = parser().parse_args(arguments)
     try:
         code: int = options.run(options)

@@ -22,10 +22,14 @@ def register(verbs: Verbs) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run folder, a folder of events, or one file")
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="a run folder, a folder of events, or one file"
+    )
     parser.add_argument("--output", type=Path, metavar="DIR", help="write the tables there, as Parquet")
     parser.add_argument("--json", action="store_true", help="all tables, for programs")
-    parser.add_argument("--engine", choices=("spark", "python"), default="spark", help="python needs no Java: small logs only")
+    parser.add_argument(
+        "--engine", choices=("spark", "python"), default="spark", help="python needs no Java: small logs only"
+    )
     parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
     parser.add_argument("--driver-memory", metavar="SIZE", help="heap of Spark's Java, for example 4g")
     parser.add_argument("--java-home", metavar="DIR", help="the Java to use instead of JAVA_HOME or pip's")
@@ -40,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
     replay = _in_python(options) if options.engine == "python" else _in_spark(options)
     if not replay.runs:
         problems = "\n".join(f"  {finding}" for finding in replay.findings[:10])
-        raise Failed(f"there is no record to replay; expected event-log files (*.jsonl) below what was given\n{problems}")
+        raise Failed(
+            f"there is no record to replay; expected event-log files (*.jsonl) below what was given\n{problems}"
+        )
     if options.json:
         page = {"version": JSON_VERSION, "runs": replay.runs, "findings": replay.findings, "lines": replay.lines}
         print(msgspec.json.format(msgspec.json.encode(page), indent=2).decode())
@@ -66,6 +72,8 @@ def _in_spark(options: argparse.Namespace) -> Replay:
         java = choose_java(options.java_home)
         # Several seconds pass before there is anything to see.
         print(f"Spark starts with {java} …", file=sys.stderr, flush=True)
-        return replay(options.runs, output=options.output, java=java, master=options.master, memory=options.driver_memory)
+        return replay(
+            options.runs, output=options.output, java=java, master=options.master, memory=options.driver_memory
+        )
     except (JavaNotFound, GatewayFailed, SparkFailed, TablesExist) as error:
         raise Failed(str(error)) from None

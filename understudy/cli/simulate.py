@@ -17,9 +17,13 @@ def register(verbs: Verbs) -> None:
     which.add_argument("--seed", type=count, metavar="N", help="replay this seed, with its plan of faults")
     which.add_argument("--seeds", type=count, metavar="N", help="run N seeds")
     parser.add_argument("--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (1)")
-    parser.add_argument("--seconds", type=count, default=30, help="simulated seconds per seed, two thirds under faults (30)")
+    parser.add_argument(
+        "--seconds", type=count, default=30, help="simulated seconds per seed, two thirds under faults (30)"
+    )
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (1)")
-    parser.add_argument("--events", type=Path, metavar="DIR", help="leave the event logs of --seed here, as a real run does")
+    parser.add_argument(
+        "--events", type=Path, metavar="DIR", help="leave the event logs of --seed here, as a real run does"
+    )
     parser.set_defaults(run=run, usage_error=parser.error)
 
 

@@ -1,4 +1,5 @@
-"""How a story is told in a terminal: numbered scenes, one line per thing that happened, and a line that moves while we wait."""
+"""How a story is told in a terminal: numbered scenes, one line per thing that happened, and a line that moves while we
+wait."""
 
 from __future__ import annotations
 

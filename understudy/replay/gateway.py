@@ -1,9 +1,9 @@
 """Starts the Java process that Spark runs in, so that the Java from pip will do and nothing is left behind.
 
-PySpark's own launcher insists on bash and on a module that small runtimes lack (`jdk.incubator.vector`; nothing here needs it).
-Spark also accepts a gateway that somebody else has started, by two environment variables; that is what spark-submit does for
-Python programs, and what this module does without it. The process reads its standard input to the end and then leaves: the
-pipe is held by this process alone, so it closes even when this process is SIGKILLed.
+PySpark's own launcher insists on bash and on a module that small runtimes lack (`jdk.incubator.vector`; nothing here
+needs it). Spark also accepts a gateway that somebody else has started, by two environment variables; that is what
+spark-submit does for Python programs, and what this module does without it. The process reads its standard input to the
+end and then leaves: the pipe is held by this process alone, so it closes even when this process is SIGKILLed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def jvm_flags(java: JavaRuntime, *, memory: str, quick: bool) -> list[str]:
 
     Args:
         memory: heap, as `-Xmx` takes it.
-        quick: for work of seconds: the simple compiler and collector halve the start, and lose a quarter on a million records.
+        quick: for work of seconds: the simple compiler and collector halve the start, and lose a quarter on a million
+            records.
     """
     packages = list(_OPENED_PACKAGES)
     if java.version is None or java.version <= _LAST_WITH_SECURITY_ACTION:

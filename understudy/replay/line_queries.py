@@ -1,8 +1,8 @@
 """From lines of text to records and findings, in Spark SQL: what `foundation.eventlog.reader` does, said once more.
 
-The views read `text`: the lines of all files with their file, the block of the file they were read in (`block`) and a number
-that grows within a block (`id`). Together these order the lines of a file; line numbers are counted from them only for what has
-to be reported.
+The views read `text`: the lines of all files with their file, the block of the file they were read in (`block`) and a
+number that grows within a block (`id`). Together these order the lines of a file; line numbers are counted from them
+only for what has to be reported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The tables of `foundation.eventlog.metric_tables` in Spark SQL: each view is one sentence of a definition there.
 
-The first views read one view per record type (`ControllerElected` …) with the columns run, us, node, incarnation, seq, cause,
-controller_epoch and `data`; the later ones build upon each other. All columns are native expressions, so that a huge run is
-split by topic-partition and request, and many runs by run. A view named like a table holds that table.
+The first views read one view per record type (`ControllerElected` …) with the columns run, us, node, incarnation, seq,
+cause, controller_epoch and `data`; the later ones build upon each other. All columns are native expressions, so that a
+huge run is split by topic-partition and request, and many runs by run. A view named like a table holds that table.
 
 Times are whole microseconds in columns that end in `us`, milliseconds only in tables.
 """

@@ -1,7 +1,8 @@
 """From tables to a page for people: `render` is a plain function of a `Replay`, at most 100 characters wide.
 
-One run fills a page: who was controller, each failover split into its phases, what it cost the partitions, what was asked of
-the brokers, what the fences refused, what was wrong with the logs. Many runs fill a page too: their failovers side by side.
+One run fills a page: who was controller, each failover split into its phases, what it cost the partitions, what was
+asked of the brokers, what the fences refused, what was wrong with the logs. Many runs fill a page too: their failovers
+side by side.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def _controllers(run: RunMetrics) -> list[str]:
 
 
 def _reign(reign: Reign) -> str:
-    ready = "never ready" if reign.ready_at_ms is None else f"ready after {_ms(reign.ready_at_ms - reign.elected_at_ms)}"
+    ready = (
+        "never ready" if reign.ready_at_ms is None else f"ready after {_ms(reign.ready_at_ms - reign.elected_at_ms)}"
+    )
     end = "to the end" if reign.ended_at_ms is None else f"until {_seconds(reign.ended_at_ms)}: {reign.ended_by}"
     return f"epoch {reign.epoch:>3}  broker {reign.broker:<3} from {_seconds(reign.elected_at_ms):>9} {end:<26} {ready}"
 
@@ -124,7 +127,8 @@ def _answers(failover: Failover) -> str:
 def _partitions(run: RunMetrics) -> list[str]:
     totals = run.totals
     worst = sorted(
-        (row for row in run.partitions if row.leaderless_ms), key=lambda row: (-row.leaderless_ms, row.topic, row.partition)
+        (row for row in run.partitions if row.leaderless_ms),
+        key=lambda row: (-row.leaderless_ms, row.topic, row.partition),
     )
     return [
         f"Partitions: {totals.partitions:,}, leaderless for {totals.leaderless_ms / 1000:,.3f} partition-seconds; "
@@ -163,7 +167,9 @@ def _fences(hits: Sequence[FenceHits]) -> list[str]:
         return []
     through = sum(hit.let_through for hit in hits)
     refused = sum(hit.hits for hit in hits) - through
-    head = f"Fences: refused {refused:,}" + (f", let {through:,} through because they were switched off" if through else "")
+    head = f"Fences: refused {refused:,}" + (
+        f", let {through:,} through because they were switched off" if through else ""
+    )
     by_fence: dict[tuple[str, str], list[FenceHits]] = {}
     for hit in sorted(hits, key=lambda hit: (hit.fence == _EVERYDAY_FENCE, hit.first_at_ms)):
         by_fence.setdefault((hit.fence, hit.node), []).append(hit)
@@ -194,7 +200,9 @@ def _many_runs(replay: Replay) -> list[list[str]]:
         ],
         [
             f"{'Failovers, in ms':<29}" + "".join(f"{name:>14}" for name, _ in _COLUMNS),
-            *_some([line for cause in sorted({row.cause for row in failovers}) for line in _cause(cause, failovers)], 15),
+            *_some(
+                [line for cause in sorted({row.cause for row in failovers}) for line in _cause(cause, failovers)], 15
+            ),
         ],
         [
             f"Partitions: leaderless for {sum(row.leaderless_ms for row in totals) / 1000:,.3f} partition-seconds; "
@@ -218,7 +226,8 @@ def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:
     rows = [row for row in failovers if row.cause == cause]
     names = (f"  {cause}, {len(rows):,}×", "")
     return [
-        f"{name:<25} p{percent}" + "".join(f"{_percentile([time(row) for row in rows], percent):>14}" for _, time in _COLUMNS)
+        f"{name:<25} p{percent}"
+        + "".join(f"{_percentile([time(row) for row in rows], percent):>14}" for _, time in _COLUMNS)
         for name, percent in zip(names, (50, 99), strict=True)
     ]
 

@@ -1,12 +1,14 @@
 """The record types as Spark schemas, derived from the structs: add a field to a record and Spark knows it.
 
-An envelope is read with its `data` as text; each type's `data` is then read with a schema of its own. Arrays of different
-types, as named tuples are written, have no type in Spark: they are read as arrays of text and put together field by field.
+An envelope is read with its `data` as text; each type's `data` is then read with a schema of its own. Arrays of
+different
+types, as named tuples are written, have no type in Spark: they are read as arrays of text and put together field by
+field.
 Plain text in, plain text out: nothing here needs Spark.
 
-Spark is as strict as `foundation.eventlog.reader` down to the fields of `data`, with exceptions that no writer makes: a number
-where text is due is read as text, what is wrong inside an array leaves nulls there, and a second object after the first on one
-line is not seen.
+Spark is as strict as `foundation.eventlog.reader` down to the fields of `data`, with exceptions that no writer makes: a
+number where text is due is read as text, what is wrong inside an array leaves nulls there, and a second object after
+the first on one line is not seen.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def data_ddl(payload: type[Payload]) -> str:
 
 
 def data_columns(payload: type[Payload], source: str) -> str:
-    """SQL for a struct of a record type's fields in their real types, defaults filled in, from one read with `data_ddl`."""
+    """SQL for a struct of a record type's fields in their real types, defaults filled in, from one read with
+    `data_ddl`."""
     columns = (
         f"'{field.encode_name}', {_or_default(_real(field.type, f'{source}.`{field.encode_name}`'), field)}"
         for field in _fields(payload)
@@ -108,7 +111,9 @@ def _real(field: _FieldType, value: str) -> str:
             )
             return f"transform({value}, e -> named_struct({', '.join(parts)}))"
         case inspect.VarTupleType(item_type=inspect.TupleType() as item):
-            parts = (f"'_{place}', {_from_text(part, f'get(e, {place})')}" for place, part in enumerate(item.item_types))
+            parts = (
+                f"'_{place}', {_from_text(part, f'get(e, {place})')}" for place, part in enumerate(item.item_types)
+            )
             return f"transform({value}, e -> named_struct({', '.join(parts)}))"
         case _:
             return value

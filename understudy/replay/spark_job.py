@@ -1,7 +1,7 @@
 """The replay itself: event logs through Spark, as tables. The only module that imports pyspark.
 
-What Spark computes is said in `line_queries` and `queries`; here it is given files and asked for rows. Rows come back as JSON
-in a single action, because every action of Spark costs a quarter of a second, however little it has to do.
+What Spark computes is said in `line_queries` and `queries`; here it is given files and asked for rows. Rows come back
+as JSON in a single action, because every action of Spark costs a quarter of a second, however little it has to do.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ def replay(
     """
     files, _ = find_files(paths)
     quick = sum(file.stat().st_size for file in files) <= QUICK_BYTES
-    settings = SparkSettings(java=java or choose_java(), master=master, memory=memory or ("1g" if quick else "2g"), quick=quick)
+    settings = SparkSettings(
+        java=java or choose_java(), master=master, memory=memory or ("1g" if quick else "2g"), quick=quick
+    )
     with SparkReplay(settings) as spark:
         return spark.replay(paths, output=output)
 
@@ -119,7 +121,9 @@ class SparkReplay:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._spark = None
         self._stack.close()
 
@@ -197,8 +201,9 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         # Beyond loopback there is nobody to talk to, and a machine's own name may lead nowhere.
         configuration |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if settings.quick:
-        # A handful of rows does not pay for compiled expressions, for plans that adapt, for a second partition, or for the job
-        # of its own that each broadcast is. Three replays of a small run took 42 s of processor time without, 30 s with these.
+        # A handful of rows does not pay for compiled expressions, for plans that adapt, for a second partition, or for
+        # the job of its own that each broadcast is. Three replays of a small run took 42 s of processor time without,
+        # 30 s with these.
         configuration |= {
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.adaptive.enabled": "false",
@@ -232,11 +237,14 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 def _views(spark: SparkSession, files: Sequence[Path], settings: SparkSettings) -> dict[str, DataFrame]:
     """All views over the lines of `files`, by name.
 
-    Views that many others read become local checkpoints: computed once, when first needed, and to Spark's planner a leaf.
-    Without them a plan holds everything below it again for each mention, and planning takes minutes.
+    Views that many others read become local checkpoints: computed once, when first needed, and to Spark's planner a
+    leaf. Without them a plan holds everything below it again for each mention, and planning takes minutes.
     """
     text = spark.read.text([str(file.absolute()) for file in files], lineSep="\n").selectExpr(
-        "value", "_metadata.file_path AS file", "_metadata.file_block_start AS block", "monotonically_increasing_id() AS id"
+        "value",
+        "_metadata.file_path AS file",
+        "_metadata.file_block_start AS block",
+        "monotonically_increasing_id() AS id",
     )
     # What is in one partition needs no exchange, which saves more than half of the stages.
     (text.coalesce(1) if settings.quick else text).createOrReplaceTempView("text")
@@ -282,8 +290,12 @@ class _Row(NamedTuple):
 
 def _collect(views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[Finding], engine: str) -> Replay:
     parts = [_as_json(views, name) for name in TABLES]
-    parts += [views["flaws_by_file"].selectExpr(f"'{_FLAWS}' AS kind", "'' AS run", "0 AS place", "file AS row").limit(1)]
-    parts += [views["files"].selectExpr(f"'{_FILES}' AS kind", "file AS run", "CAST(lines AS INT) AS place", "'' AS row")]
+    parts += [
+        views["flaws_by_file"].selectExpr(f"'{_FLAWS}' AS kind", "'' AS run", "0 AS place", "file AS row").limit(1)
+    ]
+    parts += [
+        views["files"].selectExpr(f"'{_FILES}' AS kind", "file AS run", "CAST(lines AS INT) AS place", "'' AS row")
+    ]
     union = parts[0]
     for part in parts[1:]:
         union = union.unionAll(part)
@@ -335,7 +347,9 @@ def _runs(rows_by_table: Mapping[str, Sequence[_Row]]) -> tuple[RunMetrics, ...]
 
 def _metrics(run: str, tables: Mapping[str, list[Table]]) -> RunMetrics:
     sorted_tables = {
-        name: tuple(sorted(tables.get(name, ()), key=lambda row: tuple(getattr(row, column) for column in SORTED_BY[name])))
+        name: tuple(
+            sorted(tables.get(name, ()), key=lambda row: tuple(getattr(row, column) for column in SORTED_BY[name]))
+        )
         for name in SORTED_BY
     }
     (totals,) = tables["totals"]

@@ -7,8 +7,8 @@
         cluster.settle()
         assert cluster.leader_of("orders", 0) is not None
 
-Verbs such as `crash` act at once and return; `run_for` and `settle` let time pass. The brokers are `brokers.broker.Broker`, the
-very code of a real process; all that differs is the `World` they are handed.
+Verbs such as `crash` act at once and return; `run_for` and `settle` let time pass. The brokers are
+`brokers.broker.Broker`, the very code of a real process; all that differs is the `World` they are handed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import structlog
 
 from brokers.broker import Broker
 from brokers.config.kafka_config import KafkaConfig
-from brokers.registration import RegistrationRefused
+from brokers.membership.registration import RegistrationRefused
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
@@ -85,7 +85,9 @@ class Exit(NamedTuple):
 class SimulatedBroker:
     """One broker's machine: what can be done to it."""
 
-    def __init__(self, cluster: SimulatedCluster, broker_id: BrokerId, node: Node, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, broker_id: BrokerId, node: Node, properties: Mapping[str, str]
+    ) -> None:
         self.id = broker_id
         self.node = node
         self.running: Broker | None = None
@@ -284,14 +286,18 @@ class SimulatedCluster:
                 properties["broker.rack"] = racks[number - first_broker_id]
             self.brokers[broker_id] = SimulatedBroker(self, broker_id, node, properties)
         self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, chronicle=self.chronicle)
-        world = self.simulator.start(self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000)
+        world = self.simulator.start(
+            self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000
+        )
         self._events = world.events
         self.admin = AdminClient(world.network, [f"broker-{number}:{PORT}" for number in self.brokers])
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -328,7 +334,9 @@ class SimulatedCluster:
     def complaints(self) -> list[str]:
         """What keeps the cluster from being at rest; empty when all is well."""
         missing = [
-            broker.node.name for broker in self.brokers.values() if broker.wanted and (broker.stopping or not broker.alive)
+            broker.node.name
+            for broker in self.brokers.values()
+            if broker.wanted and (broker.stopping or not broker.alive)
         ]
         running = {
             number: broker.running
@@ -373,7 +381,9 @@ class SimulatedCluster:
     def strays(self) -> list[tuple[BrokerId, TopicPartition]]:
         """Replicas on running brokers to which ZooKeeper assigns none."""
         topics = self.znodes.topics()
-        assigned = {partition: placed.replicas for topic in topics.values() for partition, placed in topic.partitions.items()}
+        assigned = {
+            partition: placed.replicas for topic in topics.values() for partition, placed in topic.partitions.items()
+        }
         return [
             (number, partition)
             for number, broker in self.brokers.items()
@@ -473,9 +483,12 @@ class SimulatedCluster:
         replication_factor: int = 1,
         assignment: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        """Create a topic as a client does, over the wire, and wait for the answer. Raises as `AdminClient.create_topic`."""
+        """Create a topic as a client does, over the wire, and wait for the answer. Raises as
+        `AdminClient.create_topic`."""
         self.ask(
-            self.admin.create_topic(name, partitions=partitions, replication_factor=replication_factor, assignment=assignment)
+            self.admin.create_topic(
+                name, partitions=partitions, replication_factor=replication_factor, assignment=assignment
+            )
         )
 
     def ask(self, call: Coroutine[Any, Any, _T]) -> _T:

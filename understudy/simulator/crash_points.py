@@ -1,9 +1,9 @@
 """A controller killed at each of its named points, one after the other, and what its successor makes of it.
 
-A procedure is played once in peace, and every point that any controller passes is noted. A run is its seed, so the procedure
-can then be played again once for each passing, the same up to there, and the broker that passes is struck exactly then:
-before or after a write in ZooKeeper, before or after its requests have gone out. Another takes over, the struck one comes
-back, and everything has to end as it did in peace.
+A procedure is played once in peace, and every point that any controller passes is noted. A run is its seed, so the
+procedure can then be played again once for each passing, the same up to there, and the broker that passes is struck
+exactly then: before or after a write in ZooKeeper, before or after its requests have gone out. Another takes over, the
+struck one comes back, and everything has to end as it did in peace.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _DEPOSED_FOR_MS = 4_000
 _AGAINST_CONTROLLERS = (Fence.ZK_CONTROLLER_EPOCH, Fence.BROKER_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH)
 
 
-UNSENT = "a StopReplica that is still in its channel dies with the controller, and nobody remembers the replica (BUG-15)"
+UNSENT = (
+    "a StopReplica that is still in its channel dies with the controller, and nobody remembers the replica (BUG-15)"
+)
 ASLEEP = "a broker whose session is over is not told to stop what moves away meanwhile (BUG-15)"
 
 
@@ -223,7 +225,9 @@ class _Run:
         return left
 
     def _controllers_refused(self) -> int:
-        return sum(broker.node.fence_hits[fence] for broker in self._cluster.brokers.values() for fence in _AGAINST_CONTROLLERS)
+        return sum(
+            broker.node.fence_hits[fence] for broker in self._cluster.brokers.values() for fence in _AGAINST_CONTROLLERS
+        )
 
     def _play(self) -> None:
         cluster, procedure = self._cluster, self._procedure

@@ -1,8 +1,10 @@
 """Seeded trouble: a schedule of faults drawn from a seed, and the hand that carries it out.
 
-A schedule is values, drawn before the run, so that it can be printed, shortened and replayed. What a fault strikes is a role
-or a number that is resolved when its time comes: "the controller" is whoever it is then. Every fault that lasts has its end
-in the schedule; after the last one everything is healed and a quiet time begins in which the cluster must come to rest.
+A schedule is values, drawn before the run, so that it can be printed, shortened and replayed. What a fault strikes is a
+role
+or a number that is resolved when its time comes: "the controller" is whoever it is then. Every fault that lasts has its
+end in the schedule; after the last one everything is healed and a quiet time begins in which the cluster must come to
+rest.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ def _draw_fault(source: random.Random, kinds: list[str], brokers: int, now: int,
     if kind == "point-pause" or kind == "point-crash":
         detail = source.choice(POINTS)
     elif kind == "lost-answer":
-        detail = source.choice(("/controller", "/brokers/topics", "/brokers/ids")) + source.choice((" applied", " lost"))
+        detail = source.choice(("/controller", "/brokers/topics", "/brokers/ids")) + source.choice(
+            (" applied", " lost")
+        )
     elif kind in ("cut-zookeeper", "cut-one-way"):
         detail = source.choice(("requests", "answers", "both"))
     elif kind == "step-clock":

@@ -63,6 +63,7 @@ def _deaths(cluster: SimulatedCluster) -> list[str]:
         if end.is_unexpected:
             by_cause.setdefault(repr(end.error), []).append(end)
     return [
-        f"{ends[0].node} died at {ends[0].at_ms:.0f} ms of {cause}" + (f", the first of {len(ends)}" if len(ends) > 1 else "")
+        f"{ends[0].node} died at {ends[0].at_ms:.0f} ms of {cause}"
+        + (f", the first of {len(ends)}" if len(ends) > 1 else "")
         for cause, ends in by_cause.items()
     ]

@@ -1,7 +1,8 @@
-"""Is the cluster at rest? What must come true once the faults are over (reliability L1-L4), asked of everyone concerned.
+"""Is the cluster at rest? What must come true once the faults are over (reliability L1-L4), asked of everyone
+concerned.
 
-Safety is judged from the logs by `understudy.checkers`; this looks at the living: ZooKeeper's tree and every broker's view of
-it. Each complaint is a sentence; no complaint means rest.
+Safety is judged from the logs by `understudy.checkers`; this looks at the living: ZooKeeper's tree and every broker's
+view of it. Each complaint is a sentence; no complaint means rest.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Cou
     wrong += [f"broker {number} is registered but not up" for number in registered if number not in running]
     topics, doomed = znodes.topics(), frozenset(znodes.topics_to_be_deleted())
     wrong += _deletions({name: topic for name, topic in topics.items() if name in doomed}, doomed, running)
-    assigned = {partition: placed for topic in topics.values() for partition, placed in sorted(topic.partitions.items())}
+    assigned = {
+        partition: placed for topic in topics.values() for partition, placed in sorted(topic.partitions.items())
+    }
     wrong += _memory(assigned, running)
     wrong += _requests(znodes, assigned, doomed)
     # Of a topic that waits for its deletion nobody is to know anything any more.
@@ -66,7 +69,9 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Cou
         wrong += _metadata(number, broker, states, running)
         wrong += _fetchers(number, broker)
     if asked is not None:
-        asked.update({"controller": 1, "registrations": len(registered), "leaders": len(alive), "memory": len(assigned)})
+        asked.update(
+            {"controller": 1, "registrations": len(registered), "leaders": len(alive), "memory": len(assigned)}
+        )
         asked.update({"deletions": len(doomed), "requests": 1, "metadata": len(running) * len(alive)})
         asked["moves"] += sum(placed.is_being_reassigned for placed in alive.values())
         asked["roles"] += sum(replica in running for placed in alive.values() for replica in placed.replicas)
@@ -74,9 +79,12 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Cou
     return wrong
 
 
-def _has_a_former_namesake(partition: TopicPartition, topic: TopicAssignment, running: Mapping[BrokerId, Broker]) -> bool:
-    """Whether a broker holds a replica of a topic of this name that is no more: a move had left it behind (BUG-15), and the
-    deletion did not know of it. As in Kafka it answers INCONSISTENT_TOPIC_ID to whatever it is told of the new one."""
+def _has_a_former_namesake(
+    partition: TopicPartition, topic: TopicAssignment, running: Mapping[BrokerId, Broker]
+) -> bool:
+    """Whether a broker holds a replica of a topic of this name that is no more: a move had left it behind (BUG-15), and
+    the deletion did not know of it. As in Kafka it answers INCONSISTENT_TOPIC_ID to whatever it is told of the new
+    one."""
     hosted = (broker.hosted.get(partition) for broker in running.values())
     return any(
         replica is not None and replica.topic_id != NO_TOPIC_ID and topic.topic_id not in (None, replica.topic_id)
@@ -96,7 +104,10 @@ def _one_controller(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> It
 
 
 def _partition(
-    partition: TopicPartition, replicas: ReplicaAssignment, state: LeaderAndIsr | None, running: Mapping[BrokerId, Broker]
+    partition: TopicPartition,
+    replicas: ReplicaAssignment,
+    state: LeaderAndIsr | None,
+    running: Mapping[BrokerId, Broker],
 ) -> Iterator[str]:
     """L2: with a live member in the ISR there is a live leader. L3: the ISR is all live replicas."""
     if state is None:
@@ -110,7 +121,10 @@ def _partition(
 
 
 def _metadata(
-    number: BrokerId, broker: Broker, states: Mapping[TopicPartition, LeaderAndIsr | None], running: Mapping[BrokerId, Broker]
+    number: BrokerId,
+    broker: Broker,
+    states: Mapping[TopicPartition, LeaderAndIsr | None],
+    running: Mapping[BrokerId, Broker],
 ) -> Iterator[str]:
     """L4: what a broker tells clients is what ZooKeeper holds."""
     snapshot = broker.metadata.snapshot
@@ -123,7 +137,10 @@ def _metadata(
         if cached is None:
             yield f"broker {number} has not heard of {partition}"
             continue
-        told, held = (cached.leader, cached.leader_epoch, tuple(cached.isr)), (state.leader, state.leader_epoch, state.isr)
+        told, held = (
+            (cached.leader, cached.leader_epoch, tuple(cached.isr)),
+            (state.leader, state.leader_epoch, state.isr),
+        )
         if told != held:
             yield f"broker {number} believes {told} of {partition}, ZooKeeper holds {held}"
 

@@ -1,16 +1,19 @@
 """An asyncio event loop whose time is virtual and whose processes can be killed, paused and resumed.
 
 Callbacks that are ready run first-in first-out; when none is, time jumps to the next timer. `asyncio.sleep`, `timeout`,
-`wait_for`, `Queue`, `Event`, `gather` and `TaskGroup` work on it unchanged, because they ask nothing of a loop but `call_soon`,
-`call_at` and `time`.
+`wait_for`, `Queue`, `Event`, `gather` and `TaskGroup` work on it unchanged, because they ask nothing of a loop but
+`call_soon`, `call_at` and `time`.
 
-Every callback belongs to a `Process`, one incarnation of one node. The process travels in the callback's context, so a task
-keeps its own wherever it is woken from: the answer that another node sends can never run the tasks of a dead incarnation.
-Killing a process skips its callbacks for ever, exactly as SIGKILL does: no `finally:` runs, because unfinished tasks are kept
-until the loop is closed. Pausing parks them in order, resuming appends them: SIGSTOP and SIGCONT, late timers and all.
+Every callback belongs to a `Process`, one incarnation of one node. The process travels in the callback's context, so a
+task
+keeps its own wherever it is woken from: the answer that another node sends can never run the tasks of a dead
+incarnation.
+Killing a process skips its callbacks for ever, exactly as SIGKILL does: no `finally:` runs, because unfinished tasks
+are kept until the loop is closed. Pausing parks them in order, resuming appends them: SIGSTOP and SIGCONT, late timers
+and all.
 
-Nothing may happen unseen: a loop with nothing left to do raises `Deadlock`, one that runs hot raises `BudgetExhausted`, and
-exceptions that no one retrieved are collected in `failures`.
+Nothing may happen unseen: a loop with nothing left to do raises `Deadlock`, one that runs hot raises `BudgetExhausted`,
+and exceptions that no one retrieved are collected in `failures`.
 """
 
 from __future__ import annotations
@@ -70,7 +73,8 @@ class Process:
         return self._loop.create_task(coroutine, name=name, context=self.context.copy())
 
     def at_death(self, callback: Callable[[], None]) -> None:
-        """Call back when the process is killed: what the operating system does for the dead, such as closing sockets."""
+        """Call back when the process is killed: what the operating system does for the dead, such as closing
+        sockets."""
         self._at_death.append(callback)
 
     def kill(self) -> None:
@@ -108,7 +112,8 @@ class _Handle(asyncio.TimerHandle):
         loop: SimulatedLoop,
         context: contextvars.Context,
     ) -> None:
-        # Not calling super() is worth a fifth of the loop's speed: the base class keeps a traceback and computes a repr.
+        # Not calling super() is worth a fifth of the loop's speed: the base class keeps a traceback and computes a
+        # repr.
         self._when = when
         self._callback = callback
         self._args = args
@@ -148,13 +153,15 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     """The loop of one run.
 
     Args:
-        reordering: a source of randomness that now and then lets another process go first. Callbacks of one process keep
-            their order always, because asyncio promises it. None keeps all in strict order.
+        reordering: a source of randomness that now and then lets another process go first. Callbacks of one process
+            keep their order always, because asyncio promises it. None keeps all in strict order.
         budget: callbacks allowed in the whole run.
         trace: keep a checksum over every callback's time, process and number, to compare two runs of a seed.
     """
 
-    def __init__(self, *, reordering: random.Random | None = None, budget: int = 50_000_000, trace: bool = False) -> None:
+    def __init__(
+        self, *, reordering: random.Random | None = None, budget: int = 50_000_000, trace: bool = False
+    ) -> None:
         self.executed = 0
         self.failures: list[str] = []
         self.trace_checksum = 0
@@ -292,7 +299,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 if not self._ready and not self._advance():
                     if awaited is None:
                         return
-                    raise Deadlock(f"at {self._now * 1000:.3f} ms nothing can run and no timer is set; awaited: {awaited!r}")
+                    raise Deadlock(
+                        f"at {self._now * 1000:.3f} ms nothing can run and no timer is set; awaited: {awaited!r}"
+                    )
                 self._run_ready(awaited)
         finally:
             self._running = False
@@ -373,7 +382,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Collect what asyncio reports, most of all exceptions that nobody retrieved; a dead process has no failures."""
+        """Collect what asyncio reports, most of all exceptions that nobody retrieved; a dead process has no
+        failures."""
         task = context.get("task") or context.get("future")
         process = getattr(task, "process", None)
         if self._dropping or (process is not None and not process.alive):
@@ -423,5 +433,6 @@ def _close_coroutine(coroutine: Any) -> None:
 
 
 def new_loop(*, reordering: random.Random | None = None, trace: bool = False) -> SimulatedLoop:
-    """A loop, for callers whose types are checked: what of asyncio is missing touches sockets, threads and processes."""
+    """A loop, for callers whose types are checked: what of asyncio is missing touches sockets, threads and
+    processes."""
     return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]  # the rest has no place in a simulation

@@ -1,7 +1,7 @@
 """From a record of the event log to a sentence a person reads: the prose of the stories.
 
-It tells what matters to somebody who follows a controller failover: who was struck, who won, what was decided, written, sent,
-accepted and refused. Bookkeeping (the event queue, transitions, answers without errors) stays untold.
+It tells what matters to somebody who follows a controller failover: who was struck, who won, what was decided, written,
+sent, accepted and refused. Bookkeeping (the event queue, transitions, answers without errors) stays untold.
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ def _tell_of_controller(record: Envelope) -> str | None:
 
 def _tell_of_broker(record: Envelope) -> str | None:
     match record.data:
-        case LeaderAndIsrApplied(leaders=leaders, followers=followers, controller_id=controller) if leaders or followers:
+        case LeaderAndIsrApplied(leaders=leaders, followers=followers, controller_id=controller) if (
+            leaders or followers
+        ):
             roles = (("leads", leaders), ("follows", followers))
             told = " and ".join(f"{verb} {_names(states)}" for verb, states in roles if states)
             return f"{told}, as controller {controller} orders"

@@ -1,10 +1,11 @@
 """A network of simulated nodes that carries the real bytes, in order, after a drawn delay, until it does not.
 
-A connection is bound to two incarnations. Bytes of one direction arrive in the order they were sent. Cutting a link holds
-what is sent over it, as TCP does: a cut *delays*, and what was held arrives when the link heals, however old it is by then;
-that is where stale orders come from. A link may be cut in one direction only. When a process is killed its kernel ends its
-connections (by a reset if something was left unread) and refuses new ones; while it is paused its kernel still accepts, and
-nobody reads.
+A connection is bound to two incarnations. Bytes of one direction arrive in the order they were sent. Cutting a link
+holds
+what is sent over it, as TCP does: a cut *delays*, and what was held arrives when the link heals, however old it is by
+then; that is where stale orders come from. A link may be cut in one direction only. When a process is killed its kernel
+ends its connections (by a reset if something was left unread) and refuses new ones; while it is paused its kernel still
+accepts, and nobody reads.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ class SimulatedNetwork:
             way = self._ways[source, destination] = _Way(draw.uniform(low, high))
         return way
 
-    def carry(self, source: str, destination: str, sender: SimulatedConnection | None, arrive: Callable[[], None]) -> None:
+    def carry(
+        self, source: str, destination: str, sender: SimulatedConnection | None, arrive: Callable[[], None]
+    ) -> None:
         """Have `arrive` happen at the destination after the link's delay, or once the link is healed.
 
         Packets of one `sender` keep their order; None: an attempt to connect, which has none to keep.
@@ -129,13 +132,15 @@ class SimulatedNetwork:
         self.loop.call_at(when, arrive, context=self.context)
 
     def readable(self, size: int) -> int:
-        """How many of `size` bytes that have arrived one read returns. TCP keeps no messages: now and then a frame's header or
-        body comes in two."""
+        """How many of `size` bytes that have arrived one read returns. TCP keeps no messages: now and then a frame's
+        header or body comes in two."""
         return self._fragments.randint(1, size) if self._fragments.random() < FRAGMENTED else size
 
     # ------------------------------------------------------------------ connections
 
-    def listen(self, process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> _Listener:
+    def listen(
+        self, process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]
+    ) -> _Listener:
         if port == 0:
             port = next(free for free in range(_FIRST_FREE_PORT, 65_536) if (process.name, free) not in self._listeners)
         if host not in (*_HERE, process.name):

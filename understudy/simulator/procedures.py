@@ -1,7 +1,7 @@
 """What a controller can be in the middle of: scenarios that bring a small cluster to a state and set something going.
 
-Each is a few lines in the cluster's words. `crash_points` plays them over and over, with the controller killed at another
-named point each time.
+Each is a few lines in the cluster's words. `crash_points` plays them over and over, with the controller killed at
+another named point each time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Procedure:
 def _orders(cluster: SimulatedCluster) -> None:
     """A partition led by the controller, one led by a follower of it, and one that has nothing to do with it."""
     controller, one, two, three = _controller_first(cluster)[:4]
-    cluster.create_topic("orders", assignment={0: [controller, one, two], 1: [one, two, controller], 2: [one, two, three]})
+    cluster.create_topic(
+        "orders", assignment={0: [controller, one, two], 1: [one, two, controller], 2: [one, two, three]}
+    )
 
 
 def _orders_with_leaders_astray(cluster: SimulatedCluster) -> None:
@@ -201,7 +203,8 @@ def _wait(cluster: SimulatedCluster) -> None:
 
 
 def _take_over(cluster: SimulatedCluster) -> None:
-    """All is left to the next controller: a broker is dead, a topic new, elections, a move and a deletion are asked for."""
+    """All is left to the next controller: a broker is dead, a topic new, elections, a move and a deletion are asked
+    for."""
     controller, bystander = _controller(cluster), _bystander(cluster)
     controller.crash()
     bystander.crash()
@@ -244,7 +247,10 @@ PROCEDURES: tuple[Procedure, ...] = (
         lasts_ms=25_000,
     ),
     Procedure(
-        name="unclean-election", passes="partition.", prepare=_payments_without_a_leader, trigger=_elect_an_unclean_leader
+        name="unclean-election",
+        passes="partition.",
+        prepare=_payments_without_a_leader,
+        trigger=_elect_an_unclean_leader,
     ),
     Procedure(name="topic-deletion", passes="deletion.", prepare=_orders, trigger=_delete_a_topic),
     Procedure(name="topic-deletion-by-marker", passes="deletion.", prepare=_orders, trigger=_delete_a_topic_by_marker),

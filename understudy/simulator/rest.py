@@ -1,7 +1,7 @@
 """What a cluster at rest holds, to compare two of them: one whose controller was left in peace, one whose was not.
 
-Epochs, topic ids and the order inside an ISR may differ between them; who leads, who is in sync, where replicas belong and
-what lies about in ZooKeeper may not.
+Epochs, topic ids and the order inside an ISR may differ between them; who leads, who is in sync, where replicas belong
+and what lies about in ZooKeeper may not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One seed, one history, one verdict.
 
-`run_seed` draws a cluster and a schedule of faults from a seed, runs it, lets every checker judge the event logs and the
-history of the znodes, and asks whether the cluster came to rest after the last fault. A failing report names the one command
-that replays it.
+`run_seed` draws a cluster and a schedule of faults from a seed, runs it, lets every checker judge the event logs and
+the history of the znodes, and asks whether the cluster came to rest after the last fault. A failing report names the
+one command that replays it.
 """
 
 from __future__ import annotations

@@ -11,14 +11,15 @@
     advance 8s
     ----
 
-Commands stand above a line of dashes, one per line; below it, up to the next empty line, stands what the brokers' event logs
-told meanwhile, by `narrator`; the block that makes the cluster is told by its outcome alone. Times are seconds since the story
-began. After every block the cluster's state closes the transcript. Inspired by etcd-io/raft's interaction tests.
+Commands stand above a line of dashes, one per line; below it, up to the next empty line, stands what the brokers' event
+logs told meanwhile, by `narrator`; the block that makes the cluster is told by its outcome alone. Times are seconds
+since the story began. After every block the cluster's state closes the transcript. Inspired by etcd-io/raft's
+interaction tests.
 
 Commands:
     cluster brokers=N seed=N [racks=a,b,c] [rebalance=on]
-                                                first; starts all brokers and waits until they are at rest; where leaderships
-                                                are not rebalanced, only what is told moves them
+                                                first; starts all brokers and waits until they are at rest; where
+                                                leaderships are not rebalanced, only what is told moves them
     topic NAME 0:1,2,3 1:2,3,1                  create a topic, placed as said, through a client
     call WHOM NAME                              remember a broker by a name
     kill|restart|pause|resume|stop|expire WHOM
@@ -104,7 +105,8 @@ def play(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     player = _Player()
     try:
         return tuple(
-            Block(block.comment, block.commands, player.play(block.commands) if block.commands else ()) for block in blocks
+            Block(block.comment, block.commands, player.play(block.commands) if block.commands else ())
+            for block in blocks
         )
     finally:
         player.close()

@@ -1,7 +1,8 @@
 """What people do to a cluster while it is in trouble: topics come, grow, move and go, by request and by hand.
 
-Like faults, deeds are values drawn before the run; what a deed is about (which topic, which brokers) is drawn when its time
-comes, from its own source, among what there is then. People bear being refused: a deed that finds nothing to do does nothing.
+Like faults, deeds are values drawn before the run; what a deed is about (which topic, which brokers) is drawn when its
+time comes, from its own source, among what there is then. People bear being refused: a deed that finds nothing to do
+does nothing.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ def _create_topic_again(cluster: SimulatedCluster, draw: random.Random) -> None:
     if (name := _some_topic(cluster, draw)) is not None:
         cluster.begin(cluster.admin.delete_topics(name))
         for later_ms in (100, 400, 1_500):
-            cluster.after(later_ms, lambda: cluster.begin(cluster.admin.create_topic(name, partitions=2, replication_factor=2)))
+            cluster.after(
+                later_ms, lambda: cluster.begin(cluster.admin.create_topic(name, partitions=2, replication_factor=2))
+            )
 
 
 def _add_partitions(cluster: SimulatedCluster, draw: random.Random) -> None:
@@ -144,7 +147,9 @@ def _elect_unclean_leaders(cluster: SimulatedCluster, draw: random.Random) -> No
 
 def _touch_topic(cluster: SimulatedCluster, draw: random.Random) -> None:
     """An operator writes a topic's znode as it is: its version moves on, and its watches fire."""
-    if (name := _some_topic(cluster, draw)) is not None and (data := cluster.znodes.data(TopicZNode.path(name))) is not None:
+    if (name := _some_topic(cluster, draw)) is not None and (
+        data := cluster.znodes.data(TopicZNode.path(name))
+    ) is not None:
         cluster.zookeeper.operate([SetData(TopicZNode.path(name), data)])
 
 
@@ -161,13 +166,17 @@ def _alter_cluster_config(cluster: SimulatedCluster, draw: random.Random) -> Non
 def _notify_of_isr_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
     """As a leader older than AlterPartition does, of an ISR that has not changed."""
     if (partition := _some_partition(cluster, draw)) is not None:
-        cluster.write(IsrChangeNotificationZNode.sequence_path, IsrChangeNotificationZNode.encode([partition]), sequential=True)
+        cluster.write(
+            IsrChangeNotificationZNode.sequence_path, IsrChangeNotificationZNode.encode([partition]), sequential=True
+        )
 
 
 def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
     """Somebody says that a broker has lost a disk; the broker, when it is asked, says that all is well."""
     broker = draw.choice(list(cluster.brokers))
-    cluster.write(LogDirEventNotificationZNode.sequence_path, LogDirEventNotificationZNode.encode(broker), sequential=True)
+    cluster.write(
+        LogDirEventNotificationZNode.sequence_path, LogDirEventNotificationZNode.encode(broker), sequential=True
+    )
 
 
 def _allocate_producer_ids(cluster: SimulatedCluster, draw: random.Random) -> None:

@@ -1,7 +1,7 @@
 """What a simulated node stands on: its disk, clock, event log and points; and the `World` made of them.
 
-A `Node` outlives its processes. Each start is an incarnation with a process, a session, connections and an event log of its
-own; disk and clock go on. Times in logs begin at `EPOCH_MS`, so that two runs of a seed write the same bytes.
+A `Node` outlives its processes. Each start is an incarnation with a process, a session, connections and an event log of
+its own; disk and clock go on. Times in logs begin at `EPOCH_MS`, so that two runs of a seed write the same bytes.
 """
 
 from __future__ import annotations
@@ -147,7 +147,12 @@ class Node:
         return self.process is not None and self.process.alive
 
     def start(
-        self, server: SimulatedZooKeeper, network: SimulatedNetwork, *, session_timeout_ms: int, connection_timeout_ms: int
+        self,
+        server: SimulatedZooKeeper,
+        network: SimulatedNetwork,
+        *,
+        session_timeout_ms: int,
+        connection_timeout_ms: int,
     ) -> World:
         """Begin the next incarnation and return its world."""
         lines: list[bytes] = []
@@ -179,7 +184,8 @@ class Node:
         )
 
     def arm(self, point: str, action: str, strike: Callable[[], None]) -> None:
-        """Have `strike` happen when this node next reaches `point`. `action` is its name in the log: `pause` or `crash`."""
+        """Have `strike` happen when this node next reaches `point`. `action` is its name in the log: `pause` or
+        `crash`."""
         self.armed[point] = Armed(action, strike)
 
     def disarm(self) -> None:

@@ -1,7 +1,8 @@
-"""The tree of znodes: what each operation does to it, which watches that touches, and how a failed `multi` leaves no trace.
+"""The tree of znodes: what each operation does to it, which watches that touches, and how a failed `multi` leaves no
+trace.
 
-Mirrors `org.apache.zookeeper.server.DataTree` and the checks of `PrepRequestProcessor`. Knows no sessions but as numbers, no
-connections and no time.
+Mirrors `org.apache.zookeeper.server.DataTree` and the checks of `PrepRequestProcessor`. Knows no sessions but as
+numbers, no connections and no time.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ class ZnodeTree:
 
     # ------------------------------------------------------------------ writing
 
-    def transact(self, ops: Sequence[Op], *, zxid: int, session_id: int, wall_ms: float = 0.0) -> list[Applied] | Refusal:
+    def transact(
+        self, ops: Sequence[Op], *, zxid: int, session_id: int, wall_ms: float = 0.0
+    ) -> list[Applied] | Refusal:
         """Apply all of `ops` as one transaction, or none; it is `wall_ms` by the server's clock."""
         applied: list[Applied] = []
         undo: list[Callable[[], object]] = []
@@ -158,7 +161,9 @@ class ZnodeTree:
         owner = session_id if op.ephemeral else 0
         name = path.rpartition("/")[2]
         before = parent.creates, parent.pzxid
-        self._znodes[path] = _Znode(data=op.data, czxid=zxid, mzxid=zxid, pzxid=zxid, ctime_ms=ctime_ms, ephemeral_owner=owner)
+        self._znodes[path] = _Znode(
+            data=op.data, czxid=zxid, mzxid=zxid, pzxid=zxid, ctime_ms=ctime_ms, ephemeral_owner=owner
+        )
         parent.children.add(name)
         parent.creates, parent.pzxid = parent.creates + 1, zxid
 

@@ -1,10 +1,11 @@
 """One logical ZooKeeper server in virtual time: sessions, watches, transactions, and connections that break.
 
-Built to be as hard to live with as the real one and no harder (reliability Z1-Z5): writes have one order and one zxid counter;
-sessions expire by the server's clock, in buckets of a tick, in one transaction that takes all ephemerals along; a client
-learns of it only when it talks to the server again. Connections are TCP: reliable and ordered while they live. A broken one
-tells nothing about the requests that were on it: how many of them still arrive is drawn from the seed, and none once the
-session has been attached to a newer connection.
+Built to be as hard to live with as the real one and no harder (reliability Z1-Z5): writes have one order and one zxid
+counter; sessions expire by the server's clock, in buckets of a tick, in one transaction that takes all ephemerals
+along; a client learns of it only when it talks to the server again. Connections are TCP: reliable and ordered while
+they live. A broken one
+tells nothing about the requests that were on it: how many of them still arrive is drawn from the seed, and none once
+the session has been attached to a newer connection.
 
 `transactions` is the history of the znodes that the checkers read. The client's half is `zookeeper_client`.
 """
@@ -156,9 +157,12 @@ class ServerConnection:
             self._leave(self._in_flight + len(self._held_up))
 
     def reset(self, *, arriving: int | None = None) -> None:
-        """Break it now; the client is told at once. `arriving` is how many of its requests still arrive; None: drawn."""
+        """Break it now; the client is told at once. `arriving` is how many of its requests still arrive; None:
+        drawn."""
         if self.client_open:
-            self._leave(self.link.random.randint(0, self._in_flight + len(self._held_up)) if arriving is None else arriving)
+            self._leave(
+                self.link.random.randint(0, self._in_flight + len(self._held_up)) if arriving is None else arriving
+            )
             self._loop.call_soon(self._ended, context=self._context)
 
     def _leave(self, survivors: int) -> None:
@@ -174,7 +178,8 @@ class ServerConnection:
             self.link.connections.remove(self)
 
     def flush(self) -> None:
-        """The way is free again: what was held travels on, even if the client has gone meanwhile (old bytes come late)."""
+        """The way is free again: what was held travels on, even if the client has gone meanwhile (old bytes come
+        late)."""
         held_up, self._held_up = self._held_up, deque()
         for serve in held_up:
             self._travel_up(serve)
@@ -270,7 +275,8 @@ class SimulatedZooKeeper:
             connection.flush()
 
     def go_down(self) -> None:
-        """The ensemble loses its quorum: every connection breaks, none can be opened, and no session ends until it is back."""
+        """The ensemble loses its quorum: every connection breaks, none can be opened, and no session ends until it is
+        back."""
         self.reachable = False
         for node in self._links:
             self.reset(node, arriving=0)
@@ -325,8 +331,8 @@ class SimulatedZooKeeper:
     ) -> None:
         """Serve a connect request: a new session (`session_id` None) or the continuation of one.
 
-        `welcome` hears the session's id and timeout; `refuse` means that the session is over. From here on nothing that an
-        older connection of the session still carries is applied.
+        `welcome` hears the session's id and timeout; `refuse` means that the session is over. From here on nothing that
+        an older connection of the session still carries is applied.
         """
         if session_id is None:
             granted = min(max(timeout_ms, 2 * self._tick_ms), 20 * self._tick_ms)
@@ -376,7 +382,9 @@ class SimulatedZooKeeper:
 
     def _tick(self) -> None:
         now = self._now_ms()
-        over = [session for session in self._sessions.values() if session.expires_at_ms <= now] if self.reachable else []
+        over = (
+            [session for session in self._sessions.values() if session.expires_at_ms <= now] if self.reachable else []
+        )
         for session in over:
             self._end(session)
         self._ticking = bool(self._sessions)
@@ -400,7 +408,9 @@ class SimulatedZooKeeper:
 
     # ------------------------------------------------------------------ requests
 
-    def get(self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[Node | Failure, int], None]) -> None:
+    def get(
+        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[Node | Failure, int], None]
+    ) -> None:
         if self._serves(connection):
             result = self.tree.get(path)
             if watch and not isinstance(result, Failure):

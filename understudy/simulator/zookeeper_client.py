@@ -1,8 +1,9 @@
 """The client's half of the simulated ZooKeeper: sessions as `foundation.zk.client` promises them.
 
-One `NodeZooKeeper` per incarnation of a node opens sessions; each `SimulatedSession` keeps its connection alive with pings,
-gives it up after two thirds of the session timeout without a word, connects again after a drawn delay and arms its watches
-anew. Everything here runs as the node's process: a paused node sends no pings and hears nothing, a killed one is gone.
+One `NodeZooKeeper` per incarnation of a node opens sessions; each `SimulatedSession` keeps its connection alive with
+pings, gives it up after two thirds of the session timeout without a word, connects again after a drawn delay and arms
+its watches anew. Everything here runs as the node's process: a paused node sends no pings and hears nothing, a killed
+one is gone.
 """
 
 from __future__ import annotations
@@ -159,7 +160,9 @@ class SimulatedSession:
                 self._child_watches[path] = None
 
         real = self._real(path)
-        return await self._ask(lambda connection, reply: self._server.children(connection, real, watch, reply), answered)
+        return await self._ask(
+            lambda connection, reply: self._server.children(connection, real, watch, reply), answered
+        )
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
         if watch:
@@ -301,7 +304,9 @@ class SimulatedSession:
             watches = [[self._real(path) for path in table] for table in self._watch_tables()]
             if any(watches):
                 connection.send(
-                    functools.partial(self._server.set_watches, connection, self._last_zxid, watches[0], watches[1], watches[2])
+                    functools.partial(
+                        self._server.set_watches, connection, self._last_zxid, watches[0], watches[1], watches[2]
+                    )
                 )
             self._listener(SessionResumed())
         self._settled.set()

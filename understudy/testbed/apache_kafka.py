@@ -1,7 +1,7 @@
 """Apache Kafka 3.9 in ZooKeeper mode on this machine: its brokers as processes beside ours, its tools as commands.
 
-Nothing of Kafka is fetched or shipped here: `ApacheKafka` is told where the jars are (`libs/` of a download, or what Maven
-copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
+Nothing of Kafka is fetched or shipped here: `ApacheKafka` is told where the jars are (`libs/` of a download, or what
+Maven copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SMALL_BROKER = {
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
 }
-"""Keys of `server.properties` to go with it: internal topics with one replica, groups at once, buffers that fit the heap."""
+"""Keys of `server.properties` to go with it: internal topics with one replica, groups at once, buffers that fit the
+heap."""
 
 _BROKER_JAR = "kafka_2.13-3.9.*.jar"
 _MAIN = "kafka.Kafka"
@@ -53,7 +54,8 @@ class ApacheKafka:
     """The jars of Apache Kafka 3.9, and the Java to run them with.
 
     Args:
-        libs: the folder with the jars. A binding of slf4j among them decides whether brokers log (`slf4j-reload4j`) or not.
+        libs: the folder with the jars. A binding of slf4j among them decides whether brokers log (`slf4j-reload4j`) or
+            not.
         jvm_options: for brokers and tools.
 
     Raises:
@@ -111,7 +113,9 @@ class KafkaProcess(BrokerProcess):
 
     def _command(self) -> list[str]:
         logging = self.directory / "log4j.properties"
-        of_requests = {**_REQUEST_LOGGING, "log4j.appender.requests.File": str(self.request_log)} if self._logs_requests else {}
+        of_requests = (
+            {**_REQUEST_LOGGING, "log4j.appender.requests.File": str(self.request_log)} if self._logs_requests else {}
+        )
         logging.write_text(format_properties({**_LOGGING, **of_requests}), encoding="utf-8")
         return self._kafka.command(_MAIN, self.config.name, logging=logging)
 

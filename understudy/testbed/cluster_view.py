@@ -1,6 +1,7 @@
 """What ZooKeeper says about a cluster, asked without `await`: one session on a loop and a thread of its own.
 
-For the testbed's waits, role look-ups and `understudy status`. It reads; only a missing chroot is made at its first question.
+For the testbed's waits, role look-ups and `understudy status`. It reads; only a missing chroot is made at its first
+question.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from brokers.real_world import MachineClock
+from brokers.machine.real_world import MachineClock
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
@@ -26,7 +27,8 @@ from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
 T = TypeVar("T")
 
-# A connection that breaks is news for whoever asks next, not for the terminal; a program that logs hears of it as before.
+# A connection that breaks is news for whoever asks next, not for the terminal; a program that logs hears of it as
+# before.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 SESSION_TIMEOUT_MS = CONNECTION_TIMEOUT_MS = 10_000
@@ -34,7 +36,8 @@ ANSWER_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
 
 NO_ANSWER = (MalformedZNode, SessionLost, TimeoutError, ZooKeeperFailure, ZooKeeperUnreachable)
-"""What a question to a `ClusterView` may come to instead: nobody there, nobody in time, or znodes that make no sense."""
+"""What a question to a `ClusterView` may come to instead: nobody there, nobody in time, or znodes that make no
+sense."""
 
 
 class RegisteredBroker(NamedTuple):
@@ -55,8 +58,8 @@ class _Session:
 class ClusterView:
     """A window on the cluster at `zookeeper_connect`; opens its session at the first question.
 
-    All questions raise what is in `NO_ANSWER`: `ZooKeeperUnreachable` where no server answers, `TimeoutError` where one stops
-    answering, `MalformedZNode` where somebody has written what cannot be read.
+    All questions raise what is in `NO_ANSWER`: `ZooKeeperUnreachable` where no server answers, `TimeoutError` where one
+    stops answering, `MalformedZNode` where somebody has written what cannot be read.
 
     Args:
         answer_timeout_s: how long one question may take.
@@ -79,7 +82,8 @@ class ClusterView:
         return {broker_id: _registered(found) for broker_id, found in self._ask(lambda s: s.store.brokers()).items()}
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """Who leads the partition according to its state znode; None where nobody does or there is no such partition."""
+        """Who leads the partition according to its state znode; None where nobody does or there is no such
+        partition."""
         state = self._ask(lambda session: session.store.partition_states([partition]))[partition]
         if isinstance(state, Failure) or state.leader_and_isr.leader < 0:
             return None
@@ -157,7 +161,9 @@ async def _picture(session: _Session) -> ClusterPicture:
     epoch = await session.handle.get(ControllerEpochZNode.path)
     brokers = await store.brokers()
     assignments = await store.topic_assignments(await store.topics())
-    replicas = {partition: assignment for topic in assignments.values() for partition, assignment in topic.partitions.items()}
+    replicas = {
+        partition: assignment for topic in assignments.values() for partition, assignment in topic.partitions.items()
+    }
     states = await store.partition_states(sorted(replicas))
     return ClusterPicture(
         controller=controller,

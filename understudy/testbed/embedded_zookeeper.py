@@ -1,7 +1,8 @@
 """Apache ZooKeeper, started from the jars inside the PySpark wheel: a real server, ready in a fraction of a second.
 
-Five jars and two JVM flags are enough. The server binds a free port of the loopback interface and keeps it over restarts.
-Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process and can be killed, paused and restarted.
+Five jars and two JVM flags are enough. The server binds a free port of the loopback interface and keeps it over
+restarts. Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process and can be killed, paused and
+restarted.
 """
 
 from __future__ import annotations
@@ -40,10 +41,13 @@ class EmbeddedZooKeeper:
         directory: holds `zoo.cfg`, `zookeeper.log` and `data/`; a temporary one, gone in the end, where not given.
         port: client port; 0 takes a free one.
         host: the address it binds; every interface with `0.0.0.0`.
-        tick_time_ms: the grain of session expiry. Short, so that a dead broker is noticed within what its session allows.
-        min_session_timeout_ms, max_session_timeout_ms: what a client may ask for. ZooKeeper's own rule, 2 to 20 ticks, would
+        tick_time_ms: the grain of session expiry. Short, so that a dead broker is noticed within what its session
+            allows.
+        min_session_timeout_ms, max_session_timeout_ms: what a client may ask for. ZooKeeper's own rule, 2 to 20 ticks,
+        would
             silently cut a session of 6 s to 4 s.
-        force_sync: fsync every transaction. A killed server loses nothing without it either, only a machine without power does.
+        force_sync: fsync every transaction. A killed server loses nothing without it either, only a machine without
+            power does.
         java: the runtime; `choose_java()` where not given.
     """
 
@@ -164,7 +168,9 @@ class EmbeddedZooKeeper:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._end()
 
     # -- how
@@ -277,7 +283,9 @@ def _jar_folder(environment: Mapping[str, str]) -> Path:
         return Path(named)
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ZooKeeperNotStarted("ZooKeeper's jars come with PySpark, which is not installed: pip install 'pyspark>=4.3,<4.4'")
+        raise ZooKeeperNotStarted(
+            "ZooKeeper's jars come with PySpark, which is not installed: pip install 'pyspark>=4.3,<4.4'"
+        )
     return Path(spec.origin).parent / "jars"
 
 

@@ -1,8 +1,9 @@
-"""What only the operating system can do: tie a child's life to its owner's, tell one process from another, find its port.
+"""What only the operating system can do: tie a child's life to its owner's, tell one process from another, find its
+port.
 
 Everything here that is not portable works on Linux and says what happens elsewhere. Run as a script, this file is the
-launcher of every child of the testbed: it ties itself to its owner and then becomes the command it was given. It therefore
-imports the standard library only, and nothing slow.
+launcher of every child of the testbed: it ties itself to its owner and then becomes the command it was given. It
+therefore imports the standard library only, and nothing slow.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ _LISTEN = "0A"
 
 
 def launcher(command: list[str]) -> list[str]:
-    """The command line that runs `command` so that it cannot outlive the calling process, not even when that is SIGKILLed.
+    """The command line that runs `command` so that it cannot outlive the calling process, not even when that is
+    SIGKILLed.
 
-    The kernel keeps the promise for the *thread* that forks; see `processes.spawn`. Elsewhere than on Linux the command runs
-    as it is, and only an orderly end of the owner ends it.
+    The kernel keeps the promise for the *thread* that forks; see `processes.spawn`. Elsewhere than on Linux the command
+    runs as it is, and only an orderly end of the owner ends it.
     """
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def start_time(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot: with its pid the identity of a process. None when it is gone.
+    """When the process started, in clock ticks since boot: with its pid the identity of a process. None when it is
+    gone.
 
     0 where the system does not tell (no /proc).
     """

@@ -4,8 +4,8 @@
         cluster.controller().kill()
         cluster.wait_until(lambda: cluster.controller_id() not in (None, 1), "another broker is controller")
 
-Every fault is written to the testbed's event log before it strikes, aimed at a broker by id or by role. What is struck is only
-ever a process this cluster started. Kafka's relatives are `QuorumTestHarness` and ducktape's `KafkaService`.
+Every fault is written to the testbed's event log before it strikes, aimed at a broker by id or by role. What is struck
+is only ever a process this cluster started. Kafka's relatives are `QuorumTestHarness` and ducktape's `KafkaService`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from brokers.real_world import MachineClock
-from brokers.socket_network import SocketNetwork
+from brokers.machine.real_world import MachineClock
+from brokers.machine.socket_network import SocketNetwork
 from controller.points import POINTS
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.files import JsonLinesFiles
@@ -58,13 +58,14 @@ class LocalCluster:
 
     Args:
         racks: a rack per broker; with fewer racks than brokers they go round.
-        zookeeper: a server to share (each cluster takes a chroot of its own), or a connect string to use as it is; by default a
-            server of its own, in the run folder.
-        directory: the run folder; a temporary one, gone in the end, where not given. One that has been used before is used on.
+        zookeeper: a server to share (each cluster takes a chroot of its own), or a connect string to use as it is; by
+            default a server of its own, in the run folder.
+        directory: the run folder; a temporary one, gone in the end, where not given. One that has been used before is
+            used on.
         session_timeout_ms: how long ZooKeeper waits for a silent broker before it gives it up.
         properties: further keys of `server.properties`, for every broker.
-        kafka_brokers: which of the ids are brokers of Apache Kafka. They start after ours, so that one of ours is the first
-            controller. Never give a topic that is to hold records replicas on both kinds: ours keep none.
+        kafka_brokers: which of the ids are brokers of Apache Kafka. They start after ours, so that one of ours is the
+            first controller. Never give a topic that is to hold records replicas on both kinds: ours keep none.
         java: the runtime for an own server.
         run: the run id in every record; a new one by default.
     """
@@ -91,7 +92,9 @@ class LocalCluster:
         self.directory = Path(self._temporary.name if self._temporary else directory or "").absolute()
         self.run = run or new_run_id()
         self.session_timeout_ms = session_timeout_ms
-        self.embedded_zookeeper = EmbeddedZooKeeper(self.directory / "zookeeper", java=java) if zookeeper is None else None
+        self.embedded_zookeeper = (
+            EmbeddedZooKeeper(self.directory / "zookeeper", java=java) if zookeeper is None else None
+        )
         self._shared_zookeeper = zookeeper
         self._properties = {
             "zookeeper.session.timeout.ms": str(session_timeout_ms),
@@ -140,7 +143,9 @@ class LocalCluster:
 
     def broker(self, broker_id: int) -> BrokerHandle:
         if broker_id not in self._racks:
-            raise ClusterError(f"there is no broker {broker_id}; this cluster has {', '.join(map(str, self.broker_ids))}")
+            raise ClusterError(
+                f"there is no broker {broker_id}; this cluster has {', '.join(map(str, self.broker_ids))}"
+            )
         return BrokerHandle(self, broker_id)
 
     @property
@@ -166,7 +171,8 @@ class LocalCluster:
     # -- its life
 
     def start(self) -> None:
-        """Start everything, brokers at the same time; return when all are registered and know each other and the controller.
+        """Start everything, brokers at the same time; return when all are registered and know each other and the
+        controller.
 
         Raises:
             ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
@@ -185,7 +191,8 @@ class LocalCluster:
             self._start_brokers(brokers)
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """End everything in order: the other brokers, then the controller, then ZooKeeper; SIGKILL for what is left at the end.
+        """End everything in order: the other brokers, then the controller, then ZooKeeper; SIGKILL for what is left at
+        the end.
 
         Args:
             timeout_s: for all of it together.
@@ -228,7 +235,9 @@ class LocalCluster:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
         self._remove_temporary()
 
@@ -301,7 +310,8 @@ class LocalCluster:
         for broker in brokers:
             broker.port = registered[broker.id].port
         self.wait_until(
-            lambda: all(map(self._knows_everybody, brokers)), f"{_names(brokers)} heard who is there and who is controller"
+            lambda: all(map(self._knows_everybody, brokers)),
+            f"{_names(brokers)} heard who is there and who is controller",
         )
         self._write_cluster_file()
 
@@ -313,8 +323,11 @@ class LocalCluster:
         return found if ids.issubset(found) else None
 
     def _knows_everybody(self, broker: BrokerProcess) -> bool:
-        """Whether it has been told by a controller of all who are registered; before, it would refuse to place replicas."""
-        client = AdminClient(SocketNetwork(), [f"{HOST}:{broker.port}"], client_id="understudy-testbed", timeout_ms=2_000)
+        """Whether it has been told by a controller of all who are registered; before, it would refuse to place
+        replicas."""
+        client = AdminClient(
+            SocketNetwork(), [f"{HOST}:{broker.port}"], client_id="understudy-testbed", timeout_ms=2_000
+        )
         try:
             metadata = self.view.run(client.metadata(()))
         except NoBrokerAnswers:
@@ -345,7 +358,11 @@ class LocalCluster:
     def _open_event_log(self) -> None:
         self._files = JsonLinesFiles(self.directory / "testbed" / "events", "testbed")
         self._events = EventLog(
-            run=self.run, node="testbed", incarnation=self._files.incarnation, clock=MachineClock(), write=self._files.write
+            run=self.run,
+            node="testbed",
+            incarnation=self._files.incarnation,
+            clock=MachineClock(),
+            write=self._files.write,
         )
         self._record(ProcessStarted(role="testbed", pid=run_folder.this_process().pid))
 
@@ -372,9 +389,8 @@ class LocalCluster:
     def _situation(self) -> str:
         """Who is there, for the message of a wait that was in vain."""
         try:
-            who = (
-                f"Registered brokers: {', '.join(map(str, self.view.brokers())) or 'none'}; controller: {self.controller_id()}"
-            )
+            registered = ", ".join(map(str, self.view.brokers())) or "none"
+            who = f"Registered brokers: {registered}; controller: {self.controller_id()}"
         except NO_ANSWER as error:
             who = str(error)
         logs = (f"End of {b.log}:\n{b.process.log_tail(8)}" for b in self._brokers.values() if b.process)
@@ -439,7 +455,9 @@ class BrokerHandle:
         """
         bound = self.process.metrics_address() if self.is_running else None
         if bound is None:
-            raise ClusterError(f"{self.name} serves no metrics; start it, in a cluster with properties={{'metrics.port': '0'}}")
+            raise ClusterError(
+                f"{self.name} serves no metrics; start it, in a cluster with properties={{'metrics.port': '0'}}"
+            )
         return bound
 
     def kill(self) -> None:

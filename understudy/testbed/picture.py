@@ -20,7 +20,8 @@ class PartitionPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPicture:
-    """One reading of ZooKeeper. Its parts are read one after the other: during a failover they may contradict each other."""
+    """One reading of ZooKeeper. Its parts are read one after the other: during a failover they may contradict each
+    other."""
 
     controller: BrokerId | None
     controller_epoch: int
@@ -58,7 +59,9 @@ def findings(picture: ClusterPicture) -> Findings:
             not_preferred.append(partition)
         if not set(replicas).issubset(isr):
             under_replicated.append(partition)
-    return Findings(leaderless=tuple(leaderless), under_replicated=tuple(under_replicated), not_preferred=tuple(not_preferred))
+    return Findings(
+        leaderless=tuple(leaderless), under_replicated=tuple(under_replicated), not_preferred=tuple(not_preferred)
+    )
 
 
 def leader_of(picture: ClusterPicture, partition: TopicPartition) -> BrokerId | None:

@@ -1,7 +1,7 @@
 """A child process with an owner, a pid, a log and an end.
 
-Nothing survives its owner: on Linux the kernel kills the child when the owner dies, even of a SIGKILL. Each child leads a
-session of its own, so a Ctrl-C in the terminal reaches the owner alone, who then ends things in order.
+Nothing survives its owner: on Linux the kernel kills the child when the owner dies, even of a SIGKILL. Each child leads
+a session of its own, so a Ctrl-C in the terminal reaches the owner alone, who then ends things in order.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class ProcessDied(Exception):
 class ChildProcess:
     """One run of one command; output goes to the end of `log`.
 
-    Signals reach only the process that was started here: its pid cannot be given to another one before its end is collected
-    by this object.
+    Signals reach only the process that was started here: its pid cannot be given to another one before its end is
+    collected by this object.
     """
 
     def __init__(
@@ -120,7 +120,9 @@ def describe_exit(code: int) -> str:
     return f"signal {-code}"
 
 
-def _spawn(command: list[str], output: int, directory: Path, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: list[str], output: int, directory: Path, environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
     return _spawner(os.getpid())(
         lambda: subprocess.Popen(
             command,

@@ -1,8 +1,9 @@
 """The znode history, read from ZooKeeper's own transaction log: an independent oracle in the one order there is.
 
-ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it, so what is read here is what was committed,
-whoever asked for it, whatever the brokers say. Reads the files of a running server too: the entry being written is left for the
-next time. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of ZooKeeper's `zookeeper.jute`.
+ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it, so what is read here is what was
+committed, whoever asked for it, whatever the brokers say. Reads the files of a running server too: the entry being
+written is left for the next time. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of
+ZooKeeper's `zookeeper.jute`.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def _first_zxid(path: Path) -> int:
 
 
 def _with_ephemerals(transaction: ZnodeTransaction, ephemerals: dict[int, list[str]]) -> ZnodeTransaction:
-    """Give the end of a session the deletes of its ephemerals, where the log does not list them (before ZooKeeper 3.6)."""
+    """Give the end of a session the deletes of its ephemerals, where the log does not list them (before ZooKeeper
+    3.6)."""
     for op in transaction.ops:
         if op.kind is OpKind.CREATE and op.ephemeral_owner:
             ephemerals.setdefault(op.ephemeral_owner, []).append(op.path)
@@ -96,7 +98,11 @@ def _with_ephemerals(transaction: ZnodeTransaction, ephemerals: dict[int, list[s
     if not transaction.closed_session:
         return transaction
     left = ephemerals.pop(transaction.session_id, [])
-    return transaction if transaction.ops else transaction._replace(ops=tuple(ZnodeOp(OpKind.DELETE, path) for path in left))
+    return (
+        transaction
+        if transaction.ops
+        else transaction._replace(ops=tuple(ZnodeOp(OpKind.DELETE, path) for path in left))
+    )
 
 
 def _below(transaction: ZnodeTransaction, chroot: str) -> ZnodeTransaction | None:
@@ -133,7 +139,9 @@ def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
     if length == 0:
         return None
     if not 0 < length <= MAX_ENTRY_BYTES:
-        raise MalformedTransactionLog(f"{path} at {offset}: an entry of {length} bytes; the longest may have {MAX_ENTRY_BYTES}")
+        raise MalformedTransactionLog(
+            f"{path} at {offset}: an entry of {length} bytes; the longest may have {MAX_ENTRY_BYTES}"
+        )
     end = start + length
     if end >= len(data) or data[end] != END_OF_RECORD:
         return None
@@ -181,7 +189,8 @@ class _Record:
         if kind == SET_DATA:
             return ZnodeOp(OpKind.SET, self._path_name(), self._bytes(), self._int())
         if kind == CHECK:
-            # The log holds the version the check met plus one, as for a write (`PrepRequestProcessor.checkAndIncVersion`).
+            # The log holds the version the check met plus one, as for a write
+            # (`PrepRequestProcessor.checkAndIncVersion`).
             return ZnodeOp(OpKind.CHECK, self._path_name(), None, self._int() - 1)
         return None
 

@@ -1,4 +1,5 @@
-"""AlterConfigs (key 33): replace the whole configuration of topics and brokers. New clients send IncrementalAlterConfigs.
+"""AlterConfigs (key 33): replace the whole configuration of topics and brokers. New clients send
+IncrementalAlterConfigs.
 
 Versions: 2 flexible.
 """

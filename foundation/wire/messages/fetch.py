@@ -1,8 +1,8 @@
 """Fetch (key 1): records, to followers and to consumers alike.
 
-Versions: 1 throttle time; 3 total size; 4 isolation; 5 log start offset; 7 sessions (KIP-227); 9 leader epoch (KIP-320); 11
-rack (KIP-392); 12 flexible, divergence (KIP-595); 13 topic ids; 15 replica state (KIP-903); 16 node endpoints (KIP-951); 17
-directory id (KIP-853).
+Versions: 1 throttle time; 3 total size; 4 isolation; 5 log start offset; 7 sessions (KIP-227); 9 leader epoch
+(KIP-320); 11 rack (KIP-392); 12 flexible, divergence (KIP-595); 13 topic ids; 15 replica state (KIP-903); 16 node
+endpoints (KIP-951); 17 directory id (KIP-853).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""IncrementalAlterConfigs (key 44): change single keys of the configuration of topics, brokers and loggers (KIP-339, KIP-412).
+"""IncrementalAlterConfigs (key 44): change single keys of the configuration of topics, brokers and loggers (KIP-339,
+KIP-412).
 
 Versions: 1 flexible. The response has the fields of AlterConfigs.
 """

@@ -1,6 +1,7 @@
 """InitProducerId (key 22): a producer asks for the id that its batches are numbered under (KIP-98).
 
-Versions: 2 first flexible; 3 the producer's present id and epoch, to go on with (KIP-360); 4 and 5 new error codes only.
+Versions: 2 first flexible; 3 the producer's present id and epoch, to go on with (KIP-360); 4 and 5 new error codes
+only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Metadata (key 3): brokers, controller, topics and who leads their partitions.
 
 Versions: 1 all topics by null, controller id, rack; 2 cluster id; 3 throttle time; 4 auto creation by choice; 5 offline
-replicas; 7 leader epoch; 8 authorized operations; 9 flexible; 10 topic ids; 11 cluster operations moved to DescribeCluster;
-12 topics by id alone.
+replicas; 7 leader epoch; 8 authorized operations; 9 flexible; 10 topic ids; 11 cluster operations moved to
+DescribeCluster; 12 topics by id alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """StopReplica (key 5): the controller tells a broker to stop hosting replicas, and perhaps to delete them.
 
-Versions: 1 broker epoch, grouped by topic; 2 flexible; 3 leader epoch and deletion per partition; 4 KRaft controller flag
-(KIP-866).
+Versions: 1 broker epoch, grouped by topic; 2 flexible; 3 leader epoch and deletion per partition; 4 KRaft controller
+flag (KIP-866).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""UpdateMetadata (key 6): the controller tells a broker what the cluster looks like; clients' metadata is answered from it.
+"""UpdateMetadata (key 6): the controller tells a broker what the cluster looks like; clients' metadata is answered from
+it.
 
-Versions: 1 endpoints and security protocol; 2 rack; 3 listener names; 4 offline replicas; 5 broker epoch, grouped by topic;
-6 flexible; 7 topic ids; 8 KRaft controller flag and type (KIP-866).
+Versions: 1 endpoints and security protocol; 2 rack; 3 listener names; 4 offline replicas; 5 broker epoch, grouped by
+topic; 6 flexible; 7 topic ids; 8 KRaft controller flag and type (KIP-866).
 """
 
 from __future__ import annotations

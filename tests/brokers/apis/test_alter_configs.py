@@ -1,4 +1,5 @@
-"""AlterConfigs and IncrementalAlterConfigs over the wire. Apache Kafka 3.9.1 was asked the same, and gave these answers."""
+"""AlterConfigs and IncrementalAlterConfigs over the wire. Apache Kafka 3.9.1 was asked the same, and gave these
+answers."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pytest
 
-from brokers.config_admin_manager import ResourceType
+from brokers.apis.config_admin_manager import ResourceType
 from foundation.cluster.errors import Errors
 from foundation.wire.messages import alter_configs, incremental_alter_configs
 from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from foundation.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from foundation.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from foundation.zk.client import Children, Delete, Node, SetData
 from understudy.simulator.cluster import SimulatedCluster
 
@@ -24,7 +28,9 @@ TOPIC, BROKER, LOGGER, METRICS = (
 )
 SET, DELETE, APPEND, SUBTRACT = range(4)
 ORDERS = "Invalid config value for resource ConfigResource(type=TOPIC, name='orders'): "
-DYNAMIC = "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
+DYNAMIC = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
+)
 
 EMPTY = {"version": 1, "config": {}}
 
@@ -148,7 +154,8 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
         [("compression.gzip.level", SET, "0")],
         (
             "INVALID_CONFIG",
-            ORDERS + "Invalid value 0 for configuration compression.gzip.level: Value must be between 1 and 9 or equal to -1",
+            ORDERS
+            + "Invalid value 0 for configuration compression.gzip.level: Value must be between 1 and 9 or equal to -1",
         ),
     ),
     (
@@ -175,10 +182,25 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
             "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode.",
         ),
     ),
-    (TOPIC, "orders", [("retention.ms", SET, None)], ("INVALID_REQUEST", "Null value not supported for : retention.ms")),
-    (BROKER, "2", [("log.cleaner.threads", SET, "2")], ("INVALID_REQUEST", "Unexpected broker id, expected 1, but received 2")),
+    (
+        TOPIC,
+        "orders",
+        [("retention.ms", SET, None)],
+        ("INVALID_REQUEST", "Null value not supported for : retention.ms"),
+    ),
+    (
+        BROKER,
+        "2",
+        [("log.cleaner.threads", SET, "2")],
+        ("INVALID_REQUEST", "Unexpected broker id, expected 1, but received 2"),
+    ),
     (BROKER, "x", [("log.cleaner.threads", SET, "2")], ("INVALID_REQUEST", "Node id must be an integer, but it is: x")),
-    (BROKER, "1", [("broker.id", SET, "2")], ("INVALID_REQUEST", "Cannot update these configs dynamically: Set(broker.id)")),
+    (
+        BROKER,
+        "1",
+        [("broker.id", SET, "2")],
+        ("INVALID_REQUEST", "Cannot update these configs dynamically: Set(broker.id)"),
+    ),
     (
         BROKER,
         "1",
@@ -237,7 +259,10 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
         METRICS,
         "s",
         [("interval.ms", SET, "1")],
-        ("INVALID_REQUEST", "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"),
+        (
+            "INVALID_REQUEST",
+            "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS",
+        ),
     ),
     (99, "g", [("a", SET, "b")], ("INVALID_REQUEST", "Unknown resource type 99")),
     (
@@ -262,13 +287,18 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
         BROKER,
         "1",
         [("log.cleaner.dedupe.buffer.size", SET, "1048576")],
-        ("INVALID_REQUEST", "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."),
+        (
+            "INVALID_REQUEST",
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
     ),
 )
 
 
 @pytest.mark.spec("CF-8")
-@pytest.mark.parametrize(("kind", "name", "changes", "answer"), REFUSED, ids=[f"{row[1]}-{row[2][0]}" for row in REFUSED])
+@pytest.mark.parametrize(
+    ("kind", "name", "changes", "answer"), REFUSED, ids=[f"{row[1]}-{row[2][0]}" for row in REFUSED]
+)
 def test_what_is_refused_and_in_which_words(
     cluster: SimulatedCluster, kind: int, name: str, changes: Sequence[Change], answer: Answer
 ) -> None:
@@ -317,7 +347,9 @@ def test_a_resource_named_twice_is_refused_each_time(cluster: SimulatedCluster) 
 def test_to_validate_changes_nothing(cluster: SimulatedCluster) -> None:
     before = len(cluster.zookeeper.transactions)
     good = [resource(TOPIC, "orders", ("retention.ms", SET, "1")), resource(BROKER, "1", ("num.io.threads", SET, "9"))]
-    assert alter(cluster, *good, resource(LOGGER, "1", ("root", SET, "DEBUG")), validate_only=True) == [("NONE", None)] * 3
+    assert (
+        alter(cluster, *good, resource(LOGGER, "1", ("root", SET, "DEBUG")), validate_only=True) == [("NONE", None)] * 3
+    )
     assert replace(cluster, TOPIC, "orders", {"retention.ms": "1"}, validate_only=True) == ("NONE", None)
     assert len(cluster.zookeeper.transactions) == before
     assert cluster.ask(cluster.admin.describe_config(LOGGER, "1"))["root"].value == "INFO"
@@ -326,7 +358,11 @@ def test_to_validate_changes_nothing(cluster: SimulatedCluster) -> None:
 @pytest.mark.spec("CF-1")
 @pytest.mark.spec("ZN-10")
 def test_an_emptied_config_stays_as_an_empty_one(cluster: SimulatedCluster) -> None:
-    for kind, name, path in ((TOPIC, "other", "topics/other"), (BROKER, "2", "brokers/2"), (BROKER, "", "brokers/<default>")):
+    for kind, name, path in (
+        (TOPIC, "other", "topics/other"),
+        (BROKER, "2", "brokers/2"),
+        (BROKER, "", "brokers/<default>"),
+    ):
         alter(cluster, resource(kind, name, ("min.insync.replicas", SET, "2")), broker=2)
         assert alter(cluster, resource(kind, name, ("min.insync.replicas", DELETE, None)), broker=2) == [("NONE", None)]
         assert stored(cluster, path) == EMPTY

@@ -9,7 +9,7 @@ import pytest
 from brokers.apis.auto_creation import creatable_topic
 from brokers.config.description import Source
 from brokers.config.kafka_config import KafkaConfig
-from brokers.topic_names import CLUSTER_METADATA_TOPIC
+from brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from understudy.admin_client import TOPIC
@@ -27,7 +27,9 @@ def ask(
     cluster: SimulatedCluster, *names: str, version: int = 12, broker: int | None = None, may: bool = True
 ) -> dict[str, str]:
     """Name → error."""
-    asked = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=may)
+    asked = MetadataRequest(
+        topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=may
+    )
     number = cluster.controller() if broker is None else broker
     response = cluster.ask(cluster.admin.ask(f"broker-{number}", 9092, asked, version=version))
     assert isinstance(response, MetadataResponse)

@@ -31,18 +31,26 @@ def played(act: Callable[[Stage], Awaitable[Any]]) -> tuple[Any, Stage]:
     return asyncio.run(run())
 
 
-def lisr(stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 7) -> Awaitable[Any]:
+def lisr(
+    stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 7
+) -> Awaitable[Any]:
     request = scene.leader_and_isr(state(0), state(1), broker_epoch=broker_epoch, controller_epoch=controller_epoch)
     return leader_and_isr.handle(stage.services, request, stage.context(version))
 
 
-def sr(stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 4) -> Awaitable[Any]:
-    states = (StopReplicaTopicState(topic_name="orders", partition_states=(StopReplicaPartitionState(leader_epoch=9),)),)
+def sr(
+    stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 4
+) -> Awaitable[Any]:
+    states = (
+        StopReplicaTopicState(topic_name="orders", partition_states=(StopReplicaPartitionState(leader_epoch=9),)),
+    )
     request = StopReplicaRequest(broker_epoch=broker_epoch, controller_epoch=controller_epoch, topic_states=states)
     return stop_replica.handle(stage.services, request, stage.context(version))
 
 
-def umr(stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 8) -> Awaitable[Any]:
+def umr(
+    stage: Stage, *, broker_epoch: int = BROKER_EPOCH, controller_epoch: int = 1, version: int = 8
+) -> Awaitable[Any]:
     request = UpdateMetadataRequest(controller_id=3, broker_epoch=broker_epoch, controller_epoch=controller_epoch)
     return update_metadata.handle(stage.services, request, stage.context(version))
 
@@ -103,7 +111,9 @@ def test_listeners_that_not_all_brokers_have_are_an_error_in_the_log_and_nowhere
             UpdateMetadataBroker(id=number, endpoints=(UpdateMetadataEndpoint(host="h", listener=name),))
             for number, name in named
         )
-        request = UpdateMetadataRequest(controller_id=3, broker_epoch=BROKER_EPOCH, controller_epoch=1, live_brokers=alive)
+        request = UpdateMetadataRequest(
+            controller_id=3, broker_epoch=BROKER_EPOCH, controller_epoch=1, live_brokers=alive
+        )
         return lambda stage: update_metadata.handle(stage.services, request, stage.context(8))
 
     with operators_log(logging.ERROR) as lines:

@@ -42,7 +42,9 @@ def placed(*replicas: tuple[int, ...]) -> dict[int, tuple[BrokerId, ...]]:
     return {index: tuple(map(BrokerId, brokers)) for index, brokers in enumerate(replicas)}
 
 
-def refusal(name: str = "orders", assignment: dict[int, tuple[BrokerId, ...]] | None = None, **config: str) -> tuple[str, str]:
+def refusal(
+    name: str = "orders", assignment: dict[int, tuple[BrokerId, ...]] | None = None, **config: str
+) -> tuple[str, str]:
     configs = tuple(CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items())
     topic = CreatableTopic(name=name, configs=configs)
     with pytest.raises(ApiError) as raised:
@@ -149,7 +151,9 @@ def test_configurations_that_contradict_each_other() -> None:
             "Replication factor: 4 larger than available brokers: 3.",
         ),
         (
-            CreatableTopic(num_partitions=1, replication_factor=-1, assignments=(CreatableReplicaAssignment(broker_ids=(1,)),)),
+            CreatableTopic(
+                num_partitions=1, replication_factor=-1, assignments=(CreatableReplicaAssignment(broker_ids=(1,)),)
+            ),
             Errors.INVALID_REQUEST,
             "Both cannot be used at the same time.",
         ),
@@ -176,7 +180,9 @@ def test_defaults_come_from_the_brokers_configuration() -> None:
     async def scene() -> dict[int, tuple[BrokerId, ...]]:
         config = {"zookeeper.connect": "z", "num.partitions": "4", "default.replication.factor": "2"}
         stage = Stage(KafkaConfig.from_properties(config))
-        return replicas_for(stage.services, stage.metadata.snapshot, CreatableTopic(num_partitions=-1, replication_factor=-1))
+        return replicas_for(
+            stage.services, stage.metadata.snapshot, CreatableTopic(num_partitions=-1, replication_factor=-1)
+        )
 
     assignment = asyncio.run(scene())
     assert sorted(assignment) == [0, 1, 2, 3]
@@ -246,10 +252,15 @@ def test_a_topic_that_is_there_twice_is_refused_each_time(cluster: SimulatedClus
 
 @pytest.mark.spec("TC-4", "TC-8")
 def test_blanks_around_a_value_are_kept_in_zookeeper_and_not_shown(cluster: SimulatedCluster) -> None:
-    configs = (CreatableTopicConfig(name="retention.ms", value=" 7 "), CreatableTopicConfig(name="preallocate", value="TRUE "))
+    configs = (
+        CreatableTopicConfig(name="retention.ms", value=" 7 "),
+        CreatableTopicConfig(name="preallocate", value="TRUE "),
+    )
     asked = CreatableTopic(name="blanks", num_partitions=1, replication_factor=1, configs=configs)
     response = cluster.ask(
-        cluster.admin.ask(f"broker-{cluster.controller()}", 9092, CreateTopicsRequest(topics=(asked,), timeout_ms=5_000))
+        cluster.admin.ask(
+            f"broker-{cluster.controller()}", 9092, CreateTopicsRequest(topics=(asked,), timeout_ms=5_000)
+        )
     )
     assert isinstance(response, CreateTopicsResponse)
     shown = {config.name: config.value for config in response.topics[0].configs or ()}
@@ -265,7 +276,9 @@ def test_only_the_controllers_broker_creates(cluster: SimulatedCluster) -> None:
 
 
 @pytest.mark.spec("TC-2")
-def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_controller(cluster: SimulatedCluster) -> None:
+def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_controller(
+    cluster: SimulatedCluster,
+) -> None:
     assert create(cluster, CreateTopicsRequest(topics=(topic("aside"),), timeout_ms=5_000)) == {"aside": ("NONE", None)}
     node = f"broker-{cluster.controller()}"
     records = {record.seq: record for record in map(decode_record, cluster.chronicle) if record.node == node}
@@ -331,7 +344,9 @@ def test_topics_that_are_refused_neither_ask_zookeeper_nor_keep_others_waiting()
                 await asyncio.sleep(0)
 
         other = asyncio.create_task(somebody_else())
-        topics = tuple(CreatableTopic(name=f"bad!{number}", num_partitions=1, replication_factor=1) for number in range(1_000))
+        topics = tuple(
+            CreatableTopic(name=f"bad!{number}", num_partitions=1, replication_factor=1) for number in range(1_000)
+        )
         response = await create_topics.handle(stage.services, CreateTopicsRequest(topics=topics), stage.context(7))
         other.cancel()
         return turns, sum(answered.error_code == Errors.INVALID_TOPIC_EXCEPTION for answered in response.topics)
@@ -362,7 +377,10 @@ def test_without_time_or_leader_the_answer_is_a_timeout_though_the_topic_is_made
 @pytest.mark.spec("TC-8")
 def test_the_answer_tells_what_was_made(cluster: SimulatedCluster) -> None:
     configured = CreatableTopic(
-        name="told", num_partitions=2, replication_factor=3, configs=(CreatableTopicConfig(name="retention.ms", value="7"),)
+        name="told",
+        num_partitions=2,
+        replication_factor=3,
+        configs=(CreatableTopicConfig(name="retention.ms", value="7"),),
     )
     request = CreateTopicsRequest(topics=(configured,))
     response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request))
@@ -404,7 +422,11 @@ def test_a_topic_grows(cluster: SimulatedCluster) -> None:
     ("asked", "error", "message"),
     [
         (CreatePartitionsTopic(name="nope", count=3), "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'nope' does not exist."),
-        (CreatePartitionsTopic(name="a/../two", count=3), "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'a/../two' does not exist."),
+        (
+            CreatePartitionsTopic(name="a/../two", count=3),
+            "UNKNOWN_TOPIC_OR_PARTITION",
+            "The topic 'a/../two' does not exist.",
+        ),
         (CreatePartitionsTopic(name="", count=3), "UNKNOWN_TOPIC_OR_PARTITION", "The topic '' does not exist."),
         (
             CreatePartitionsTopic(name="two", count=2**31 - 1),
@@ -452,7 +474,9 @@ def test_a_topic_grows(cluster: SimulatedCluster) -> None:
         ),
     ],
 )
-def test_growth_that_is_refused(cluster: SimulatedCluster, asked: CreatePartitionsTopic, error: str, message: str) -> None:
+def test_growth_that_is_refused(
+    cluster: SimulatedCluster, asked: CreatePartitionsTopic, error: str, message: str
+) -> None:
     if cluster.leader_of("two", 0) is None:
         cluster.create_topic("two", partitions=2, replication_factor=2)
     assert grow(cluster, asked) == {asked.name: (error, message)}

@@ -52,7 +52,9 @@ def by_id(*topic_ids: TopicId, timeout_ms: int = 5_000) -> DeleteTopicsRequest:
 # ------------------------------------------------------------------ what is refused, without a ZooKeeper
 
 
-def refused(request: DeleteTopicsRequest, version: int = 6, *, active: bool = True, enabled: bool = True) -> list[Answer]:
+def refused(
+    request: DeleteTopicsRequest, version: int = 6, *, active: bool = True, enabled: bool = True
+) -> list[Answer]:
     async def scene() -> Message:
         stage = Stage(KafkaConfig(delete_topic_enable=enabled))
         stage.controller.is_active = active
@@ -162,9 +164,13 @@ def test_topics_are_marked_once_and_each_is_waited_for() -> None:
 
 
 @pytest.mark.spec("TX-1")
-@pytest.mark.parametrize("failure", [SessionLost("gone"), ZooKeeperFailure(Failure.NO_AUTH, "/admin/delete_topics/orders")])
+@pytest.mark.parametrize(
+    "failure", [SessionLost("gone"), ZooKeeperFailure(Failure.NO_AUTH, "/admin/delete_topics/orders")]
+)
 def test_a_topic_that_cannot_be_marked_is_not_waited_for(failure: Exception) -> None:
-    assert asked_of(Markers(failure), by_name("orders", timeout_ms=60_000)) == [("orders", NO_TOPIC_ID, "UNKNOWN_SERVER_ERROR")]
+    assert asked_of(Markers(failure), by_name("orders", timeout_ms=60_000)) == [
+        ("orders", NO_TOPIC_ID, "UNKNOWN_SERVER_ERROR")
+    ]
 
 
 # ------------------------------------------------------------------ the whole way
@@ -191,7 +197,9 @@ def left_of(cluster: SimulatedCluster, topic: str) -> list[str]:
 def test_a_topic_is_deleted_in_every_version(cluster: SimulatedCluster, version: int) -> None:
     name = f"orders-{version}"
     cluster.create_topic(name)
-    request = by_name(name, "nosuch") if version == 6 else DeleteTopicsRequest(topic_names=(name, "nosuch"), timeout_ms=5_000)
+    request = (
+        by_name(name, "nosuch") if version == 6 else DeleteTopicsRequest(topic_names=(name, "nosuch"), timeout_ms=5_000)
+    )
     assert answers(ask(cluster, request, version=version)) == [
         (name, NO_TOPIC_ID, "NONE"),
         ("nosuch", NO_TOPIC_ID, "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -265,12 +273,16 @@ def test_a_topic_that_waits_to_be_deleted_can_be_nothing_else() -> None:
         assert [(topic.error_code, topic.error_message) for topic in created.topics] == [
             (Errors.TOPIC_ALREADY_EXISTS, "Topic 'doomed' is marked for deletion.")
         ]
-        grown = ask(cluster, CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="doomed", count=5),), timeout_ms=1_000))
+        grown = ask(
+            cluster, CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="doomed", count=5),), timeout_ms=1_000)
+        )
         assert isinstance(grown, CreatePartitionsResponse)
         assert [(topic.error_code, topic.error_message) for topic in grown.results] == [
             (Errors.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
         ]
-        election = ElectLeadersRequest(topic_partitions=(TopicPartitions(topic="doomed", partitions=(0,)),), timeout_ms=1_000)
+        election = ElectLeadersRequest(
+            topic_partitions=(TopicPartitions(topic="doomed", partitions=(0,)),), timeout_ms=1_000
+        )
         elected = ask(cluster, election)
         assert isinstance(elected, ElectLeadersResponse)
         assert [

@@ -27,7 +27,9 @@ TOPIC, BROKER, LOGGER = 2, 4, 8
 def cluster() -> Iterator[SimulatedCluster]:
     with SimulatedCluster(seed=1, brokers=1, settings={"min.insync.replicas": "2"}) as cluster:
         cluster.start()
-        cluster.ask(cluster.admin.create_topic("orders", partitions=1, replication_factor=1, configs={"retention.ms": "7"}))
+        cluster.ask(
+            cluster.admin.create_topic("orders", partitions=1, replication_factor=1, configs={"retention.ms": "7"})
+        )
         yield cluster
 
 
@@ -52,7 +54,9 @@ def describe(
 def test_a_resource_asked_for_many_times_is_answered_once(cluster: SimulatedCluster) -> None:
     one = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("broker.id",))
     other = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("listeners",))
-    response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=(one, other) * 500), version=4))
+    response = cluster.ask(
+        cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=(one, other) * 500), version=4)
+    )
     assert isinstance(response, DescribeConfigsResponse)
     assert [result.configs[0].name for result in response.results] == ["broker.id", "listeners"]
 
@@ -84,7 +88,9 @@ def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: Simul
     assert (result.error_code, result.resource_name) == (Errors.NONE, "orders")
     assert [config.name for config in result.configs] == sorted(TOPIC_TABLE)
     shown = {config.name: config for config in result.configs}
-    values = {name: shown[name].value for name in ("retention.ms", "min.insync.replicas", "segment.bytes", "cleanup.policy")}
+    values = {
+        name: shown[name].value for name in ("retention.ms", "min.insync.replicas", "segment.bytes", "cleanup.policy")
+    }
     assert values == {
         "retention.ms": "7",
         "min.insync.replicas": "2",
@@ -93,7 +99,11 @@ def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: Simul
     }
     assert not any(config.is_default for config in result.configs), "Kafka never sets it"
     if version > 0:
-        assert [shown[name].config_source for name in ("retention.ms", "min.insync.replicas", "segment.bytes")] == [1, 4, 5]
+        assert [shown[name].config_source for name in ("retention.ms", "min.insync.replicas", "segment.bytes")] == [
+            1,
+            4,
+            5,
+        ]
 
 
 @pytest.mark.parametrize("kind", [0, 1, 3, 32, -1])
@@ -102,7 +112,9 @@ def test_a_type_of_resource_that_is_none_spoils_the_whole_request(cluster: Simul
     resources = tuple(DescribeConfigsResource(resource_type=each, resource_name="orders") for each in (TOPIC, kind))
     response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=resources), version=4))
     assert isinstance(response, DescribeConfigsResponse)
-    assert [(result.resource_type, result.error_code, result.error_message, result.configs) for result in response.results] == [
+    assert [
+        (result.resource_type, result.error_code, result.error_message, result.configs) for result in response.results
+    ] == [
         (TOPIC, Errors.INVALID_REQUEST, MALFORMED_REQUEST, ()),
         (kind, Errors.INVALID_REQUEST, MALFORMED_REQUEST, ()),
     ]
@@ -118,11 +130,16 @@ def test_a_config_written_by_hand_that_cannot_be_read_harms_nobody_else(cluster:
     cluster.ask(cluster.admin.create_topic("scrawled", partitions=1, replication_factor=1))
     scrawl = b'{"version":1,"config":{"retention.ms":"soon"}}'
     assert cluster.zookeeper.operate([SetData("/config/topics/scrawled", scrawl)])
-    resources = tuple(DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in ("scrawled", "orders"))
+    resources = tuple(
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in ("scrawled", "orders")
+    )
     response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=resources), version=4))
     assert isinstance(response, DescribeConfigsResponse)
     assert [result.error_code for result in response.results] == [Errors.UNKNOWN_SERVER_ERROR, Errors.NONE]
-    assert response.results[0].error_message == "Invalid value soon for configuration retention.ms: Not a number of type LONG"
+    assert (
+        response.results[0].error_message
+        == "Invalid value soon for configuration retention.ms: Not a number of type LONG"
+    )
 
 
 @pytest.mark.spec("CF-7")
@@ -133,7 +150,10 @@ def test_a_broker_shows_every_key_of_kafkas(cluster: SimulatedCluster) -> None:
     )
     shown = {config.name: config for config in result.configs}
     assert (shown["broker.id"].value, shown["broker.id"].read_only) == ("1", True)
-    assert (shown["auto.leader.rebalance.enable"].value, shown["auto.leader.rebalance.enable"].config_type) == ("true", 1)
+    assert (shown["auto.leader.rebalance.enable"].value, shown["auto.leader.rebalance.enable"].config_type) == (
+        "true",
+        1,
+    )
     assert shown["broker.rack"].value is None
     assert shown["unclean.leader.election.enable"].read_only is False
 
@@ -141,7 +161,9 @@ def test_a_broker_shows_every_key_of_kafkas(cluster: SimulatedCluster) -> None:
 def test_only_what_is_asked_for_with_all_that_is_asked_for(cluster: SimulatedCluster) -> None:
     result = describe(cluster, TOPIC, "orders", "retention.ms", include_synonyms=True, include_documentation=True)
     [retention] = result.configs
-    assert [(synonym.name, synonym.value, synonym.source) for synonym in retention.synonyms] == [("retention.ms", "7", 1)]
+    assert [(synonym.name, synonym.value, synonym.source) for synonym in retention.synonyms] == [
+        ("retention.ms", "7", 1)
+    ]
     [segment] = describe(cluster, TOPIC, "orders", "segment.bytes", include_synonyms=True).configs
     assert [(synonym.name, synonym.value, synonym.source) for synonym in segment.synonyms] == [
         ("log.segment.bytes", "1073741824", 5)

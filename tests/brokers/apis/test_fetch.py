@@ -90,8 +90,12 @@ def test_an_id_nobody_has_heard_of(topic_id: TopicId, expected: Errors) -> None:
     assert error_of(asyncio.run(scene())) is expected
 
 
-@pytest.mark.parametrize(("session_id", "epoch", "found"), [(12, 1, False), (0, 1, False), (12, 0, True), (12, -1, True)])
-def test_a_session_nobody_opened_cannot_be_gone_on_with_but_left_or_begun(session_id: int, epoch: int, found: bool) -> None:
+@pytest.mark.parametrize(
+    ("session_id", "epoch", "found"), [(12, 1, False), (0, 1, False), (12, 0, True), (12, -1, True)]
+)
+def test_a_session_nobody_opened_cannot_be_gone_on_with_but_left_or_begun(
+    session_id: int, epoch: int, found: bool
+) -> None:
     async def scene() -> FetchResponse:
         return await answer(Stage(), FetchRequest(session_id=session_id, session_epoch=epoch))
 
@@ -134,7 +138,9 @@ def test_an_old_leader_epoch_is_a_hit_of_the_fence() -> None:
 
 
 @pytest.mark.spec("IS-1", "IS-4")
-@pytest.mark.parametrize(("follower", "live", "joins"), [(3, (1, 2, 3), True), (3, (1, 2), False), (OTHER, (1, 2, 3), False)])
+@pytest.mark.parametrize(
+    ("follower", "live", "joins"), [(3, (1, 2, 3), True), (3, (1, 2), False), (OTHER, (1, 2, 3), False)]
+)
 def test_a_follower_that_fetches_joins_the_isr_if_it_is_alive_and_not_in_it(
     follower: int, live: tuple[int, ...], joins: bool
 ) -> None:

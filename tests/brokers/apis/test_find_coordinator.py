@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from brokers.apis import find_coordinator
-from brokers.coordinators import partition_for
+from brokers.coordinator.coordinators import partition_for
 from foundation.cluster.errors import MALFORMED_REQUEST, Errors
 from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest

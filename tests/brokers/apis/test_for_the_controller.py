@@ -64,7 +64,10 @@ def test_the_answer_waits_for_the_metadata_cache_and_gives_up_per_partition() ->
         stage.controller.elections = {A0: BrokerId(2), A1: BrokerId(3), B0: NOT_NEEDED}
         request = ElectLeadersRequest(
             timeout_ms=80,
-            topic_partitions=(TopicPartitions(topic="b", partitions=(0,)), TopicPartitions(topic="a", partitions=(1, 0, 1))),
+            topic_partitions=(
+                TopicPartitions(topic="b", partitions=(0,)),
+                TopicPartitions(topic="a", partitions=(1, 0, 1)),
+            ),
         )
         waiting = asyncio.create_task(elect_leaders.handle(stage.services, request, stage.context(2)))
         await asyncio.sleep(0.01)
@@ -190,7 +193,9 @@ def test_who_is_no_controller_says_so_of_all_reassignments() -> None:
         altered = await alter_partition_reassignments.handle(
             stage.services, AlterPartitionReassignmentsRequest(), stage.context()
         )
-        listed = await list_partition_reassignments.handle(stage.services, ListPartitionReassignmentsRequest(), stage.context())
+        listed = await list_partition_reassignments.handle(
+            stage.services, ListPartitionReassignmentsRequest(), stage.context()
+        )
         assert (altered.responses, listed.topics) == ((), ())
         return [(altered.error_code, altered.error_message), (listed.error_code, listed.error_message)]
 
@@ -215,7 +220,9 @@ def test_what_moves_is_listed_by_topic(named: bool) -> None:
 
     handed_over, response = asyncio.run(scene())
     assert handed_over == ([A0, A1, B0] if named else None)
-    moving = OngoingPartitionReassignment(partition_index=1, replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(2,))
+    moving = OngoingPartitionReassignment(
+        partition_index=1, replicas=(3, 1, 2), adding_replicas=(3,), removing_replicas=(2,)
+    )
     assert response.topics == (OngoingTopicReassignment(name="a", partitions=(moving,)),)
 
 

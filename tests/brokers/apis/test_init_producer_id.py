@@ -44,7 +44,10 @@ class Ids:
         (InitProducerIdRequest(transactional_id=""), Errors.INVALID_REQUEST),
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=0), Errors.INVALID_TRANSACTION_TIMEOUT),
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=-1), Errors.INVALID_TRANSACTION_TIMEOUT),
-        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001), Errors.INVALID_TRANSACTION_TIMEOUT),
+        (
+            InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001),
+            Errors.INVALID_TRANSACTION_TIMEOUT,
+        ),
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_000), Errors.NOT_COORDINATOR),
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1, producer_id=5, producer_epoch=3), 16),
     ],
@@ -77,5 +80,7 @@ def test_a_transactional_producer_is_sent_to_its_coordinator_unless_it_asks_for_
 
     too_long, fitting = KafkaConfig(), KafkaConfig(transaction_max_timeout_ms=HALF_AN_HOUR_MS)
     nothing = {"producer_id": -1, "producer_epoch": -1}
-    assert asyncio.run(scene(too_long)) == InitProducerIdResponse(error_code=Errors.INVALID_TRANSACTION_TIMEOUT, **nothing)
+    assert asyncio.run(scene(too_long)) == InitProducerIdResponse(
+        error_code=Errors.INVALID_TRANSACTION_TIMEOUT, **nothing
+    )
     assert asyncio.run(scene(fitting)) == InitProducerIdResponse(error_code=Errors.NOT_COORDINATOR, **nothing)

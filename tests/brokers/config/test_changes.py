@@ -56,7 +56,9 @@ def write(cluster: SimulatedCluster, path: str, data: bytes) -> None:
 
 @pytest.mark.spec("CF-6")
 @pytest.mark.spec("CF-2")
-def test_a_brokers_own_config_is_stronger_than_the_default_of_all_and_that_than_its_file(cluster: SimulatedCluster) -> None:
+def test_a_brokers_own_config_is_stronger_than_the_default_of_all_and_that_than_its_file(
+    cluster: SimulatedCluster,
+) -> None:
     assert values(cluster) == [4, 4, 4]
     change(cluster, "", {KEY: "3"})
     assert values(cluster) == [3, 3, 3]

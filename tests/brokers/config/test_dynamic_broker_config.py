@@ -118,7 +118,11 @@ def test_configs_that_contradict_each_other_leave_the_broker_as_it_is() -> None:
         ({"log.cleaner.threads": "0"}, False, "Log cleaner threads should be at least 1"),
         ({"log.cleaner.threads": "3"}, False, "cannot be increased to more than double the current value 1"),
         ({"max.connections": "0"}, False, "Invalid max.connections 0"),
-        ({"log.local.retention.ms": "-1"}, False, "Value must not be -1 as log.retention.ms value is set as 604800000."),
+        (
+            {"log.local.retention.ms": "-1"},
+            False,
+            "Value must not be -1 as log.retention.ms value is set as 604800000.",
+        ),
         (
             {"log.local.retention.bytes": "6", "log.retention.bytes": "5"},
             False,
@@ -137,7 +141,9 @@ def test_what_a_running_broker_does_not_take(config: dict[str, str], per_broker:
     assert dynamic.current is dynamic.static
 
 
-@pytest.mark.parametrize("name", ["somebodys.own.key", "listener.name.a.ssl.keystore.type", "listeners", "num.io.threads"])
+@pytest.mark.parametrize(
+    "name", ["somebodys.own.key", "listener.name.a.ssl.keystore.type", "listeners", "num.io.threads"]
+)
 def test_what_it_does_take(name: str) -> None:
     value = {"listeners": "PLAINTEXT://:9093", "num.io.threads": "16"}.get(name, "anything")
     started().validate({name: value}, per_broker=True)

@@ -83,7 +83,9 @@ def test_an_address_that_is_taken_is_not_advertised_and_the_others_stay(cluster:
     held = "PLAINTEXT://broker-1:9092,EXTERNAL://broker-1:9095"
     change(cluster, 1, {"listeners": held, "advertised.listeners": held, "listener.security.protocol.map": MAP})
     elsewhere = "PLAINTEXT://broker-2:9092,EXTERNAL://broker-1:9095"
-    change(cluster, 2, {"listeners": elsewhere, "advertised.listeners": elsewhere, "listener.security.protocol.map": MAP})
+    change(
+        cluster, 2, {"listeners": elsewhere, "advertised.listeners": elsewhere, "listener.security.protocol.map": MAP}
+    )
     assert registration(cluster, 2)[0] == ["PLAINTEXT://broker-2:9092"]
     assert brokers_seen_at(cluster, "broker-2:9092") == {1: 9092, 2: 9092, 3: 9092}
 

@@ -126,7 +126,10 @@ def test_every_key_of_kafkas_own_server_properties_is_accepted() -> None:
         ({"broker_id": "-2"}, "broker.id must be greater than or equal to -1"),
         ({"broker_id": "-1", "broker_id_generation_enable": "false"}, "broker.id must be greater than or equal to 0"),
         ({"replica_fetch_wait_max_ms": "40000"}, "replica.socket.timeout.ms should always be at least"),
-        ({"replica_fetch_wait_max_ms": "20000", "replica_lag_time_max_ms": "10000"}, "less than or equal to replica.lag"),
+        (
+            {"replica_fetch_wait_max_ms": "20000", "replica_lag_time_max_ms": "10000"},
+            "less than or equal to replica.lag",
+        ),
     ],
 )
 def test_values_that_contradict_each_other(overrides: dict[str, str], part: str) -> None:
@@ -193,7 +196,10 @@ def test_what_is_bound_and_what_is_told_to_others() -> None:
         inter_broker_listener_name="internal",
     )
     assert [(at.listener, at.host) for at in both.bound_endpoints()] == [("INTERNAL", "0.0.0.0"), ("OUT", "::1")]
-    assert [(at.listener, at.host) for at in both.advertised_endpoints()] == [("INTERNAL", "broker-1"), ("OUT", "example.org")]
+    assert [(at.listener, at.host) for at in both.advertised_endpoints()] == [
+        ("INTERNAL", "broker-1"),
+        ("OUT", "example.org"),
+    ]
     assert both.inter_broker_listener == "INTERNAL"
 
 
@@ -213,7 +219,11 @@ def test_only_one_way_to_name_the_listener_between_brokers() -> None:
 
 
 def test_typing_errors_are_found_and_kafkas_keys_are_not_taken_for_them() -> None:
-    properties = BASE | {"num.network.threads": "3", "listener.name.internal.ssl.keystore.location": "/x", "brokerid": "1"}
+    properties = BASE | {
+        "num.network.threads": "3",
+        "listener.name.internal.ssl.keystore.location": "/x",
+        "brokerid": "1",
+    }
     assert unknown_keys(properties) == ("brokerid",)
     assert KafkaConfig.from_properties(properties).broker_id == 1
 

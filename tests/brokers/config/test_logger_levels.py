@@ -9,7 +9,7 @@ import structlog
 
 from brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, LoggerLevels
 from brokers.config.operations import Change, Operation
-from brokers.operator_log import configure_operator_log
+from brokers.machine.operator_log import configure_operator_log
 
 PRODUCT = Path(__file__).resolve().parents[3]
 
@@ -26,7 +26,9 @@ def test_a_logger_takes_over_the_level_above_it() -> None:
     levels = LoggerLevels()
     assert levels.threshold("kafka.server.KafkaApis") == LEVELS["INFO"]
     levels.apply([Change("kafka", Operation.SET, "WARN"), Change("kafka.server.KafkaApis", Operation.SET, "DEBUG")])
-    found = [levels.threshold(name) for name in ("kafka.server.KafkaApis", "kafka.server.KafkaServer", "kazoo.client", "")]
+    found = [
+        levels.threshold(name) for name in ("kafka.server.KafkaApis", "kafka.server.KafkaServer", "kazoo.client", "")
+    ]
     assert found == [LEVELS[name] for name in ("DEBUG", "WARN", "INFO", "INFO")]
     levels.apply([Change("kafka.server.KafkaApis", Operation.DELETE, None), Change(ROOT, Operation.SET, "ERROR")])
     assert [levels.threshold(name) for name in ("kafka.server.KafkaApis", "kazoo")] == [LEVELS["WARN"], LEVELS["ERROR"]]

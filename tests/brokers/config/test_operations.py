@@ -32,7 +32,10 @@ SET, DELETE, APPEND, SUBTRACT = Operation
 def test_what_an_operation_leaves(
     stored: dict[str, str], operation: Operation, value: str | None, left: dict[str, str]
 ) -> None:
-    assert altered({"keep": "me"} | stored, [Change("cleanup.policy", operation, value)], TOPIC_TABLE) == {"keep": "me"} | left
+    assert (
+        altered({"keep": "me"} | stored, [Change("cleanup.policy", operation, value)], TOPIC_TABLE)
+        == {"keep": "me"} | left
+    )
 
 
 @pytest.mark.spec("CF-8")

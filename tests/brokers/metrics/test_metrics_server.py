@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from brokers.machine.socket_network import SocketNetwork
 from brokers.metrics.metrics_server import ADDRESS_FILE, CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refused
-from brokers.socket_network import SocketNetwork
 from foundation.metrics.mbeans import Kind, MBean, Reading
 from foundation.wire.network import Connection, ConnectionFailed
 from understudy.simulator.cluster import SimulatedCluster
@@ -81,7 +81,9 @@ def test_a_scraper_gets_the_text_and_the_connection_ends() -> None:
     assert (family.name, family.samples[0].value) == ("kafka_server_test_answer", 42.0)
 
 
-@pytest.mark.parametrize("pieces", [[SCRAPE[:1], SCRAPE[1:40], SCRAPE[40:]], [SCRAPE + b"GET /metrics HTTP/1.1\r\n\r\n"]])
+@pytest.mark.parametrize(
+    "pieces", [[SCRAPE[:1], SCRAPE[1:40], SCRAPE[40:]], [SCRAPE + b"GET /metrics HTTP/1.1\r\n\r\n"]]
+)
 def test_pieces_are_put_together_and_what_follows_is_not_heard(pieces: list[bytes]) -> None:
     with Scene() as scene:
         assert scene.ask(*pieces).count(b"HTTP/1.1 200 OK") == 1
@@ -217,7 +219,9 @@ def scrape(cluster: SimulatedCluster, broker_id: int) -> dict[str, float]:
     assert node.process is not None
     answer = cluster.loop.run_until_complete(node.process.spawn(asking()))
     body = answer.partition(b"\r\n\r\n")[2].decode()
-    found = (sample for family in text_string_to_metric_families(body) for sample in family.samples if not sample.labels)
+    found = (
+        sample for family in text_string_to_metric_families(body) for sample in family.samples if not sample.labels
+    )
     # The parser says `_total` of every counter.
     return {sample.name.replace("_count_total", "_count"): sample.value for sample in found}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from brokers.controller_channel import ControllerChannel
+from brokers.membership.controller_channel import ControllerChannel
 from brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange, alter_partition_request
 from brokers.replication.partition import IsrProposal
 from foundation.cluster.errors import Errors
@@ -62,7 +62,9 @@ def test_by_topic_id_if_all_topics_have_one(ids: tuple[TopicId, ...], protocol: 
         assert partition.new_isr == (1, 2, 3)
 
 
-def success(request: AlterPartitionRequest, error: Errors = Errors.NONE, *, only: int | None = None) -> AlterPartitionResponse:
+def success(
+    request: AlterPartitionRequest, error: Errors = Errors.NONE, *, only: int | None = None
+) -> AlterPartitionResponse:
     return AlterPartitionResponse(
         topics=tuple(
             AlterPartitionResponseTopicData(
@@ -164,7 +166,9 @@ def test_what_has_no_answer_is_sent_again_and_what_has_one_is_not() -> None:
 @pytest.mark.parametrize(
     "trouble",
     [
-        pytest.param(lambda _: AlterPartitionResponse(error_code=Errors.STALE_BROKER_EPOCH), id="an error for the whole"),
+        pytest.param(
+            lambda _: AlterPartitionResponse(error_code=Errors.STALE_BROKER_EPOCH), id="an error for the whole"
+        ),
         pytest.param(lambda _: None, id="a broken connection"),
     ],
 )
@@ -202,4 +206,6 @@ def test_whoever_is_not_controller_is_forgotten_and_the_cache_asked_again(
 
     scene.play(act())
     addresses = [address for address, _ in scene.requests]
-    assert addresses == ["controller-1:9092", "controller-1:9092", "controller-2:9092"], "only the refusal made it look again"
+    assert addresses == ["controller-1:9092", "controller-1:9092", "controller-2:9092"], (
+        "only the refusal made it look again"
+    )

@@ -37,7 +37,9 @@ def test_who_has_caught_up_joins_at_the_end() -> None:
         pytest.param(LEADER, THIRD, SILENT, True, id="has not reached the high watermark"),
         pytest.param(LEADER, THIRD, CAUGHT_UP, False, id="is not alive in the metadata cache"),
         pytest.param(isr.proposing(LEADER, JOINING), THIRD, CAUGHT_UP, True, id="a change is under way"),
-        pytest.param(Partition(topic_partition=ORDERS_0, role=Role.FOLLOWER), THIRD, CAUGHT_UP, True, id="not the leader"),
+        pytest.param(
+            Partition(topic_partition=ORDERS_0, role=Role.FOLLOWER), THIRD, CAUGHT_UP, True, id="not the leader"
+        ),
     ],
 )
 def test_who_does_not_join(partition: Partition, follower: int, state: FollowerState, alive: bool) -> None:
@@ -86,13 +88,16 @@ def test_while_it_is_under_way_the_newcomer_may_be_in_already_and_a_leaver_still
 
 @pytest.mark.spec("IS-6")
 @pytest.mark.parametrize(
-    ("leader_epoch", "partition_epoch", "commits"), [(3, 8, True), (3, 7, True), (3, 6, False), (2, 8, False), (4, 8, False)]
+    ("leader_epoch", "partition_epoch", "commits"),
+    [(3, 8, True), (3, 7, True), (3, 6, False), (2, 8, False), (4, 8, False)],
 )
 def test_a_success_commits_at_our_leader_epoch_and_no_older_partition_epoch(
     leader_epoch: int, partition_epoch: int, commits: bool
 ) -> None:
     pending = isr.proposing(LEADER, JOINING)
-    after = isr.accepted(pending, JOINING, leader_epoch=leader_epoch, partition_epoch=partition_epoch, isr=(ME, OTHER, THIRD))
+    after = isr.accepted(
+        pending, JOINING, leader_epoch=leader_epoch, partition_epoch=partition_epoch, isr=(ME, OTHER, THIRD)
+    )
     assert (after is not None) == commits
     if after is not None:
         assert (after.isr, after.partition_epoch, after.proposal) == ((ME, OTHER, THIRD), partition_epoch, None)

@@ -172,7 +172,9 @@ def stop(leader_epoch: int, *, delete: bool = False, partition: int = 0) -> Stop
     ("offered", "expected"),
     [(6, "NONE"), (5, "NONE"), (4, "FENCED_LEADER_EPOCH"), (-1, "NONE"), (-2, "NONE")],
 )
-def test_stop_replica_is_fenced_by_an_older_leader_epoch_but_not_by_none_or_deletion(offered: int, expected: str) -> None:
+def test_stop_replica_is_fenced_by_an_older_leader_epoch_but_not_by_none_or_deletion(
+    offered: int, expected: str
+) -> None:
     manager, fetchers, recorder = replica_manager(state(leader=OTHER, leader_epoch=5))
     assert manager.stop_replicas(stop(offered)).errors[ORDERS_0].name == expected
     assert (ORDERS_0 in fetchers.following) == (expected != "NONE")
@@ -192,7 +194,9 @@ def test_without_deletion_the_partition_stays_with_it_nothing_does() -> None:
 @pytest.mark.spec("BK-14")
 def test_before_version_3_one_flag_held_for_all() -> None:
     manager, _, _ = replica_manager(state(leader_epoch=5))
-    grouped = StopReplicaRequest(delete_partitions=True, topics=(StopReplicaTopicV1(name="orders", partition_indexes=(0,)),))
+    grouped = StopReplicaRequest(
+        delete_partitions=True, topics=(StopReplicaTopicV1(name="orders", partition_indexes=(0,)),)
+    )
     assert manager.stop_replicas(grouped).accepted == ((ORDERS_0, -1, True),)
     flat = StopReplicaRequest(ungrouped_partitions=(StopReplicaPartitionV0(topic_name="orders", partition_index=3),))
     assert manager.stop_replicas(flat).accepted == ((TopicPartition("orders", 3), -1, False),)

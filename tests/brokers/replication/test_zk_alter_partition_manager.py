@@ -165,5 +165,7 @@ def test_restless_partitions_are_announced_after_a_minute(leader: Leader) -> Non
         (70_001, 70_000, 10_000, True),
     ],
 )
-def test_when_an_announcement_is_due(now_ms: float, last_change_ms: float, last_notification_ms: float, due: bool) -> None:
+def test_when_an_announcement_is_due(
+    now_ms: float, last_change_ms: float, last_notification_ms: float, due: bool
+) -> None:
     assert is_due(now_ms, last_change_ms=last_change_ms, last_notification_ms=last_notification_ms) is due

@@ -91,7 +91,9 @@ class Office:
 
 
 def to(broker: int, message: ControlMessage, version: int) -> ControlRequest:
-    return ControlRequest(broker_id=BrokerId(broker), broker_epoch=100 + broker, message=message, version=version, partitions=0)
+    return ControlRequest(
+        broker_id=BrokerId(broker), broker_epoch=100 + broker, message=message, version=version, partitions=0
+    )
 
 
 def metadata(broker: int, number: int = 0) -> ControlRequest:
@@ -155,7 +157,9 @@ def test_the_same_request_is_sent_again_until_it_is_answered() -> None:
         office.stage.settle(2_000)
         assert numbers(listener) == [1, 1, 1, 1, 2]
         assert [heard.correlation_id for heard in listener.heard] == [0, 1, 2, 3, 4]
-        gaps = [later.at_ms - earlier.at_ms for earlier, later in zip(listener.heard, listener.heard[1:4], strict=False)]
+        gaps = [
+            later.at_ms - earlier.at_ms for earlier, later in zip(listener.heard, listener.heard[1:4], strict=False)
+        ]
         assert all(gap >= 100 for gap in gaps)
         sent = office.member(0).records(RequestSent)
         assert [(record.correlation_id, record.attempt) for record in sent] == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 1)]
@@ -256,7 +260,9 @@ def test_of_an_answer_to_stop_replica_only_what_was_to_be_deleted_becomes_an_eve
         office.stage.settle()
         unknown_to_us = Errors.UNKNOWN_SERVER_ERROR
         told = {TopicPartition("orders", 1): Errors.KAFKA_STORAGE_ERROR, TopicPartition("orders", 2): unknown_to_us}
-        assert office.put == [TopicDeletionStopReplicaResponseReceived(BrokerId(1), 4, 101, Errors.STALE_BROKER_EPOCH, told)]
+        assert office.put == [
+            TopicDeletionStopReplicaResponseReceived(BrokerId(1), 4, 101, Errors.STALE_BROKER_EPOCH, told)
+        ]
 
 
 @pytest.mark.spec("SN-5")

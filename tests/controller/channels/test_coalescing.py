@@ -41,7 +41,9 @@ def start(
 
 
 def stop(*partitions: tuple[int, int], delete: bool = False) -> ControlRequest:
-    states = tuple(StopReplicaPartitionState(partition_index=p, leader_epoch=e, delete_partition=delete) for p, e in partitions)
+    states = tuple(
+        StopReplicaPartitionState(partition_index=p, leader_epoch=e, delete_partition=delete) for p, e in partitions
+    )
     topic = StopReplicaTopicState(topic_name="t", partition_states=states)
     return request(StopReplicaRequest(controller_epoch=4, broker_epoch=7, topic_states=(topic,)), 4)
 
@@ -50,7 +52,9 @@ def tell(*partitions: tuple[int, int], live: tuple[int, ...] = (1,)) -> ControlR
     states = tuple(UpdateMetadataPartitionState(partition_index=p, leader_epoch=e) for p, e in partitions)
     topics = (UpdateMetadataTopicState(topic_name="t", topic_id=A, partition_states=states),) if states else ()
     brokers = tuple(UpdateMetadataBroker(id=broker) for broker in live)
-    return request(UpdateMetadataRequest(controller_epoch=4, broker_epoch=7, topic_states=topics, live_brokers=brokers), 8)
+    return request(
+        UpdateMetadataRequest(controller_epoch=4, broker_epoch=7, topic_states=topics, live_brokers=brokers), 8
+    )
 
 
 def lines(requests: list[ControlRequest]) -> list[str]:
@@ -66,7 +70,12 @@ def test_one_request_is_left_alone() -> None:
 @pytest.mark.spec("D14")
 def test_the_newest_state_of_each_partition_survives() -> None:
     melted = coalesce(
-        [start((0, 1), (1, 1), leaders=(1,)), tell((0, 1), (1, 1)), start((1, 2), leaders=(2,)), tell((1, 2), live=(1, 2))]
+        [
+            start((0, 1), (1, 1), leaders=(1,)),
+            tell((0, 1), (1, 1)),
+            start((1, 2), leaders=(2,)),
+            tell((1, 2), live=(1, 2)),
+        ]
     )
     assert lines(melted) == [
         "UMR E4  live [1, 2]",

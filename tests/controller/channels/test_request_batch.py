@@ -119,7 +119,9 @@ def test_an_update_metadata_in_full() -> None:
     assert message.live_brokers == tuple(
         UpdateMetadataBroker(
             id=broker,
-            endpoints=(UpdateMetadataEndpoint(port=9092, host=f"broker-{broker}", listener="PLAINTEXT", security_protocol=0),),
+            endpoints=(
+                UpdateMetadataEndpoint(port=9092, host=f"broker-{broker}", listener="PLAINTEXT", security_protocol=0),
+            ),
         )
         for broker in (1, 2)
     )
@@ -251,5 +253,6 @@ def test_partitions_are_grouped_by_topic_in_the_order_they_came() -> None:
     expected = [("b", [1, 0]), ("a", [0])]
     for message in (leader_and_isr(requests)[1], update_metadata(requests)[1], stop_replica(requests)[1]):
         assert [
-            (topic.topic_name, [state.partition_index for state in topic.partition_states]) for topic in message.topic_states
+            (topic.topic_name, [state.partition_index for state in topic.partition_states])
+            for topic in message.topic_states
         ] == expected

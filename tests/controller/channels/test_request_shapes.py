@@ -130,7 +130,9 @@ STOP = StopReplicaRequest(
 @pytest.mark.spec("RB-9")
 def test_the_older_shapes_of_stop_replica() -> None:
     assert in_shape(STOP, 3) is STOP
-    by_topic = StopReplicaRequest(delete_partitions=True, topics=(StopReplicaTopicV1(name="a", partition_indexes=(0, 4)),))
+    by_topic = StopReplicaRequest(
+        delete_partitions=True, topics=(StopReplicaTopicV1(name="a", partition_indexes=(0, 4)),)
+    )
     assert in_shape(STOP, 2) == in_shape(STOP, 1) == by_topic
     ungrouped = tuple(StopReplicaPartitionV0(topic_name="a", partition_index=p) for p in (0, 4))
     assert in_shape(STOP, 0) == StopReplicaRequest(delete_partitions=True, ungrouped_partitions=ungrouped)

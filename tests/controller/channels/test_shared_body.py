@@ -18,7 +18,8 @@ from tests.controller.values import context, ids, led, replicas, tp
     epoch=st.integers(-1, 2**63 - 1),
     controller=st.integers(0, 2**31 - 1),
     request=st.sampled_from(
-        [(LeaderAndIsrRequest, version) for version in range(8)] + [(UpdateMetadataRequest, version) for version in range(9)]
+        [(LeaderAndIsrRequest, version) for version in range(8)]
+        + [(UpdateMetadataRequest, version) for version in range(9)]
     ),
 )
 def test_a_brokers_bytes_are_those_of_its_own_request(

@@ -75,7 +75,9 @@ class Orders(Office):
 
         async def ask() -> ReassignmentResults:
             reply: Reply[ReassignmentResults] = Reply()
-            await partition_reassignment.process_api_partition_reassignment(self.term, ApiPartitionReassignment(asked, reply))
+            await partition_reassignment.process_api_partition_reassignment(
+                self.term, ApiPartitionReassignment(asked, reply)
+            )
             return await reply.wait()
 
         results = self.run(ask())
@@ -95,7 +97,8 @@ class Orders(Office):
 
     def ask_by_znode(self, moves: Moves) -> None:
         listed = [
-            {"topic": tp(name).topic, "partition": tp(name).partition, "replicas": target} for name, target in moves.items()
+            {"topic": tp(name).topic, "partition": tp(name).partition, "replicas": target}
+            for name, target in moves.items()
         ]
         self.write_znode(ZNODE, json.dumps({"version": 1, "partitions": listed}).encode())
 
@@ -138,7 +141,8 @@ class Orders(Office):
     # -- what is to be seen
 
     def steps(self) -> list[str]:
-        """Writes in ZooKeeper and requests of this chapter, by whether they concern the assignment or the state; in order."""
+        """Writes in ZooKeeper and requests of this chapter, by whether they concern the assignment or the state; in
+        order."""
         found = []
         for transaction in self.zookeeper.transactions[self.first :]:
             for op in transaction.writes:

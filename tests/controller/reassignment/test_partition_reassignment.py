@@ -146,7 +146,9 @@ def test_a_request_has_the_next_znode_heard_after_somebody_deleted_one_by_hand()
         stage.operator.run(stage.operator.client.write(Delete(ZNODE)))
         stage.settle()
         asked = {tp("orders-0"): ids(1, 0)}
-        assert stage.member(0).run(stage.member(0).controller.alter_partition_reassignments(asked)) == {tp("orders-0"): None}
+        assert stage.member(0).run(stage.member(0).controller.alter_partition_reassignments(asked)) == {
+            tp("orders-0"): None
+        }
         stage.write_znode(ZNODE, b'{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[1,0]}]}')
         assert b'"1":[1,0]' in (stage.znodes()["/brokers/topics/orders"] or b"")
 

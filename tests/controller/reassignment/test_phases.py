@@ -163,7 +163,8 @@ def test_a_move_is_cancelled() -> None:
             "orders-0": "NONE",
             "orders-1": "NO_REASSIGNMENT_IN_PROGRESS",
         }
-        # the origin in the order the move had put it in; who had arrived leaves the ISR; the leader's epoch grows once more
+        # the origin in the order the move had put it in; who had arrived leaves the ISR; the leader's epoch grows once
+        # more
         assert office.steps() == [
             "assignment 0:[1, 0, 2] 1:[1, 2, 0]",
             "state 0 0@2 [0, 1, 2]",
@@ -236,8 +237,9 @@ def test_the_only_replica_in_sync_is_not_deleted_by_turning_back() -> None:
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("joins_late", [False, True])
 def test_a_replica_in_sync_that_a_dead_controller_had_cancelled_is_stopped(joins_late: bool, noted: bool) -> None:
-    """It died between the topic's znode and the replicas: nothing in ZooKeeper says any more that broker 3 was coming. Nor has
-    the leader heard of it, which may let it join even after the takeover. Its state may be noted as that of no replica."""
+    """It died between the topic's znode and the replicas: nothing in ZooKeeper says any more that broker 3 was coming.
+    Nor has the leader heard of it, which may let it join even after the takeover. Its state may be noted as that of no
+    replica."""
     with Orders() as office:
         if noted:
             office.term.context.replica_states[BrokerId(3)] = {tp("orders-0"): ReplicaState.NON_EXISTENT}

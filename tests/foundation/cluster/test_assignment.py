@@ -28,8 +28,16 @@ def ids(brokers: tuple[int, ...] | list[int]) -> tuple[BrokerId, ...]:
         (assignment(1, 2, 3), (1, 2), assignment(1, 2, 3, removing=(3,))),
         (assignment(1), (1, 2, 3), assignment(1, 2, 3, adding=(2, 3))),
         # a replica that was being added and is wanted no more just goes; one that is wanted still is still being added
-        (assignment(3, 4, 2, 1, adding=(4,), removing=(1,)), (5, 1), assignment(5, 1, 3, 2, adding=(5,), removing=(3, 2))),
-        (assignment(3, 4, 2, 1, adding=(4,), removing=(1,)), (4, 1), assignment(4, 1, 3, 2, adding=(4,), removing=(3, 2))),
+        (
+            assignment(3, 4, 2, 1, adding=(4,), removing=(1,)),
+            (5, 1),
+            assignment(5, 1, 3, 2, adding=(5,), removing=(3, 2)),
+        ),
+        (
+            assignment(3, 4, 2, 1, adding=(4,), removing=(1,)),
+            (4, 1),
+            assignment(4, 1, 3, 2, adding=(4,), removing=(3, 2)),
+        ),
     ],
 )
 def test_reassign_to(before: ReplicaAssignment, target: tuple[int, ...], after: ReplicaAssignment) -> None:

@@ -135,7 +135,9 @@ def test_the_versions_of_znodes() -> None:
 
 
 def test_the_record_version() -> None:
-    assert [parse(text).highest_supported_record_version for text in ("0.9.0", "0.10.0-IV0", "0.10.2", "0.11.0-IV0")] == [
+    assert [
+        parse(text).highest_supported_record_version for text in ("0.9.0", "0.10.0-IV0", "0.10.2", "0.11.0-IV0")
+    ] == [
         0,
         1,
         1,

@@ -47,7 +47,8 @@ GONE = WatchFired(path="/controller", kind="deleted")
 
 
 def killed_controller(run: str = "run-1") -> Logs:
-    """Three brokers, `orders` with two partitions; broker 1 leads and controls, is killed, comes back; then an orderly end.
+    """Three brokers, `orders` with two partitions; broker 1 leads and controls, is killed, comes back; then an orderly
+    end.
 
     Time begins at 1000 ms. Killed at 3000, noticed at 6000, elected at 6010, ready at 6050, last answer at 6080.
     """
@@ -56,7 +57,11 @@ def killed_controller(run: str = "run-1") -> Logs:
     at(1000, "testbed", ProcessStarted(role="testbed"))
     for broker in (1, 2, 3):
         at(1000 + broker, f"broker-{broker}", ProcessStarted(role="broker", broker_id=broker))
-        at(1100 + broker, f"broker-{broker}", BrokerRegistered(broker_id=broker, broker_epoch=10 + broker, session_id=broker))
+        at(
+            1100 + broker,
+            f"broker-{broker}",
+            BrokerRegistered(broker_id=broker, broker_epoch=10 + broker, session_id=broker),
+        )
     event = at(1200, "broker-1", EventStarted(event_id=1, event="Startup", queued_ms=0.25))
     at(1210, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1), cause=event)
     at(1211, "broker-2", ElectionLost(winner=1))
@@ -141,12 +146,16 @@ def _request(
         cause=cause,
     )
     logs.at(
-        ms + answer_ms, name, ResponseReceived(sender=to, api=api, client_id=client, correlation_id=correlation), cause=sent
+        ms + answer_ms,
+        name,
+        ResponseReceived(sender=to, api=api, client_id=client, correlation_id=correlation),
+        cause=sent,
     )
 
 
 class RandomRun:
-    """A log of nonsense that is valid record by record: what happens makes no sense, but it happens to the same few things.
+    """A log of nonsense that is valid record by record: what happens makes no sense, but it happens to the same few
+    things.
 
     Clocks tie often, epochs repeat and go back, causes point everywhere, answers come twice or never.
     """
@@ -157,7 +166,9 @@ class RandomRun:
         self.now_ms = 500.0
         self.epoch = 0
         self._incarnations = dict.fromkeys(("broker-1", "broker-2", "broker-3", "testbed"), 1)
-        makers: list[Callable[[], Payload]] = [getattr(self, name) for name in sorted(dir(self)) if name.startswith("make_")]
+        makers: list[Callable[[], Payload]] = [
+            getattr(self, name) for name in sorted(dir(self)) if name.startswith("make_")
+        ]
         for _ in range(records):
             self._write(self.random.choice(makers)())
 
@@ -169,7 +180,9 @@ class RandomRun:
         log: EventLog = self.logs.node(node, self._incarnations[node])
         log.saw_controller_epoch(self.epoch)
         written = len(self.logs.lines[f"{node}-{self._incarnations[node]:04d}-0001.jsonl"])
-        cause = self.random.choice((None, self.random.randint(1, written + 1), max(1, written - self.random.randint(0, 3))))
+        cause = self.random.choice(
+            (None, self.random.randint(1, written + 1), max(1, written - self.random.randint(0, 3)))
+        )
         self.logs.at(self.now_ms, node, payload, cause=cause, incarnation=self._incarnations[node])
 
     def _broker(self) -> int:
@@ -182,11 +195,15 @@ class RandomRun:
         isr = tuple(self.random.sample((1, 2, 3), self.random.randint(0, 3)))
         leader = self.random.choice((-1, 1, 2, 3))
         epoch = max(0, self.epoch - self.random.choice((0, 0, 0, 1)))
-        return Leadership(self.random.choice(("orders", "päyments-1")), self.random.randint(0, 2), leader, 4, isr, 7, epoch)
+        return Leadership(
+            self.random.choice(("orders", "päyments-1")), self.random.randint(0, 2), leader, 4, isr, 7, epoch
+        )
 
     def make_elected(self) -> Payload:
         self.epoch += 1
-        return ControllerElected(broker_id=self._broker(), epoch=self.epoch, epoch_zk_version=self.epoch, session_id=-(2**63))
+        return ControllerElected(
+            broker_id=self._broker(), epoch=self.epoch, epoch_zk_version=self.epoch, session_id=-(2**63)
+        )
 
     def make_ready(self) -> Payload:
         return ControllerReady(epoch=self.epoch, brokers=(1, 3), topics=1, partitions=3, took_ms=1.5)
@@ -226,7 +243,10 @@ class RandomRun:
 
     def make_brokers(self) -> Payload:
         return BrokersChanged(
-            new=self.random.choice(((), (1,), (2, 3))), dead=self.random.choice(((), (3,), (1, 2))), bounced=(), live=(1,)
+            new=self.random.choice(((), (1,), (2, 3))),
+            dead=self.random.choice(((), (3,), (1, 2))),
+            bounced=(),
+            live=(1,),
         )
 
     def make_topics(self) -> Payload:
@@ -265,7 +285,9 @@ class RandomRun:
             client_id="1",
             correlation_id=self.random.randint(0, 9),
             error=self.random.choice(("NONE", "STALE_BROKER_EPOCH")),
-            refused=self.random.choice(((), (Refused("orders", 1, "FENCED_LEADER_EPOCH"), Refused("orders", 2, "NONE")))),
+            refused=self.random.choice(
+                ((), (Refused("orders", 1, "FENCED_LEADER_EPOCH"), Refused("orders", 2, "NONE")))
+            ),
             took_ms=self.random.random() * 10,
         )
 
@@ -276,7 +298,9 @@ class RandomRun:
         kind = self.random.choice((RequestReceived, None))
         if kind is None:
             return ResponseSent(api="LeaderAndIsr", client_id="1", correlation_id=self.random.randint(0, 9))
-        return RequestReceived(api="LeaderAndIsr", api_version=7, client_id="1", correlation_id=self.random.randint(0, 9))
+        return RequestReceived(
+            api="LeaderAndIsr", api_version=7, client_id="1", correlation_id=self.random.randint(0, 9)
+        )
 
     def make_event(self) -> Payload:
         event = self.random.choice(("Reelect", "BrokerChange"))
@@ -311,7 +335,12 @@ class RandomRun:
                     partitions=self._states(),
                 ),
                 RequestDetail(
-                    api="Metadata", api_version=12, client_id="x", correlation_id=1, request={"a": [1, None, "}"]}, response={}
+                    api="Metadata",
+                    api_version=12,
+                    client_id="x",
+                    correlation_id=1,
+                    request={"a": [1, None, "}"]},
+                    response={},
                 ),
             )
         )

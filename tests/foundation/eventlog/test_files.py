@@ -53,7 +53,9 @@ def test_a_name_that_cannot_be_a_file_is_refused_by_value(tmp_path: Path, node: 
         JsonLinesFiles(tmp_path, node)
 
 
-def test_after_a_failed_write_the_next_line_starts_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_failed_write_the_next_line_starts_its_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = JsonLinesFiles(tmp_path, "broker-1")
     files.write(b"whole\n")
     with monkeypatch.context() as patch:

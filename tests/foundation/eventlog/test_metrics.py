@@ -175,7 +175,9 @@ def test_an_armed_point_strikes_its_own_node() -> None:
     ],
 )
 def test_without_a_fault_the_first_of_the_last_words_names_the_cause(word: object, cause: str) -> None:
-    row = failover((2000.0, "broker-1", word), (2100.0, "broker-1", ProcessExiting(reason="later")), (2500.0, "broker-2", GONE))
+    row = failover(
+        (2000.0, "broker-1", word), (2100.0, "broker-1", ProcessExiting(reason="later")), (2500.0, "broker-2", GONE)
+    )
     assert (row.cause, row.struck, row.lost_at_ms) == (cause, False, 1100.0)
 
 
@@ -198,7 +200,13 @@ def test_a_controller_that_is_deposed_and_wins_again_follows_itself() -> None:
         (1502.0, "broker-2", GONE),
         new=1,
     )
-    assert (row.previous_broker, row.broker, row.cause, row.noticed_by, row.detection_ms) == (1, 1, "delete", "broker-2", 2.0)
+    assert (row.previous_broker, row.broker, row.cause, row.noticed_by, row.detection_ms) == (
+        1,
+        1,
+        "delete",
+        "broker-2",
+        2.0,
+    )
 
 
 def test_nobody_noticed_is_a_number_that_is_missing() -> None:
@@ -216,11 +224,15 @@ def test_propagation_counts_the_answers_to_the_takeover_and_no_others() -> None:
         sent = logs.at(
             ms,
             "broker-2",
-            RequestSent(to=3, api="A", api_version=0, client_id="2", correlation_id=0, controller_epoch=2, attempt=attempt),
+            RequestSent(
+                to=3, api="A", api_version=0, client_id="2", correlation_id=0, controller_epoch=2, attempt=attempt
+            ),
             cause=cause,
         )
         if (ms, attempt) != (2011, 1):
-            logs.at(ms + 100, "broker-2", ResponseReceived(sender=3, api="A", client_id="2", correlation_id=0), cause=sent)
+            logs.at(
+                ms + 100, "broker-2", ResponseReceived(sender=3, api="A", client_id="2", correlation_id=0), cause=sent
+            )
     (row,) = measured(logs).failovers
     assert (row.requests, row.unanswered, row.propagation_ms) == (2, 0, 102.0)
 
@@ -270,13 +282,17 @@ def test_a_leader_is_back_when_it_goes_on_or_registers() -> None:
     pause = (2000.0, "testbed", FaultStruck(fault="pause", target="broker-1"))
     assert leaderless_ms(led, pause, (2600.0, "testbed", FaultStruck(fault="continue", target="broker-1"))) == 600.0
     registered = BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1)
-    assert leaderless_ms(led, (2000.0, "broker-1", ProcessExiting(reason="x")), (2700.0, "broker-1", registered)) == 700.0
+    assert (
+        leaderless_ms(led, (2000.0, "broker-1", ProcessExiting(reason="x")), (2700.0, "broker-1", registered)) == 700.0
+    )
 
 
 def test_without_a_testbed_the_controllers_word_says_who_is_dead() -> None:
     dead = BrokersChanged(new=(), dead=(1,), bounced=(), live=(3,))
     back = BrokersChanged(new=(1,), dead=(), bounced=(), live=(1, 3))
-    assert leaderless_ms((1000.0, "broker-3", written(1)), (2000.0, "broker-3", dead), (2800.0, "broker-3", back)) == 800.0
+    assert (
+        leaderless_ms((1000.0, "broker-3", written(1)), (2000.0, "broker-3", dead), (2800.0, "broker-3", back)) == 800.0
+    )
 
 
 def test_a_deleted_partition_needs_no_leader() -> None:

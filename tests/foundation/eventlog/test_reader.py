@@ -94,7 +94,15 @@ def test_whatever_a_line_holds_it_is_at_worst_a_finding(line: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("seq", 0), ("seq", 2**60), ("incarnation", 0), ("mono_ms", -1), ("mono_ms", 1e300), ("wall_ms", -0.5), ("node", 7)],
+    [
+        ("seq", 0),
+        ("seq", 2**60),
+        ("incarnation", 0),
+        ("mono_ms", -1),
+        ("mono_ms", 1e300),
+        ("wall_ms", -0.5),
+        ("node", 7),
+    ],
 )
 def test_an_envelope_out_of_range_is_no_record(field: str, value: object) -> None:
     bad = msgspec.json.encode({**msgspec.json.decode(steps(1)[0]), field: value})
@@ -149,7 +157,9 @@ def test_a_clock_that_goes_back_is_named_and_the_sequence_wins() -> None:
         logs.at(ms, "broker-1", StepReached(step=step))
     reading = read_lines(logs.lines)
     assert names(reading) == ["1", "2", "3"]
-    assert reading.findings == (Finding("broker-1-0001-0001.jsonl", 2, reader.CLOCK_WENT_BACK, "broker-1 incarnation 1"),)
+    assert reading.findings == (
+        Finding("broker-1-0001-0001.jsonl", 2, reader.CLOCK_WENT_BACK, "broker-1 incarnation 1"),
+    )
 
 
 def test_a_line_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +218,8 @@ def test_correlation_ids_that_begin_again_do_not_hold_an_earlier_receipt_back() 
 
 
 def test_clocks_that_contradict_each_other_do_not_stop_the_reading() -> None:
-    """Two nodes received each other's message before sending their own: impossible, and still every record comes out."""
+    """Two nodes received each other's message before sending their own: impossible, and still every record comes
+    out."""
     logs = Logs()
     for ms, node, other in ((1000.0, "broker-1", 2), (1001.0, "broker-2", 1)):
         logs.at(ms, node, RequestReceived(api="A", api_version=0, client_id=f"{other}", correlation_id=0))

@@ -1,7 +1,8 @@
-"""Whatever was released stays readable, with its meaning: one line per record type and version, as the release wrote it.
+"""Whatever was released stays readable, with its meaning: one line per record type and version, as the release wrote
+it.
 
-The lines in `samples/` are never edited. A new record type appends one; a field added later is not in the samples of before,
-and that is the point.
+The lines in `samples/` are never edited. A new record type appends one; a field added later is not in the samples of
+before, and that is the point.
 """
 
 from __future__ import annotations

@@ -68,7 +68,12 @@ def test_a_sample_has_a_bound_and_forgets_the_old_first() -> None:
     for _ in range(SAMPLE_SIZE):
         histogram.update(9.0)
     found = histogram.distribution()
-    assert (found.values, found.minimum, found.maximum, len(histogram._sample)) == (3 * SAMPLE_SIZE, 1.0, 9.0, SAMPLE_SIZE)
+    assert (found.values, found.minimum, found.maximum, len(histogram._sample)) == (
+        3 * SAMPLE_SIZE,
+        1.0,
+        9.0,
+        SAMPLE_SIZE,
+    )
     # Twenty minutes outweigh a value by e^18: hardly one of the old ones is left.
     assert found.quantiles == (9.0,) * 6
 

@@ -1,4 +1,5 @@
-"""The text is what the JMX exporter makes of the same MBeans by its own rules for Kafka; read back by Prometheus' client."""
+"""The text is what the JMX exporter makes of the same MBeans by its own rules for Kafka; read back by Prometheus'
+client."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from brokers.metrics.broker_metrics import MBEANS
+from brokers.mbeans import MBEANS
 from foundation.metrics.instruments import Histogram, Meter, Timer
 from foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
 from tests.brokers.stage import StillClock
@@ -22,7 +23,8 @@ RULES = (
     (r"kafka.(\w+)<type=(.+), name=(.+)><>Count", r"kafka_\1_\2_\3_count"),
     (r"kafka.(\w+)<type=(.+), name=(.+)><>(\d+)thPercentile", r"kafka_\1_\2_\3"),
 )
-"""Those of `example_configs/kafka-2_0_0.yml` that apply to an MBean with at most one key beyond type and name, in order."""
+"""Those of `example_configs/kafka-2_0_0.yml` that apply to an MBean with at most one key beyond type and name, in
+order."""
 
 ATTRIBUTES = {
     Kind.GAUGE: ("Value",),
@@ -33,7 +35,8 @@ ATTRIBUTES = {
 
 
 def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
-    """What `JmxCollector` does: the first rule that is found in the bean's string names it; `lowercaseOutputName` is on."""
+    """What `JmxCollector` does: the first rule that is found in the bean's string names it; `lowercaseOutputName` is
+    on."""
     tag = f", {mbean.tag}=1" if mbean.tag else ""
     bean = f"{mbean.domain}<type={mbean.type}, name={mbean.name}{tag}><>{attribute}"
     found = ((re.fullmatch(pattern, bean), name) for pattern, name in RULES)

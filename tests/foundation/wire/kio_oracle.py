@@ -1,7 +1,7 @@
 """kio 0.5.0 as a second opinion: our values as kio's, and bytes by way of kio.
 
-kio keeps one dataclass per message and version with fields in wire order, as ours are; so fields are matched by position and a
-field too many or too few is noticed.
+kio keeps one dataclass per message and version with fields in wire order, as ours are; so fields are matched by
+position and a field too many or too few is noticed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def to_kio(value: Message, kind: Any, version: int) -> Any:
     """`value` as an instance of kio's class `kind`."""
     present = [f for f in fields_of(type(value)) if version in f.versions]
     theirs = dataclasses.fields(kind)
-    assert len(present) == len(theirs), f"{kind}: kio has {[f.name for f in theirs]}, we have {[f.name for f in present]}"
+    assert len(present) == len(theirs), (
+        f"{kind}: kio has {[f.name for f in theirs]}, we have {[f.name for f in present]}"
+    )
     hints = get_type_hints(kind)
     return kind(
         **{

@@ -1,4 +1,5 @@
-"""What the codec promises beyond equal bytes: round trips, versions that cannot say a thing, defaults of absent fields."""
+"""What the codec promises beyond equal bytes: round trips, versions that cannot say a thing, defaults of absent
+fields."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from foundation.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from foundation.wire.primitives import Shapes
@@ -64,7 +70,9 @@ def test_a_field_the_version_lacks_is_refused_by_name_when_it_says_something() -
 
 def test_the_refused_field_is_found_inside_arrays() -> None:
     partition = LeaderAndIsrPartitionState(leader_recovery_state=1)
-    request = LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(partition,)),))
+    request = LeaderAndIsrRequest(
+        topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(partition,)),)
+    )
     with pytest.raises(
         UnsupportedVersion, match=r"topic_states\[0\]\.partition_states\[0\]\.leader_recovery_state is set to 1"
     ):
@@ -185,7 +193,8 @@ def test_packers_are_kept_for_a_bounded_number_of_shapes() -> None:
 
 
 def test_the_codec_knows_no_socket() -> None:
-    """In a fresh process: all of it but the request channel does without asyncio, and nothing pulls in a transport of ours."""
+    """In a fresh process: all of it but the request channel does without asyncio, and nothing pulls in a transport of
+    ours."""
     script = """
 import importlib, pkgutil, sys
 import foundation.wire

@@ -28,7 +28,9 @@ FRAMES = [
 ]
 
 
-@pytest.mark.parametrize("frame", FRAMES, ids=[f"{f.request}-v{f.version}-ibp{f.inter_broker_protocol}" for f in FRAMES])
+@pytest.mark.parametrize(
+    "frame", FRAMES, ids=[f"{f.request}-v{f.version}-ibp{f.inter_broker_protocol}" for f in FRAMES]
+)
 def test_it_is_read_and_written_back_byte_for_byte(frame: Frame) -> None:
     header, message = decode_request(frame.raw)
     api = api_by_key(header.api_key)
@@ -39,7 +41,9 @@ def test_it_is_read_and_written_back_byte_for_byte(frame: Frame) -> None:
 
 
 def test_the_recording_covers_the_versions_a_controller_sends() -> None:
-    versions = {request: {f.version for f in FRAMES if f.request == request} for request in sorted({f.request for f in FRAMES})}
+    versions = {
+        request: {f.version for f in FRAMES if f.request == request} for request in sorted({f.request for f in FRAMES})
+    }
     assert versions == {
         "LeaderAndIsr": set(range(8)),
         "StopReplica": set(range(5)),

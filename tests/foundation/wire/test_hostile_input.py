@@ -16,7 +16,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from foundation.wire.codec import decode, encode
 from foundation.wire.diagnosis import MOST_ELEMENTS
 from foundation.wire.errors import MalformedMessage, UnsupportedVersion, WireError
-from foundation.wire.headers import decode_request, decode_request_header, decode_response, encode_request, encode_response
+from foundation.wire.headers import (
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+)
 from foundation.wire.messages.alter_partition import AlterPartitionResponse
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -59,8 +65,12 @@ CASES: list[tuple[str, type[Message], int, bytes, str, int]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("message", "version", "data", "text", "offset"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_it_is_refused_with_field_and_offset(message: type[Message], version: int, data: bytes, text: str, offset: int) -> None:
+@pytest.mark.parametrize(
+    ("message", "version", "data", "text", "offset"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+)
+def test_it_is_refused_with_field_and_offset(
+    message: type[Message], version: int, data: bytes, text: str, offset: int
+) -> None:
     with pytest.raises(MalformedMessage, match=text) as refused:
         decode(message, version, data)
     assert refused.value.offset == offset
@@ -116,7 +126,8 @@ LAYOUTS = [
     ("message", "version"), LAYOUTS, ids=[f"{message.__name__}-v{version}" for message, version in LAYOUTS]
 )
 def test_a_message_takes_at_most_32_times_the_bytes_it_came_in(message: type[Message], version: int) -> None:
-    """The worst anyone can send are millions of elements as small as can be; `socket.request.max.bytes` bounds the bytes."""
+    """The worst anyone can send are millions of elements as small as can be; `socket.request.max.bytes` bounds the
+    bytes."""
     for path in arrays(message, version):
         for text in ("", "€"):
             data = encode(crowded(message, version, path, text), version)

@@ -22,7 +22,8 @@ ANSWER = UpdateMetadataResponse(error_code=77)
 
 
 class FakeConnection:
-    """Hands every sent frame to `answer`, whose chunks are what the peer sends back; nothing more to come means waiting."""
+    """Hands every sent frame to `answer`, whose chunks are what the peer sends back; nothing more to come means
+    waiting."""
 
     def __init__(self, answer: Callable[[bytes], list[bytes]]) -> None:
         self.answer = answer
@@ -117,7 +118,10 @@ def test_an_end_of_stream_before_the_answer_is_a_lost_connection() -> None:
         (lambda frame: [answered(frame)[0] * 2], "UpdateMetadataResponse v8: frame .* more than one answer"),
         (lambda frame: [answered(frame)[0] + b"\0"], "more than one answer"),
         (lambda frame: [pack(">i", -1)], "frame announces -1 bytes"),
-        (lambda frame: [pack(">i", 2000)], r"frame announces 2000 bytes; expected 0 to 1000 \(the largest response taken\)"),
+        (
+            lambda frame: [pack(">i", 2000)],
+            r"frame announces 2000 bytes; expected 0 to 1000 \(the largest response taken\)",
+        ),
         (lambda frame: [pack(">iib", 5, 0, 0)], r"UpdateMetadataResponse v8: error_code at offset 0"),
         (lambda frame: [pack(">ihhihh", 12, 0, 0, 0, 0, 0)], "UpdateMetadataResponse"),
     ],

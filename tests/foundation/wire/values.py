@@ -32,7 +32,9 @@ LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range
 
 
 @cache
-def messages(message: type[Message], version: int, *, error_codes: tuple[int, ...] | None = None) -> SearchStrategy[Message]:
+def messages(
+    message: type[Message], version: int, *, error_codes: tuple[int, ...] | None = None
+) -> SearchStrategy[Message]:
     """Values that say only what `version` can say. `error_codes` narrows fields of that name."""
     present = [f for f in fields_of(message) if version in f.versions]
     return st.builds(message, **{f.name: _values(f, version, error_codes) for f in present})

@@ -42,7 +42,8 @@ class StoppedClock:
 
 
 class Unreliable:
-    """A session that loses answers (what was asked is done) and requests (it is not), so many each; then it is as good as new.
+    """A session that loses answers (what was asked is done) and requests (it is not), so many each; then it is as good
+    as new.
 
     The session counts as connected again at once. What a real cut does is the contract's business.
     """

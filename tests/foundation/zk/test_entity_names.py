@@ -58,4 +58,7 @@ def test_what_is_no_notification(data: bytes) -> None:
 
 
 def test_a_notification_is_written_as_kafka_writes_it() -> None:
-    assert ConfigEntityChangeNotificationZNode.encode("brokers/<default>") == b'{"version":2,"entity_path":"brokers/<default>"}'
+    assert (
+        ConfigEntityChangeNotificationZNode.encode("brokers/<default>")
+        == b'{"version":2,"entity_path":"brokers/<default>"}'
+    )

@@ -45,7 +45,9 @@ async def test_a_lost_answer_is_no_conflict(ground: Ground) -> None:
     opened = await led_partition(ground)
     opened.below.lose_answers = 1
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
-    assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1, "nor is the same once more, in the next session perhaps"
+    assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1, (
+        "nor is the same once more, in the next session perhaps"
+    )
 
 
 @pytest.mark.spec("IS-16")

@@ -69,7 +69,11 @@ def test_the_path_of_an_operation_is_the_servers() -> None:
 @pytest.mark.parametrize("watch", [True, False])
 def test_reads_are_written_as_kazoo_writes_them(watch: bool) -> None:
     assert jute.read_request("/ü", watch) == kazoo.GetData("/ü", watch).serialize()
-    assert (kazoo.GetData.type, kazoo.Exists.type, kazoo.GetChildren2.type) == (jute.GET_DATA, jute.EXISTS, jute.GET_CHILDREN_2)
+    assert (kazoo.GetData.type, kazoo.Exists.type, kazoo.GetChildren2.type) == (
+        jute.GET_DATA,
+        jute.EXISTS,
+        jute.GET_CHILDREN_2,
+    )
 
 
 def test_a_bulk_read_is_a_transaction_of_reads() -> None:
@@ -89,7 +93,9 @@ def test_a_bulk_read_is_a_transaction_of_reads() -> None:
 def test_watches_are_armed_again_as_of_a_zxid() -> None:
     written = jute.set_watches_request(9, ["/d"], [], ["/c", "/e"])
     one = struct.pack("!i", 1) + text(b"/d")
-    assert written == struct.pack("!q", 9) + one + struct.pack("!i", 0) + struct.pack("!i", 2) + text(b"/c") + text(b"/e")
+    assert written == struct.pack("!q", 9) + one + struct.pack("!i", 0) + struct.pack("!i", 2) + text(b"/c") + text(
+        b"/e"
+    )
 
 
 def test_stats_nodes_and_children_are_read() -> None:

@@ -1,4 +1,5 @@
-"""What only the real adapter can get wrong: threads, servers that die or fall silent, several hosts, clocks that run out.
+"""What only the real adapter can get wrong: threads, servers that die or fall silent, several hosts, clocks that run
+out.
 
 The rest of its behaviour is the contract's (`tests/contracts`).
 """
@@ -247,7 +248,9 @@ def test_a_chroot_that_cannot_be_made_is_named_with_the_reason(zookeeper: Embedd
     async def play() -> None:
         session = await opened(zookeeper.connect_string)
         await session.zk.write(Create("/mortal", ephemeral=True))
-        with pytest.raises(ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be made: NoChildrenForEphemerals"):
+        with pytest.raises(
+            ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be made: NoChildrenForEphemerals"
+        ):
             await opened(zookeeper.connect_string + "/mortal/kafka")
         await session.zk.close()
 

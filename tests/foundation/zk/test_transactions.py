@@ -212,7 +212,8 @@ async def test_a_conflict_with_somebody_else_stays_one_whatever_was_lost(ground:
 
 @contract
 async def test_an_ephemeral_is_adopted_only_by_the_session_that_owns_it(ground: Ground) -> None:
-    """The same bytes are not the same znode: another's vanishes with the other, and a lasting one does not vanish at all."""
+    """The same bytes are not the same znode: another's vanishes with the other, and a lasting one does not vanish at
+    all."""
     opened, other = await store(ground), await ground.open()
     await other.zk.write(Create("/theirs", b"x", ephemeral=True))
     await other.zk.write(Create("/lasting", b"x"))
@@ -308,7 +309,9 @@ async def test_a_transaction_that_only_the_chroot_makes_too_large_goes_out_in_pi
 async def test_groups_stay_together(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
-    ops = [op for number in range(300) for op in (Create(f"/n{number}"), Create(f"/n{number}/c"), Create(f"/n{number}/d"))]
+    ops = [
+        op for number in range(300) for op in (Create(f"/n{number}"), Create(f"/n{number}/c"), Create(f"/n{number}/d"))
+    ]
     results = await opened.transactions.fenced(ops, "test", Fenced(version), together=3)
     assert results == [Created(op.path) for op in ops]
     assert [len(sent) - 1 for sent in opened.below.sent] == [498, 402]

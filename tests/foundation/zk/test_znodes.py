@@ -59,7 +59,9 @@ def test_controller_is_written_as_kafka_writes_it() -> None:
 @pytest.mark.spec("ZN-3")
 def test_controller_of_an_old_broker_has_no_kraft_epoch_and_one_of_a_migration_has() -> None:
     assert ControllerZNode.decode(b'{"version":1,"brokerid":4,"timestamp":"1"}').kraft_epoch == -1
-    assert ControllerZNode.decode(b'{"brokerid":3000,"kraftControllerEpoch":5}') == ControllerRegistration(BrokerId(3000), 5)
+    assert ControllerZNode.decode(b'{"brokerid":3000,"kraftControllerEpoch":5}') == ControllerRegistration(
+        BrokerId(3000), 5
+    )
 
 
 def test_controller_epoch_is_decimal_not_json() -> None:
@@ -97,7 +99,10 @@ def test_broker_with_rack_and_without_plaintext_has_no_host() -> None:
 @pytest.mark.parametrize(
     ("protocol", "known_then"),
     [
-        ("0.9.0", b'{"endpoints":["PLAINTEXT://h1:9092"],"jmx_port":-1,"port":9092,"host":"h1","version":2,"timestamp":"5"}'),
+        (
+            "0.9.0",
+            b'{"endpoints":["PLAINTEXT://h1:9092"],"jmx_port":-1,"port":9092,"host":"h1","version":2,"timestamp":"5"}',
+        ),
         (
             "0.10.0",
             b'{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://h1:9092"],"rack":"r1",'
@@ -260,14 +265,22 @@ def broker(data: bytes) -> object:
         (broker, b'{"version":2,"jmx_port":1}', "without endpoints"),
         (broker, b'{"version":5,"endpoints":["A://h:1"]}', "jmx_port"),
         (broker, b'{"version":5,"jmx_port":1,"endpoints":["h:1"]}', "LISTENER://host:port"),
-        (broker, b'{"version":5,"jmx_port":1,"endpoints":["A://h:1"]}', "no security protocol is defined for listener A"),
+        (
+            broker,
+            b'{"version":5,"jmx_port":1,"endpoints":["A://h:1"]}',
+            "no security protocol is defined for listener A",
+        ),
         (topic, b"", "/brokers/topics/t"),
         (topic, b'{"partitions":{"zero":[1]}}', "zero"),
         (topic, b'{"partitions":{"0":[1]},"topic_id":"short"}', "/brokers/topics/t"),
         (topic, b"\xff\xfe", "/brokers/topics/t"),
         (state, b'{"leader":1,"isr":[1],"leader_epoch":0}', "controller_epoch"),
         (state, b'{"leader":"1","isr":[1],"leader_epoch":0,"controller_epoch":1}', "leader"),
-        (state, b'{"leader":1,"isr":[1],"leader_epoch":0,"controller_epoch":1,"leader_recovery_state":-1}', "neither 0 nor 1"),
+        (
+            state,
+            b'{"leader":1,"isr":[1],"leader_epoch":0,"controller_epoch":1,"leader_recovery_state":-1}',
+            "neither 0 nor 1",
+        ),
         (state, b"[" * 10_000, "/brokers/topics/t/partitions/0/state"),
         (FeatureZNode.decode, b'{"features":{},"version":3,"status":1}', "version 3"),
         (FeatureZNode.decode, b'{"features":{},"version":2,"status":2}', "status 2"),
@@ -276,7 +289,9 @@ def broker(data: bytes) -> object:
         (ProducerIdBlockZNode.decode, b'{"broker":1,"block_start":"x","block_end":"999"}', "x"),
     ],
 )
-def test_what_kafka_would_not_write_is_refused_by_name(decode: Callable[[bytes], object], data: bytes, why: str) -> None:
+def test_what_kafka_would_not_write_is_refused_by_name(
+    decode: Callable[[bytes], object], data: bytes, why: str
+) -> None:
     with pytest.raises(MalformedZNode, match=why):
         decode(data)
 

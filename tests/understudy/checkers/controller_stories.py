@@ -43,7 +43,11 @@ def resigned(epoch: int) -> ControllerResigned:
 
 def metadata(epoch: int, live: tuple[int, ...] = (1, 2, 3), broker_epoch: int = -1) -> MetadataUpdated:
     return MetadataUpdated(
-        controller_id=1, request_controller_epoch=epoch, request_broker_epoch=broker_epoch, live_brokers=live, partitions=()
+        controller_id=1,
+        request_controller_epoch=epoch,
+        request_broker_epoch=broker_epoch,
+        live_brokers=live,
+        partitions=(),
     )
 
 
@@ -66,7 +70,10 @@ def leader_and_isr(
 
 def stop_replica(leader_epoch: int, *, delete: bool = False, epoch: int = 1) -> StopReplicaApplied:
     return StopReplicaApplied(
-        controller_id=1, request_controller_epoch=epoch, request_broker_epoch=-1, partitions=(("t", 0, leader_epoch, delete),)
+        controller_id=1,
+        request_controller_epoch=epoch,
+        request_broker_epoch=-1,
+        partitions=(("t", 0, leader_epoch, delete),),
     )
 
 
@@ -117,7 +124,9 @@ def an_operator_may_spoil_the_epoch() -> History:
 def an_epoch_is_skipped() -> History:
     history = cluster()
     history.commit(0x11, history.delete("/controller"))
-    history.commit(0x21, history.create("/controller", {"brokerid": 2}, owner=0x21), history.set("/controller_epoch", 3))
+    history.commit(
+        0x21, history.create("/controller", {"brokerid": 2}, owner=0x21), history.set("/controller_epoch", 3)
+    )
     return history
 
 
@@ -323,7 +332,13 @@ def a_late_stop_replica_strikes() -> History:
 
 def request(epoch: int) -> RequestSent:
     return RequestSent(
-        to=2, api="LEADER_AND_ISR", api_version=7, client_id="1", correlation_id=1, controller_epoch=epoch, broker_epoch=1
+        to=2,
+        api="LEADER_AND_ISR",
+        api_version=7,
+        client_id="1",
+        correlation_id=1,
+        controller_epoch=epoch,
+        broker_epoch=1,
     )
 
 
@@ -617,7 +632,9 @@ def an_online_replica_is_deleted() -> History:
 @rejects("C9", "left OfflinePartition, though it was in OnlinePartition")
 def a_transition_starts_elsewhere() -> History:
     history = History()
-    history.log(1, partition_moved("NewPartition", "OnlinePartition"), partition_moved("OfflinePartition", "OnlinePartition"))
+    history.log(
+        1, partition_moved("NewPartition", "OnlinePartition"), partition_moved("OfflinePartition", "OnlinePartition")
+    )
     return history
 
 
@@ -654,7 +671,7 @@ def a_new_controller_begins_with_leaders() -> History:
     return history
 
 
-@rejects("C10", "told to follow 3 for t-0, unknown to it")
+@rejects("C10", "LeaderAndIsr names leader 3 for t-0, which is unknown to the broker")
 def a_leader_comes_as_a_stranger() -> History:
     history = History()
     history.log(2, metadata(1, live=(1, 2)), leader_and_isr(leadership(3, 0), live_leaders=(3,)))

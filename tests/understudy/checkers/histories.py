@@ -13,7 +13,8 @@ EPOCH_PATH = "/controller_epoch"
 
 
 class History:
-    """Transactions and records of one run, appended in order. Session `0xN1` is broker N's unless a story says otherwise."""
+    """Transactions and records of one run, appended in order. Session `0xN1` is broker N's unless a story says
+    otherwise."""
 
     def __init__(self) -> None:
         self.transactions: list[ZnodeTransaction] = []
@@ -93,7 +94,9 @@ class History:
 
     # -- records
 
-    def log(self, node: int, *payloads: Payload, incarnation: int = 1, zxid: int | None = None, at_ms: float = 0.0) -> None:
+    def log(
+        self, node: int, *payloads: Payload, incarnation: int = 1, zxid: int | None = None, at_ms: float = 0.0
+    ) -> None:
         name = f"broker-{node}"
         records = self.records.setdefault(name, [])
         for payload in payloads:
@@ -118,7 +121,9 @@ class History:
 
     def witness(self, check: str) -> str | None:
         """What the check saw, or None where it accepts."""
-        return {violation.check: violation.witness for violation in Judge().run(self.records, self.transactions)}.get(check)
+        return {violation.check: violation.witness for violation in Judge().run(self.records, self.transactions)}.get(
+            check
+        )
 
     def violated(self) -> list[str]:
         return [violation.check for violation in Judge().run(self.records, self.transactions)]

@@ -364,14 +364,20 @@ def the_last_member_is_struck_off() -> History:
 
 def metadata(*partitions: Leadership) -> MetadataUpdated:
     return MetadataUpdated(
-        controller_id=1, request_controller_epoch=1, request_broker_epoch=-1, live_brokers=(1, 2, 3), partitions=partitions
+        controller_id=1,
+        request_controller_epoch=1,
+        request_broker_epoch=-1,
+        live_brokers=(1, 2, 3),
+        partitions=partitions,
     )
 
 
 @accepts("P9")
 def metadata_moves_on() -> History:
     history = cluster()
-    history.log(2, metadata(leadership(1, 0)), metadata(leadership(1, 0, (1, 2), 1)), metadata(leadership(2, 1, (2,), 2)))
+    history.log(
+        2, metadata(leadership(1, 0)), metadata(leadership(1, 0, (1, 2), 1)), metadata(leadership(2, 1, (2,), 2))
+    )
     history.log(2, metadata(leadership(-2, 0)), metadata(leadership(1, 0)))
     return history
 

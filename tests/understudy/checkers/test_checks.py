@@ -13,7 +13,9 @@ from understudy.checkers.verdict import ALL_CHECKS, Judge
 STORIES = (controller_stories, partition_stories, topic_stories, zookeeper_stories)
 
 
-@pytest.mark.parametrize(("check", "story"), [pytest.param(*case, id=f"{case[0]}-{case[1].__name__}") for case in ACCEPTED])
+@pytest.mark.parametrize(
+    ("check", "story"), [pytest.param(*case, id=f"{case[0]}-{case[1].__name__}") for case in ACCEPTED]
+)
 def test_accepts(check: str, story: Story) -> None:
     assert story().witness(check) is None
 
@@ -34,7 +36,9 @@ def test_every_check_is_tried_both_ways() -> None:
 def test_every_story_is_told() -> None:
     told = {story for _, story in ACCEPTED} | {story for _, _, story in REJECTED}
     for module in STORIES:
-        written = {value for value in vars(module).values() if getattr(value, "__annotations__", None) == {"return": "History"}}
+        written = {
+            value for value in vars(module).values() if getattr(value, "__annotations__", None) == {"return": "History"}
+        }
         assert written - told - {cluster} == set()
 
 
@@ -76,7 +80,12 @@ def test_a_judge_hears_a_run_as_it_happens() -> None:
 
 def test_what_no_kafka_would_write_is_survived() -> None:
     history = cluster()
-    for path in ("/brokers/ids/x", "/brokers/topics/t/partitions/x/state", "/brokers/topics/t/state", "/brokers/topics//x"):
+    for path in (
+        "/brokers/ids/x",
+        "/brokers/topics/t/partitions/x/state",
+        "/brokers/topics/t/state",
+        "/brokers/topics//x",
+    ):
         history.commit(0xFF, history.create(path, "garbage"))
     for path in ("/brokers/topics/t", "/brokers/topics/t/partitions/0/state", "/controller_epoch"):
         history.commit(0xFF, history.set(path, "garbage"))

@@ -60,7 +60,9 @@ def a_config_stays() -> History:
     return history
 
 
-def place(history: History, replicas: list[int], *, adding: list[int] | None = None, removing: list[int] | None = None) -> None:
+def place(
+    history: History, replicas: list[int], *, adding: list[int] | None = None, removing: list[int] | None = None
+) -> None:
     data: dict[str, object] = {"partitions": {"0": replicas}, "version": 3, "topic_id": "abc"}
     data["adding_replicas"] = {"0": adding} if adding else {}
     data["removing_replicas"] = {"0": removing} if removing else {}
@@ -127,7 +129,9 @@ def what_is_taken_back_has_a_namesake_of_an_earlier_life() -> History:
     second = "/brokers/topics/t/partitions/1/state"
     both = {"partitions": {"0": [1, 2, 3], "1": [1, 2, 3]}, "version": 3}
     history.commit(0x21, history.set(TOPIC, both))
-    history.commit(BROKER_1, history.fence(), history.create(second, {"leader": 1, "leader_epoch": 0, "isr": [1, 2, 3]}))
+    history.commit(
+        BROKER_1, history.fence(), history.create(second, {"leader": 1, "leader_epoch": 0, "isr": [1, 2, 3]})
+    )
     delete(history, second, STATE, TOPIC)
     history.commit(0x21, history.create(TOPIC, {"partitions": {"0": [1, 2, 3]}, "version": 3}))
     history.commit(0xFF, history.create(MARKER))

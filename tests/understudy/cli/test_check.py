@@ -89,7 +89,9 @@ def test_the_logs_of_two_clusters_are_not_one_run(simulated: Path, capsys: pytes
     other.dump(simulated / "another")
     code, said = checked(simulated, capsys)
     assert code == 2
-    assert "holds the logs of several clusters: broker-1 incarnation 1 occurs in run 'seed-3' and in run 'seed-4'" in said
+    assert (
+        "holds the logs of several clusters: broker-1 incarnation 1 occurs in run 'seed-3' and in run 'seed-4'" in said
+    )
 
 
 @pytest.mark.parametrize(

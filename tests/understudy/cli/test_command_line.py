@@ -45,12 +45,21 @@ def test_a_wrong_command_line_gets_one_clear_line_and_exit_code_2(
 def test_flags_are_kafkas_kind(tmp_path: Path) -> None:
     """`--name=value` and unique prefixes."""
     options = parser().parse_args(["up", "--brok=5", "--rack", "a,b", "--dir", str(tmp_path), "--over", "a.b=c=d"])
-    assert (options.brokers, options.racks, options.dir, options.override) == (5, ("a", "b"), tmp_path, [("a.b", "c=d")])
+    assert (options.brokers, options.racks, options.dir, options.override) == (
+        5,
+        ("a", "b"),
+        tmp_path,
+        [("a.b", "c=d")],
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("localhost:9092", ("localhost", 9092)), ("[::1]:19091", ("::1", 19091)), ("broker-1.example:1", ("broker-1.example", 1))],
+    [
+        ("localhost:9092", ("localhost", 9092)),
+        ("[::1]:19091", ("::1", 19091)),
+        ("broker-1.example:1", ("broker-1.example", 1)),
+    ],
 )
 def test_host_and_port(text: str, expected: tuple[str, int]) -> None:
     assert arguments.host_and_port(text) == expected
@@ -83,7 +92,9 @@ def test_a_java_that_is_none_is_one_sentence_and_exit_code_1(
 ) -> None:
     monkeypatch.setenv("UNDERSTUDY_JAVA_HOME", str(tmp_path))
     assert main([verb, "--dir", str(tmp_path / "run")]) == 1
-    assert capsys.readouterr().err.startswith(f"understudy {verb}: UNDERSTUDY_JAVA_HOME={tmp_path}: there is no bin/java in it")
+    assert capsys.readouterr().err.startswith(
+        f"understudy {verb}: UNDERSTUDY_JAVA_HOME={tmp_path}: there is no bin/java in it"
+    )
 
 
 def test_a_demo_that_has_no_place_says_so(

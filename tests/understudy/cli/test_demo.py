@@ -19,7 +19,9 @@ DEMO = [sys.executable, "-P", "-m", "understudy.cli.main", "demo", "--fast"]
 
 def without_java() -> dict[str, str]:
     """This environment, as on a machine where no Java is on the PATH and JAVA_HOME is unset."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK", "PYSPARK"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK", "PYSPARK"))
+    }
     folders = [folder for folder in environment["PATH"].split(os.pathsep) if not (Path(folder) / "java").exists()]
     environment["PATH"] = os.pathsep.join(folders)
     return environment
@@ -84,7 +86,9 @@ def test_a_story_that_does_not_happen_ends_with_its_reason(tmp_path: Path) -> No
         while "SIGKILL to broker" not in (line := demo.stdout.readline()):
             assert line, "it ended before the scene"
         cluster = json.loads((tmp_path / "run" / "cluster.json").read_bytes())
-        victim = next(broker for broker in cluster["brokers"] if broker["pid"] and f"broker {broker['id']}," not in line)
+        victim = next(
+            broker for broker in cluster["brokers"] if broker["pid"] and f"broker {broker['id']}," not in line
+        )
         os.kill(victim["pid"], signal.SIGKILL)
         said = demo.stdout.read()
         assert demo.wait(timeout=180) == 1, said

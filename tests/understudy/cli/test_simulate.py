@@ -12,7 +12,9 @@ from understudy.simulator import seeds as simulator_seeds
 from understudy.simulator.cluster import SimulatedCluster
 
 
-def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["simulate", "--seed", "3", "--seconds", "10", "--events", str(tmp_path / "run")]) == 0
     told = capsys.readouterr().out
     assert "ms  heal" in told
@@ -30,7 +32,9 @@ def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_failing_seed_prints_the_one_command_that_replays_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(SimulatedCluster, "complaints", lambda cluster: [] if cluster.now_ms < 3_000 else ["it is unwell"])
+    monkeypatch.setattr(
+        SimulatedCluster, "complaints", lambda cluster: [] if cluster.now_ms < 3_000 else ["it is unwell"]
+    )
     monkeypatch.setattr(simulator_seeds, "SETTLE_WITHIN_MS", 500)
     assert main(["simulate", "--seeds", "1", "--seconds", "9"]) == 1
     told = capsys.readouterr()

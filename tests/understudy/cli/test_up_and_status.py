@@ -186,12 +186,16 @@ def test_up_says_what_to_know_and_what_changes(
     assert main(["status", "--json", "--zookeeper", connect]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["version"], found["controller"], found["controller_epoch"]) == (1, survivor, 2)
-    assert [(broker["id"], broker["registered"], broker["process"]) for broker in found["brokers"]] == [(survivor, True, None)]
+    assert [(broker["id"], broker["registered"], broker["process"]) for broker in found["brokers"]] == [
+        (survivor, True, None)
+    ]
     assert main(["health", next(broker["address"] for broker in found["brokers"])]) == 0
     assert "answers; it speaks" in capsys.readouterr().out
 
 
-def test_the_status_of_a_cluster_that_has_ended(up: Callable[..., Terminal], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_of_a_cluster_that_has_ended(
+    up: Callable[..., Terminal], capsys: pytest.CaptureFixture[str]
+) -> None:
     terminal = up("--brokers", "1")
     terminal.is_up()
     terminal.ctrl_c()

@@ -51,7 +51,9 @@ def test_a_zookeeper_that_dies_takes_the_command_with_it(tmp_path: Path) -> None
         assert serving.stdout is not None
         assert serving.stderr is not None
         assert serving.stdout.readline().startswith("ZooKeeper at ")
-        (server,) = [int(child) for child in Path(f"/proc/{serving.pid}/task").glob("*/children") for child in _children(child)]
+        (server,) = [
+            int(child) for child in Path(f"/proc/{serving.pid}/task").glob("*/children") for child in _children(child)
+        ]
         assert linux.listening_ports(server)
         os.kill(server, signal.SIGKILL)
         assert serving.wait(timeout=60) == 1

@@ -85,7 +85,9 @@ def test_a_master_that_spark_does_not_know_is_told_in_one_line(run_folder: Path)
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     _, told = err.splitlines()
-    assert re.match("understudy replay: Spark does not run with master nowhere: .*Could not parse Master URL", told), err
+    assert re.match("understudy replay: Spark does not run with master nowhere: .*Could not parse Master URL", told), (
+        err
+    )
 
 
 AGREE = """

@@ -22,7 +22,9 @@ def killed() -> Replay:
 
 
 def random_runs(count: int) -> tuple[RunMetrics, ...]:
-    return tuple(measure(f"run-{seed}", read_lines(RandomRun(seed, records=300).logs.lines).records) for seed in range(count))
+    return tuple(
+        measure(f"run-{seed}", read_lines(RandomRun(seed, records=300).logs.lines).records) for seed in range(count)
+    )
 
 
 def test_the_page_of_a_killed_controller() -> None:

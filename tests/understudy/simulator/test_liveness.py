@@ -10,7 +10,11 @@ import pytest
 from brokers.broker import Broker
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.zk.admin_znodes import IsrChangeNotificationZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
+from foundation.zk.admin_znodes import (
+    IsrChangeNotificationZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
 from foundation.zk.client import Create, Delete, SetData
 from foundation.zk.znodes import BrokerIdZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
 from understudy.simulator.cluster import SimulatedCluster

@@ -47,8 +47,12 @@ def test_a_deed_changes_something(kind: str) -> None:
         before = len(cluster.zookeeper.transactions)
         run_deeds(cluster, tuple(Deed(at_ms=0, kind=kind, draw=draw) for draw in range(3)))
         cluster.run_for(3_000)
-        changed = Counter(op.path for transaction in cluster.zookeeper.transactions[before:] for op in transaction.writes)
-        by_hand = [record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, FaultStruck)]
+        changed = Counter(
+            op.path for transaction in cluster.zookeeper.transactions[before:] for op in transaction.writes
+        )
+        by_hand = [
+            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, FaultStruck)
+        ]
     assert changed
     assert ("-by-" in kind) == any(struck.fault == "write" for struck in by_hand)
 

@@ -1,4 +1,5 @@
-"""What only the simulated server has: held and lost packets, unknown outcomes on demand, paused and killed owners of sessions.
+"""What only the simulated server has: held and lost packets, unknown outcomes on demand, paused and killed owners of
+sessions.
 
 What it shares with the real one is in `tests/contracts`.
 """
@@ -55,7 +56,9 @@ async def connect(server: SimulatedZooKeeper, node: str, heard: list[Notificatio
     return await zookeeper.connect((heard if heard is not None else []).append)
 
 
-def test_a_paused_owner_loses_its_session_and_learns_it_when_it_wakes(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+def test_a_paused_owner_loses_its_session_and_learns_it_when_it_wakes(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
     broker, heard = loop.process("broker-1"), list[Notification]()
 
     async def own() -> ZooKeeperClient:
@@ -94,7 +97,9 @@ def test_a_short_pause_costs_nothing(loop: SimulatedLoop, server: SimulatedZooKe
     assert SessionExpired() not in heard
 
 
-def test_the_session_of_a_killed_owner_lingers_until_its_timeout(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+def test_the_session_of_a_killed_owner_lingers_until_its_timeout(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
     broker = loop.process("broker-1")
 
     async def own() -> None:
@@ -170,7 +175,9 @@ def test_held_answers_arrive_late_if_the_way_is_free_soon(loop: SimulatedLoop, s
     loop.run_until_complete(scenario())
 
 
-def test_a_watch_survives_the_reconnect_and_tells_what_was_missed(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+def test_a_watch_survives_the_reconnect_and_tells_what_was_missed(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
     async def scenario() -> list[Notification]:
         heard: list[Notification] = []
         watcher, writer = await connect(server, "broker-1", heard), await connect(server, "broker-2")

@@ -36,7 +36,11 @@ def test_a_command_has_the_jars_the_options_and_the_logging(kafka: ApacheKafka, 
 
 
 def test_a_kafka_broker_is_configured_as_ours_but_for_keys_of_ours(kafka: ApacheKafka, tmp_path: Path) -> None:
-    properties = {"zookeeper.connect": "127.0.0.1:1", "understudy.run.id": "run", "offsets.topic.replication.factor": "2"}
+    properties = {
+        "zookeeper.connect": "127.0.0.1:1",
+        "understudy.run.id": "run",
+        "offsets.topic.replication.factor": "2",
+    }
     broker = KafkaProcess(kafka, 7, tmp_path / "broker-7", rack="a", properties=properties)
     broker.launch()
     assert broker.process is not None

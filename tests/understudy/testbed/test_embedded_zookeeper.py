@@ -16,7 +16,12 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from understudy.java import JavaRuntime
 from understudy.testbed import linux
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, ZooKeeperNotStarted, four_letter_word, zookeeper_jars
+from understudy.testbed.embedded_zookeeper import (
+    EmbeddedZooKeeper,
+    ZooKeeperNotStarted,
+    four_letter_word,
+    zookeeper_jars,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +66,10 @@ def test_a_session_gets_the_timeout_it_asks_for(server: EmbeddedZooKeeper, asked
     try:
         # On a busy machine a session this short may just be reconnecting.
         deadline = time.monotonic() + 30
-        while "to=" not in (sessions := four_letter_word("127.0.0.1", server.port, "cons")) and time.monotonic() < deadline:
+        while (
+            "to=" not in (sessions := four_letter_word("127.0.0.1", server.port, "cons"))
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.01)
         assert f"to={asked_ms}," in sessions
     finally:
@@ -117,13 +125,17 @@ def test_a_java_that_is_none_is_reported_with_what_it_said(tmp_path: Path) -> No
 def test_an_address_of_another_machine_is_not_called_taken(tmp_path: Path) -> None:
     foreign = EmbeddedZooKeeper(tmp_path, port=21_810, host="203.0.113.7")
     with (
-        pytest.raises(ZooKeeperNotStarted, match=r"cannot bind port 21810 of 203\.0\.113\.7: .*give an address of this"),
+        pytest.raises(
+            ZooKeeperNotStarted, match=r"cannot bind port 21810 of 203\.0\.113\.7: .*give an address of this"
+        ),
         foreign,
     ):
         pass
 
 
-def test_a_port_that_is_taken_is_reported(server: EmbeddedZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_is_reported(
+    server: EmbeddedZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("understudy.testbed.embedded_zookeeper._BIND_ATTEMPTS", 2)
     second = EmbeddedZooKeeper(tmp_path / "second", port=server.port)
     with pytest.raises(ZooKeeperNotStarted, match=f"port {server.port} of 127.0.0.1 is taken"), second:

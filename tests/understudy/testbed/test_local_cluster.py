@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from brokers.config.properties import parse_properties
-from brokers.socket_network import SocketNetwork
+from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import FaultStruck, Payload, PointReached, ProcessExiting, ProcessStarted, StepReached
@@ -32,7 +32,9 @@ SESSION_MS = 3_000
 def shared(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Three brokers for the tests that leave a cluster as they found it; its folder has a space in its name."""
     folder = tmp_path_factory.mktemp("cluster") / "run folder"
-    with LocalCluster(3, racks=["a", "b"], zookeeper=zookeeper, directory=folder, session_timeout_ms=SESSION_MS) as cluster:
+    with LocalCluster(
+        3, racks=["a", "b"], zookeeper=zookeeper, directory=folder, session_timeout_ms=SESSION_MS
+    ) as cluster:
         yield cluster
 
 
@@ -88,7 +90,10 @@ def test_a_killed_controller_is_succeeded_and_the_fault_is_on_record(cluster: Lo
     controller.kill()
     assert not controller.is_running
     assert written_by(cluster, "testbed")[-1] == FaultStruck(fault="kill", target=controller.name, role="controller")
-    assert next(broker for broker in read_cluster_file(cluster.directory).brokers if broker.id == controller.id).pid is None
+    assert (
+        next(broker for broker in read_cluster_file(cluster.directory).brokers if broker.id == controller.id).pid
+        is None
+    )
     cluster.wait_until(lambda: cluster.controller_id() not in (None, controller.id), "another broker is controller")
     controller.start()
     assert cluster.view.brokers()[controller.id].port == port
@@ -116,7 +121,10 @@ def test_a_paused_broker_loses_its_registration_and_comes_back_by_itself(cluster
     epoch = cluster.view.brokers()[follower.id].epoch
     follower.pause()
     cluster.wait_until(lambda: follower.id not in cluster.view.brokers(), "its session has timed out")
-    assert next(broker for broker in read_cluster_file(cluster.directory).brokers if broker.id == follower.id).state == "paused"
+    assert (
+        next(broker for broker in read_cluster_file(cluster.directory).brokers if broker.id == follower.id).state
+        == "paused"
+    )
     follower.resume()
     cluster.wait_until(lambda: follower.id in cluster.view.brokers(), "it has registered again")
     assert cluster.view.brokers()[follower.id].epoch > epoch
@@ -149,7 +157,11 @@ def test_an_armed_point_strikes_once(cluster: LocalCluster, action: str) -> None
 @pytest.mark.parametrize(
     ("point", "action", "message"),
     [
-        ("partition.befor_write", "pause", "there is no point 'partition.befor_write'; the points are election.before_write,"),
+        (
+            "partition.befor_write",
+            "pause",
+            "there is no point 'partition.befor_write'; the points are election.before_write,",
+        ),
         ("partition.before_write", "explode", "a point can pause or crash a broker, not 'explode'"),
     ],
 )
@@ -232,7 +244,9 @@ def test_a_run_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_a_run_folder_in_use_is_refused(shared: LocalCluster, tmp_path: Path) -> None:
     somebody = ProcessEntry(pid=os.getppid(), started=linux.start_time(os.getppid()) or 0)
     write_cluster_file(tmp_path, msgspec.structs.replace(read_cluster_file(shared.directory), owner=somebody))
-    with pytest.raises(ClusterError, match=f"is in use by a cluster that process {somebody.pid} runs; end it or give another"):
+    with pytest.raises(
+        ClusterError, match=f"is in use by a cluster that process {somebody.pid} runs; end it or give another"
+    ):
         LocalCluster(1, directory=tmp_path).start()
 
 

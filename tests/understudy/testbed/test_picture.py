@@ -41,7 +41,9 @@ def cluster(leader: int | None, isr: tuple[int, ...], *, live: tuple[int, ...] =
         pytest.param(cluster(2, (2,)), {"under_replicated", "not_preferred"}, id="only another is in sync"),
         pytest.param(cluster(-1, (1,)), {"leaderless", "under_replicated"}, id="no leader"),
         pytest.param(cluster(None, ()), {"leaderless", "under_replicated"}, id="no state"),
-        pytest.param(cluster(1, (1, 2, 3), live=(2, 3)), {"leaderless"}, id="its leader is gone and nobody has noticed"),
+        pytest.param(
+            cluster(1, (1, 2, 3), live=(2, 3)), {"leaderless"}, id="its leader is gone and nobody has noticed"
+        ),
     ],
 )
 def test_what_a_partition_lacks(picture: ClusterPicture, lacks: set[str]) -> None:

@@ -72,7 +72,9 @@ def test_a_paused_child_can_be_stopped_and_killed(child: ChildProcess) -> None:
 
 
 def test_a_child_that_ignores_sigterm_is_killed_after_the_bound(tmp_path: Path) -> None:
-    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+    )
     child = ChildProcess("stubborn", [sys.executable, "-c", stubborn], log=tmp_path / "log", directory=tmp_path)
     eventually(lambda: "deaf" in child.log.read_text(), "it no longer listens")
     assert not child.stop(timeout_s=0.2)

@@ -22,7 +22,14 @@ from understudy.testbed.run_folder import (
 
 def broker(pid: int | None, started: int) -> BrokerEntry:
     return BrokerEntry(
-        id=1, rack=None, pid=pid, started=started, port=9092, config="broker-1/server.properties", log="b.log", events="events"
+        id=1,
+        rack=None,
+        pid=pid,
+        started=started,
+        port=9092,
+        config="broker-1/server.properties",
+        log="b.log",
+        events="events",
     )
 
 

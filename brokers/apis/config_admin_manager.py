@@ -1,0 +1,211 @@
+"""Altering the config of topics and brokers, on whichever broker is asked (TC-1). Mirrors Kafka's `ConfigAdminManager`,
+and of `ZkAdminManager` what concerns configs.
+
+Each resource of a request stands for itself: it is checked, written, announced or refused without regard to its
+neighbours. A change that is read, made and written while somebody else changes the same config is made again on top of
+theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import structlog
+
+from brokers.apis.services import BrokerServices
+from brokers.config.config_def import ConfigError, InvalidConfiguration, java_int
+from brokers.config.description import topic_defaults
+from brokers.config.dynamic_broker_config import usable
+from brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS, is_password
+from brokers.config.operations import Change, Operation, altered, check_changes
+from brokers.config.topic_config import TOPIC_TABLE, validate_topic_config
+from foundation.cluster.errors import ApiError, Errors
+from foundation.zk.admin_znodes import DEFAULT_ENTITY
+from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
+
+MAX_CONFLICTS = 20
+"""Times a change is made again because somebody else was faster; then the client is told to try again itself."""
+
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
+
+
+class ResourceType(IntEnum):
+    """Mirrors `ConfigResource.Type`; the number goes over the wire."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+
+
+class Alteration(NamedTuple):
+    """What a request wants of one resource.
+
+    Attributes:
+        replaces: the changes, all of them SET, are the whole config (AlterConfigs); else they are made to what is
+            stored.
+    """
+
+    resource_type: int
+    resource_name: str
+    changes: tuple[Change, ...]
+    replaces: bool
+
+    def __str__(self) -> str:
+        return f"ConfigResource(type={ResourceType(self.resource_type).name}, name='{self.resource_name}')"
+
+
+async def alter_configs(
+    services: BrokerServices, alterations: Sequence[Alteration], *, validate_only: bool
+) -> list[ApiError | None]:
+    """For each alteration, in order, None or why it was refused."""
+    times = Counter((alteration.resource_type, alteration.resource_name) for alteration in alterations)
+    outcomes: list[ApiError | None] = []
+    for alteration in alterations:
+        await asyncio.sleep(0)  # what is refused waits for nothing by itself, and there may be many of it
+        try:
+            if times[alteration.resource_type, alteration.resource_name] > 1:
+                raise ApiError(Errors.INVALID_REQUEST, "Each resource must appear at most once.")
+            check_changes(alteration.changes)
+            await _alter(services, alteration, validate_only=validate_only)
+            outcomes.append(None)
+        except ApiError as refusal:
+            outcomes.append(refusal)
+        except InvalidConfiguration as error:
+            outcomes.append(ApiError(Errors.INVALID_CONFIG, str(error)))
+        except ConfigError as error:
+            outcomes.append(ApiError(Errors.INVALID_CONFIG, f"Invalid config value for resource {alteration}: {error}"))
+        except ControllerMoved as moved:
+            outcomes.append(ApiError(Errors.STALE_CONTROLLER_EPOCH, str(moved)))
+        except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
+            outcomes.append(ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)))
+    return outcomes
+
+
+async def _alter(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
+    match alteration.resource_type:
+        case ResourceType.TOPIC:
+            await _alter_topic(services, alteration, validate_only=validate_only)
+        case ResourceType.BROKER:
+            await _alter_broker(services, alteration, validate_only=validate_only)
+        case ResourceType.BROKER_LOGGER if not alteration.replaces:
+            _alter_loggers(services, alteration, validate_only=validate_only)
+        case ResourceType.CLIENT_METRICS:
+            raise ApiError(
+                Errors.INVALID_REQUEST,
+                "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS",
+            )
+        case other:
+            raise ApiError(Errors.INVALID_REQUEST, f"Unknown resource type {other}")
+
+
+async def _alter_topic(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
+    topic = alteration.resource_name
+    if not topic:
+        raise ApiError(Errors.INVALID_REQUEST, "Default topic resources are not allowed.")
+    if not alteration.replaces:
+        altered(
+            {}, alteration.changes, TOPIC_TABLE
+        )  # what no list can be made of is refused before the topic is looked for
+    if topic not in services.metadata.snapshot.topics:
+        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
+    if not await services.zk().topic_exists(topic):
+        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' does not exist.")
+
+    def made_of(stored: Mapping[str, str]) -> Mapping[str, str]:
+        config = altered({} if alteration.replaces else stored, alteration.changes, TOPIC_TABLE)
+        return validate_topic_config(config.items(), topic_defaults(services.config))
+
+    await _change(services, "topics", topic, made_of, validate_only=validate_only)
+
+
+async def _alter_broker(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
+    """CF-6: the config of this broker, or with an empty name the defaults of all brokers."""
+    per_broker = bool(alteration.resource_name)
+    if per_broker:
+        require_own_id(services, alteration.resource_name, "Node", "Unexpected broker id, expected {}, but received {}")
+    if not validate_only:
+        _refuse_passwords(alteration.changes)
+
+    def made_of(stored: Mapping[str, str]) -> Mapping[str, str]:
+        # Encoded passwords that a broker of Kafka has stored are none of our business, and stay.
+        known = usable(stored, per_broker=per_broker) | {name: stored[name] for name in stored if is_password(name)}
+        config = altered(
+            {} if alteration.replaces else known, alteration.changes, {**BROKER_KEYS, **REPLICATION_QUOTAS}
+        )
+        try:
+            services.dynamic.validate(config, per_broker=per_broker)
+        except ConfigError as error:
+            raise ApiError(Errors.INVALID_REQUEST, str(error)) from error
+        return config
+
+    entity = str(services.broker_id) if per_broker else DEFAULT_ENTITY
+    await _change(services, "brokers", entity, made_of, validate_only=validate_only)
+
+
+def _alter_loggers(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
+    """KIP-412."""
+    require_own_id(services, alteration.resource_name, "Node", "Unexpected node id. Expected {}, but received {}")
+    services.loggers.check(alteration.changes)
+    if not validate_only:
+        services.loggers.apply(alteration.changes)
+        log.warning("updated log levels", changes=tuple((change.name, change.value) for change in alteration.changes))
+
+
+async def _change(
+    services: BrokerServices,
+    entity_type: str,
+    entity: str,
+    made_of: Callable[[Mapping[str, str]], Mapping[str, str]],
+    *,
+    validate_only: bool,
+) -> None:
+    """CF-1: write what `made_of` makes of what is stored, then tell every broker.
+
+    Raises:
+        ApiError: others have changed the config again and again.
+    """
+    for _ in range(MAX_CONFLICTS):
+        configs = services.zk().configs
+        stored, version = await configs.read(entity_type, entity)
+        config = made_of(stored)
+        if validate_only:
+            return
+        if await configs.write(entity_type, entity, config, version):
+            log.info("updated config", entity=f"{entity_type}/{entity}", keys=tuple(sorted(config)))
+            await configs.announce(f"{entity_type}/{entity}")
+            return
+    raise ApiError(
+        Errors.UNKNOWN_SERVER_ERROR,
+        f"the config of {entity_type}/{entity} was changed by others {MAX_CONFLICTS} times in the meantime; try again",
+    )
+
+
+def require_own_id(services: BrokerServices, name: str, kind: str, unexpected: str) -> None:
+    """A broker answers for itself alone.
+
+    Args:
+        kind: `Broker` or `Node`, as Kafka says in that place.
+        unexpected: the refusal of another id, with places for the one expected and the one received.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
+    number = java_int(name)
+    if number is None:
+        raise ApiError(Errors.INVALID_REQUEST, f"{kind} id must be an integer, but it is: {name}")
+    if number != services.broker_id:
+        raise ApiError(Errors.INVALID_REQUEST, unexpected.format(services.broker_id, name))
+
+
+def _refuse_passwords(changes: Iterable[Change]) -> None:
+    """Kafka encodes them with `password.encoder.secret`. No listener here needs one, so there is no encoder."""
+    if any(is_password(change.name) and change.operation != Operation.DELETE for change in changes):
+        raise ConfigError("Password encoder secret not configured")

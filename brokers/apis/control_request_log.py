@@ -1,0 +1,157 @@
+"""`state.change.logger`, the broker's half: what control requests come, and what becomes of them. Mirrors
+`ReplicaManager`.
+
+A request for many partitions has a line as a whole, and lines of their own for the first of them
+(`foundation.operator_lines`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import structlog
+
+from brokers.apis.services import BrokerServices, RequestContext
+from brokers.replication.isr import HIGH_WATERMARK
+from brokers.replication.partition import LOG_END_OFFSET, Partition
+from brokers.replication.replica_manager import LeaderAndIsrStep, StopReplicaStep, leader_and_isr_topics
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicId, TopicPartition
+from foundation.operator_lines import with_a_line
+from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+from foundation.wire.messages.stop_replica import StopReplicaRequest
+from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from foundation.wire.registry import api_of
+
+ControlRequest: TypeAlias = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+
+
+class ControlRequestLog:
+    """The lines of one control request."""
+
+    def __init__(self, services: BrokerServices, request: ControlRequest, context: RequestContext) -> None:
+        self._services = services
+        self._from = {
+            "broker": services.broker_id,
+            "controller": request.controller_id,
+            "controller_epoch": request.controller_epoch,
+            "correlation_id": context.correlation_id,
+        }
+        self._api = api_of(request).name
+        self._broker_epoch = request.broker_epoch
+        self._received_ms = services.clock.monotonic_ms()
+
+    def ignored(self, error: Errors) -> None:
+        """LG-22: the request as a whole."""
+        log.warning(
+            f"ignoring {self._api} request",
+            **self._from,
+            reason=error.name,
+            broker_epoch=self._broker_epoch,
+            current_broker_epoch=self._services.broker_epoch(),
+            current_controller_epoch=self._services.replicas.controller_epoch,
+        )
+
+    # -- LeaderAndIsr
+
+    def leader_and_isr_received(self, request: LeaderAndIsrRequest) -> Mapping[TopicPartition, Partition | None]:
+        """LG-21. Returns the partitions that will get a line, as they are before."""
+        partitions = sum(len(states) for _, _, states in leader_and_isr_topics(request))
+        log.info("handling LeaderAndIsr request", **self._from, partitions=partitions)
+        hosted = self._services.replicas.partitions
+        return {here: hosted.get(here) for here, _, _ in with_a_line(log, _partitions(request))}
+
+    def leader_and_isr_applied(
+        self, request: LeaderAndIsrRequest, before: Mapping[TopicPartition, Partition | None], step: LeaderAndIsrStep
+    ) -> None:
+        """LG-21: who leads and follows since, and LG-22: what was ignored."""
+        applied = (
+            {TopicPartition(each.topic, each.partition) for each in (*step.leaders, *step.followers)}
+            if before
+            else set()
+        )
+        for here, was in before.items():
+            if here in applied:
+                self._starts(step.changed[here], was)
+        self._ignored_partitions(request, step.errors)
+        took_ms = round(self._services.clock.monotonic_ms() - self._received_ms, 3)
+        counts = {"leaders": len(step.leaders), "followers": len(step.followers)}
+        log.info("finished LeaderAndIsr request", **self._from, **counts, took_ms=took_ms)
+
+    def _starts(self, partition: Partition, was: Partition | None) -> None:
+        log.info(
+            "leader starts" if partition.is_leader else "follower starts",
+            **self._from,
+            partition=str(partition.topic_partition),
+            topic_id=partition.topic_id,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            offset=LOG_END_OFFSET,
+            high_watermark=HIGH_WATERMARK,
+            isr=partition.isr,
+            adding_replicas=partition.adding_replicas,
+            removing_replicas=partition.removing_replicas,
+            previous_leader=None if was is None else was.leader,
+            previous_leader_epoch=None if was is None else was.leader_epoch,
+        )
+
+    def _ignored_partitions(self, request: LeaderAndIsrRequest, errors: Mapping[TopicPartition, Errors]) -> None:
+        """Those that say nothing new are not among them: every new controller repeats all there is."""
+        if not any(errors.values()):
+            return
+        hosted = self._services.replicas.partitions
+
+        def ignored() -> Iterator[tuple[TopicPartition, LeaderAndIsrPartitionState, int]]:
+            for here, state, _ in _partitions(request):
+                known = hosted[here].leader_epoch if here in hosted else -1
+                if errors[here] and state.leader_epoch != known:
+                    yield here, state, known
+
+        for here, state, known in with_a_line(log, ignored(), level=logging.WARNING):
+            epochs = {"leader_epoch": state.leader_epoch, "current_leader_epoch": known}
+            log.warning(
+                "ignoring LeaderAndIsr of a partition",
+                **self._from,
+                partition=str(here),
+                **epochs,
+                reason=errors[here].name,
+            )
+
+    # -- StopReplica
+
+    def stop_replica_received(self, partitions: int) -> None:
+        """LG-23."""
+        log.info("handling StopReplica request", **self._from, replicas=partitions)
+
+    def stop_replica_applied(self, step: StopReplicaStep) -> None:
+        """LG-22: the replicas that go on."""
+        refused = ((here, error) for here, error in step.errors.items() if error)
+        for here, error in with_a_line(log, refused, level=logging.WARNING):
+            known = self._services.replicas.partitions[here].leader_epoch
+            log.warning(
+                "ignoring StopReplica of a partition",
+                **self._from,
+                partition=str(here),
+                current_leader_epoch=known,
+                reason=error.name,
+            )
+
+    # -- UpdateMetadata
+
+    def metadata_updated(self, request: UpdateMetadataRequest, deleted: Sequence[TopicPartition]) -> None:
+        """LG-23."""
+        named = sum(len(topic.partition_states) for topic in request.topic_states) + len(
+            request.ungrouped_partition_states
+        )
+        log.info("updated metadata cache", **self._from, added=named - len(deleted), deleted=len(deleted))
+
+
+def _partitions(request: LeaderAndIsrRequest) -> Iterator[tuple[TopicPartition, LeaderAndIsrPartitionState, TopicId]]:
+    for topic, topic_id, states in leader_and_isr_topics(request):
+        for state in states:
+            yield TopicPartition(topic, state.partition_index), state, topic_id

@@ -1,0 +1,73 @@
+"""What request handlers may use: the parts of one broker, handed over by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from brokers.config.kafka_config import KafkaConfig
+from brokers.config.logger_levels import LoggerLevels
+from brokers.coordinator.producer_id_manager import ProducerIdManager
+from brokers.metadata.metadata_cache import MetadataCache
+from brokers.replication.isr_manager import IsrManager
+from brokers.replication.replica_manager import ReplicaManager
+from brokers.world import Offload, Storage, at_once
+from controller.feature_cache import FinalizedFeatureCache
+from controller.kafka_controller import KafkaController
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.clock import Clock
+from foundation.eventlog.fences import Fences
+from foundation.eventlog.log import EventLog
+from foundation.zk.kafka_zk_client import KafkaZkClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerServices:
+    """One broker, seen from a request handler.
+
+    Attributes:
+        broker_epoch: the epoch of this broker's registration now; it changes when the session does.
+        zk: the store over the session of now; ask again after every wait.
+        coordinator_partitions: by topic of coordinators, how many partitions it had when this broker started, or is to
+            have.
+        topics_being_created: because somebody asked for them; whoever asks meanwhile waits for nothing.
+    """
+
+    broker_id: BrokerId
+    cluster_id: str
+    dynamic: DynamicBrokerConfig
+    loggers: LoggerLevels
+    clock: Clock
+    random: random.Random
+    storage: Storage
+    events: EventLog
+    fences: Fences
+    metadata: MetadataCache
+    features: FinalizedFeatureCache
+    replicas: ReplicaManager
+    isr: IsrManager
+    producer_ids: ProducerIdManager
+    controller: KafkaController
+    broker_epoch: Callable[[], int]
+    zk: Callable[[], KafkaZkClient]
+    coordinator_partitions: Mapping[str, int]
+    offload: Offload = at_once
+    topics_being_created: set[str] = field(default_factory=set)
+
+    @property
+    def config(self) -> KafkaConfig:
+        """This broker's configuration as it is now."""
+        return self.dynamic.current
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """Where a request came from."""
+
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    listener: str
+    peer: str

@@ -1,0 +1,239 @@
+"""Gives producers their ids, out of blocks that no other broker is given (CO-6). Mirrors
+`kafka.coordinator.transaction.ProducerIdManager`.
+
+A block is remembered by nobody but who took it: what is left of it when the broker goes is given to no producer (ZN-8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from brokers.membership.controller_channel import ControllerChannel
+from controller.producer_ids import next_block
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.clock import Clock
+from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
+from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
+
+PREFETCH_PERCENT = 90
+"""Of a block's ids: with the one after them the next block is asked for."""
+RETRY_BACKOFF_MS = 50
+"""After the controller has refused, or could not be reached."""
+CONFLICT_ROUNDS = 10
+"""Times another broker may take the block that this one meant to."""
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.coordinator.transaction.ProducerIdManager")
+
+
+class ProducerIdManager(Protocol):
+    async def generate_producer_id(self) -> int:
+        """An id that no producer has had, or will have.
+
+        Raises:
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS where the producer is to ask again, as every client does by itself.
+        """
+
+    async def run(self) -> None:
+        """What goes on beside the answers; ends with the broker, or at once."""
+
+
+class BlockOfIds:
+    """The ids of one block, in order, each once. Mirrors `ProducerIdsBlock`."""
+
+    def __init__(self, block: ProducerIdBlock) -> None:
+        self.block = block
+        self._next = block.first
+
+    @property
+    def is_used_up(self) -> bool:
+        return self._next > self.block.last
+
+    def claim(self) -> int | None:
+        """The next id; None where there is none left."""
+        if self.is_used_up:
+            return None
+        self._next += 1
+        return self._next - 1
+
+
+def prefetch_target(block: ProducerIdBlock) -> int:
+    """Whoever claims this id of `block` asks for the next one."""
+    return block.first + block.size * PREFETCH_PERCENT // 100
+
+
+def why_unusable(offered: ProducerIdBlock, current: ProducerIdBlock) -> str | None:
+    """What is wrong with a block that comes after `current`; None where nothing is."""
+    if offered.first <= current.last:
+        return f"it does not come after {current.last}, the last id of the block in use"
+    if offered.size < 1 or offered.last > MAX_PRODUCER_ID:
+        return f"it has to hold one id at least, and none above {MAX_PRODUCER_ID}"
+    return None
+
+
+class RPCProducerIdManager:
+    """Asks the controller for blocks, ahead of time, and never lets a producer wait for one.
+
+    Args:
+        channel: for this alone; one request is under way at a time.
+        broker_epoch: the epoch of this broker's registration now.
+        timeout_ms: when the controller is given up, whoever it is by then; the next producer makes it be asked again.
+    """
+
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        *,
+        channel: ControllerChannel,
+        clock: Clock,
+        broker_epoch: Callable[[], int],
+        timeout_ms: int,
+    ) -> None:
+        self._broker_id = broker_id
+        self._channel = channel
+        self._clock = clock
+        self._broker_epoch = broker_epoch
+        self._timeout_ms = timeout_ms
+        self._current = BlockOfIds(_none(broker_id))
+        self._next: ProducerIdBlock | None = None
+        self._wanted = asyncio.Event()
+        """Set from when the next block is asked for until there is an answer, or none."""
+        self._retry_at_ms = 0.0
+
+    async def generate_producer_id(self) -> int:
+        producer_id = self._current.claim()
+        if producer_id is None and self._next is not None:
+            self._current, self._next = BlockOfIds(self._next), None
+            producer_id = self._current.claim()
+        if producer_id is None:
+            self._want_next_block()
+            raise _load_in_progress("Producer ID block is full. Waiting for next block")
+        if producer_id == prefetch_target(self._current.block):
+            self._want_next_block()
+        return producer_id
+
+    async def run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            await self._fetch_next_block()
+            self._wanted.clear()
+
+    def _want_next_block(self) -> None:
+        if self._clock.monotonic_ms() >= self._retry_at_ms:
+            self._wanted.set()
+
+    async def _fetch_next_block(self) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                response = await self._ask_controller()
+        except TimeoutError:
+            self._channel.forget_controller()
+            log.warning("no controller allocates producer ids", broker=self._broker_id, within_ms=self._timeout_ms)
+            return
+        self._next = self._block_of(response)
+        if self._next is None:
+            self._retry_at_ms = self._clock.monotonic_ms() + RETRY_BACKOFF_MS
+
+    async def _ask_controller(self) -> AllocateProducerIdsResponse:
+        """Whatever a controller answers, whoever it is. A block whose answer is lost belongs to nobody."""
+        while True:
+            request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
+            response = await self._channel.request(request, 0, AllocateProducerIdsResponse)
+            if response is not None and response.error_code != Errors.NOT_CONTROLLER:
+                return response
+            self._channel.forget_controller()
+            await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
+
+    def _block_of(self, response: AllocateProducerIdsResponse) -> ProducerIdBlock | None:
+        if response.error_code != Errors.NONE:
+            # STALE_BROKER_EPOCH and BROKER_ID_NOT_REGISTERED are a matter of time: the controller has yet to see us, or
+            # we it.
+            log.warning("the controller allocates no producer ids", broker=self._broker_id, error=response.error_code)
+            return None
+        first, size = response.producer_id_start, response.producer_id_len
+        block = ProducerIdBlock(self._broker_id, first, first + size - 1)
+        unusable = why_unusable(block, self._current.block)
+        if unusable is not None:
+            log.error(
+                "a block of producer ids is refused", broker=self._broker_id, first=first, size=size, why=unusable
+            )
+            return None
+        return block
+
+
+class ZkProducerIdManager:
+    """Takes blocks from ZooKeeper itself, as before KIP-730: what `inter.broker.protocol.version` below 3.0-IV0 asks
+    for.
+
+    Args:
+        zk: the store over the session of now.
+        timeout_ms: how long a producer may wait for ZooKeeper, and for those that ask at the same time.
+    """
+
+    def __init__(self, broker_id: BrokerId, *, zk: Callable[[], KafkaZkClient], timeout_ms: int) -> None:
+        self._broker_id = broker_id
+        self._zk = zk
+        self._timeout_ms = timeout_ms
+        self._current = BlockOfIds(_none(broker_id))
+        self._one_at_a_time = asyncio.Lock()
+
+    async def generate_producer_id(self) -> int:
+        """
+        Raises:
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS, or UNKNOWN_SERVER_ERROR where the znode says nothing one can go on
+                from.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000), self._one_at_a_time:
+                return await self._claim()
+        except TimeoutError as timeout:
+            raise _load_in_progress(
+                f"no block of producer ids from ZooKeeper within {self._timeout_ms} ms"
+            ) from timeout
+        except SessionLost as lost:
+            raise _load_in_progress(str(lost)) from lost
+        except (ZooKeeperFailure, MalformedZNode) as failure:
+            log.error("no producer ids from ZooKeeper", broker=self._broker_id, why=str(failure))
+            raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
+
+    async def run(self) -> None:
+        """Take the first block as the broker starts, as Kafka does. Where that fails the first producer tries again."""
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000), self._one_at_a_time:
+                if self._current.is_used_up:
+                    self._current = BlockOfIds(await self._take_block())
+        except (TimeoutError, SessionLost, ZooKeeperFailure, MalformedZNode, ApiError) as failure:
+            log.warning("no first block of producer ids", broker=self._broker_id, why=repr(failure))
+
+    async def _claim(self) -> int:
+        producer_id = self._current.claim()
+        if producer_id is None:
+            self._current = BlockOfIds(await self._take_block())
+            producer_id = self._current.claim()
+            assert producer_id is not None, "a block that was taken holds ids"
+        return producer_id
+
+    async def _take_block(self) -> ProducerIdBlock:
+        zk = self._zk()
+        for _ in range(CONFLICT_ROUNDS):
+            read = await zk.latest_producer_id_block()
+            block = next_block(read.block, self._broker_id)
+            if await zk.set_producer_id_block(block, read):
+                log.info("acquired producer ids", broker=self._broker_id, first=block.first, last=block.last)
+                return block
+        raise _load_in_progress(f"others have written {ProducerIdBlockZNode.path} {CONFLICT_ROUNDS} times in between")
+
+
+def _none(broker_id: BrokerId) -> ProducerIdBlock:
+    return ProducerIdBlock(broker_id, 0, -1)
+
+
+def _load_in_progress(message: str) -> ApiError:
+    """What old clients take for a reason to ask again; REQUEST_TIMED_OUT would end them."""
+    return ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS, message)

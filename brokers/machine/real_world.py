@@ -1,0 +1,137 @@
+"""The real world, for one broker process: ZooKeeper through kazoo, TCP, the machine's clock, files.
+
+One of the two places that build a `World`; the other is the simulator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from brokers.config.config_def import ConfigError
+from brokers.config.kafka_config import KafkaConfig
+from brokers.machine.socket_network import SocketNetwork
+from brokers.machine.storage import FileStorage
+from brokers.membership.meta_properties import FILE, read_meta_properties
+from brokers.world import World
+from foundation.eventlog.fences import Fences
+from foundation.eventlog.files import JsonLinesFiles
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.points import Points, UnarmedPoints
+from foundation.eventlog.records import PointReached
+from foundation.zk.kazoo_client import KazooZooKeeper
+
+T = TypeVar("T")
+
+EVENTS_FOLDER = "events"
+
+_ACTIONS = {"pause": signal.SIGSTOP, "crash": signal.SIGKILL}
+
+
+class MachineClock:
+    """This machine's clocks. The monotonic one is comparable between its processes."""
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic_ns() / 1e6
+
+    def wall_ms(self) -> float:
+        return time.time_ns() / 1e6
+
+
+class FilePoints:
+    """Points armed by a JSON file, `{"partition.after_write": "pause"}`, read whenever a point is reached.
+
+    An entry is taken out of the file before it strikes, so that it strikes once. A file that is missing arms nothing;
+    one that cannot be read arms nothing either, because an experiment may be in the middle of writing it.
+    """
+
+    def __init__(self, path: Path, events: EventLog) -> None:
+        self._path = path
+        self._events = events
+
+    async def reach(self, name: str) -> None:
+        armed = self._armed()
+        action = armed.pop(name, None)
+        if action not in _ACTIONS:
+            return
+        temporary = self._path.with_name(self._path.name + ".tmp")
+        temporary.write_text(json.dumps(armed))
+        temporary.replace(self._path)
+        self._events.append(PointReached(point=name, action=action))
+        os.kill(os.getpid(), _ACTIONS[action])
+
+    def _armed(self) -> dict[str, str]:
+        try:
+            armed = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return {}
+        return armed if isinstance(armed, dict) else {}
+
+
+async def on_another_thread(work: Callable[[], T]) -> T:
+    """Takes as long, and the event loop gets its turn every half millisecond (`sys.setswitchinterval`)."""
+    return await asyncio.to_thread(work)
+
+
+def node_name(config: KafkaConfig, storage: FileStorage) -> str:
+    """`broker-N`; before ZooKeeper has handed an id out nobody knows N, and the process names the node."""
+    if config.broker_id >= 0:
+        return f"broker-{config.broker_id}"
+    stored = read_meta_properties(storage.read(FILE)).broker_id
+    return f"broker-{stored}" if stored is not None else f"broker-unnumbered-{os.getpid()}"
+
+
+def _zookeeper(config: KafkaConfig) -> KazooZooKeeper:
+    try:
+        return KazooZooKeeper(
+            config.zookeeper_connect,
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout,
+        )
+    except ValueError as error:
+        expected = "expected host:port,host:port/chroot"
+        raise ConfigError.invalid("zookeeper.connect", config.zookeeper_connect, expected) from error
+
+
+def real_world(config: KafkaConfig) -> World:
+    """Everything a broker of this configuration may ask of this machine. Nothing is connected or bound yet.
+
+    Raises:
+        OSError: the log directory or the event log cannot be written.
+        InconsistentMetaProperties: the log directory's `meta.properties` cannot be read.
+        ConfigError: `zookeeper.connect` cannot be read.
+    """
+    zookeeper = _zookeeper(config)
+    clock = MachineClock()
+    storage = FileStorage(Path(config.log_directory))
+    folder = config.understudy_events_dir or str(Path(config.log_directory) / EVENTS_FOLDER)
+    files = JsonLinesFiles(Path(folder), node_name(config, storage))
+    events = EventLog(
+        run=config.understudy_run_id,
+        node=files.node,
+        incarnation=files.incarnation,
+        clock=clock,
+        write=files.write,
+        detail=config.understudy_events_detail,
+    )
+    points: Points = UnarmedPoints()
+    if config.understudy_points_file is not None:
+        points = FilePoints(Path(config.understudy_points_file), events)
+    return World(
+        zookeeper=zookeeper,
+        network=SocketNetwork(),
+        clock=clock,
+        random=random.Random(random.SystemRandom().getrandbits(128)),
+        storage=storage,
+        events=events,
+        fences=Fences(events),
+        points=points,
+        offload=on_another_thread,
+    )

@@ -1,0 +1,82 @@
+"""Leaving politely: ask the controller to move this broker's leaderships before it goes (CS-1 to CS-3).
+
+The controller is found in the metadata cache, the request goes over a connection of its own without a handshake. The
+last
+broker of a cluster does not ask: there is nobody to hand over to, and perhaps no controller left to come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+import structlog
+
+from brokers.config.kafka_config import KafkaConfig
+from brokers.metadata.metadata_cache import MetadataCache
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId
+from foundation.wire.errors import MalformedMessage
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
+
+
+async def controlled_shutdown(
+    broker_id: BrokerId,
+    broker_epoch: int,
+    *,
+    config: KafkaConfig,
+    metadata: MetadataCache,
+    network: Network,
+    others: Callable[[], Awaitable[Collection[BrokerId]]],
+) -> bool:
+    """Whether the controller has moved everything it could, within `controlled.shutdown.max.retries` attempts.
+
+    Args:
+        others: the other brokers that are registered, asked for before every attempt.
+    """
+    request = ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch)
+    for attempt in range(1, config.controlled_shutdown_max_retries + 1):
+        if not await others():
+            log.info("skipping controlled shutdown: this is the last broker", broker_id=broker_id)
+            return True
+        why = await _attempt(request, config=config, metadata=metadata, network=network)
+        if why is None:
+            log.info("controlled shutdown request returned successfully", broker_id=broker_id)
+            return True
+        log.warning("controlled shutdown attempt failed", broker_id=broker_id, attempt=attempt, why=why)
+        if attempt < config.controlled_shutdown_max_retries:
+            await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
+    log.warning(
+        "proceeding to do an unclean shutdown as all the controlled shutdown attempts failed", broker_id=broker_id
+    )
+    return False
+
+
+async def _attempt(
+    request: ControlledShutdownRequest, *, config: KafkaConfig, metadata: MetadataCache, network: Network
+) -> str | None:
+    """Why this attempt failed; None where it succeeded."""
+    snapshot = metadata.snapshot
+    if snapshot.controller_id is None:
+        return "no controller is known"
+    endpoint = snapshot.endpoint(snapshot.controller_id, config.inter_broker_listener)
+    if endpoint is None:
+        return f"controller {snapshot.controller_id} is not alive on listener {config.inter_broker_listener}"
+    try:
+        connection = await network.connect(endpoint.host, endpoint.port, timeout_ms=config.controller_socket_timeout_ms)
+        channel = RequestChannel(connection, client_id=str(request.broker_id))
+        version = config.metadata_version.controlled_shutdown_version
+        response = await channel.request(request, version, timeout_ms=config.request_timeout_ms)
+        channel.close()
+    except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as error:
+        return str(error)
+    assert isinstance(response, ControlledShutdownResponse)
+    if response.error_code != Errors.NONE:
+        return f"controller {snapshot.controller_id} answered {Errors(response.error_code).name}"
+    if response.remaining_partitions:
+        return f"{len(response.remaining_partitions)} partitions are still led here"
+    return None

@@ -1,0 +1,170 @@
+"""What this broker has been told of the cluster. Mirrors `kafka.server.metadata.ZkMetadataCache`.
+
+`updated` is a step: snapshot × UpdateMetadata → new snapshot and the partitions it deleted. `MetadataCache` is the
+shell around it that lets handlers wait for a snapshot they can answer from. A broker no controller has spoken to knows
+nothing, and says so; one that is cut off from its controller goes on saying what it last heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from foundation.cluster.broker import SecurityProtocol
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from foundation.cluster.leadership import LEADER_DURING_DELETE
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+)
+
+PartitionStates = Mapping[int, UpdateMetadataPartitionState]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSnapshot:
+    """The cluster as of one UpdateMetadata. Never changed: whoever holds one sees one moment."""
+
+    controller_id: BrokerId | None = None
+    live_brokers: Mapping[int, UpdateMetadataBroker] = field(default_factory=dict)
+    topics: Mapping[str, PartitionStates] = field(default_factory=dict)
+    topic_ids: Mapping[str, TopicId] = field(default_factory=dict)
+    topic_names: Mapping[TopicId, str] = field(default_factory=dict)
+
+    def partition(self, topic: str, partition: int) -> UpdateMetadataPartitionState | None:
+        return self.topics.get(topic, {}).get(partition)
+
+    def topic_id(self, topic: str) -> TopicId:
+        """The topic's id; the zero id where none is known."""
+        return self.topic_ids.get(topic, NO_TOPIC_ID)
+
+    def is_alive(self, broker: int) -> bool:
+        return broker in self.live_brokers
+
+    def endpoint(self, broker: int, listener: str) -> UpdateMetadataEndpoint | None:
+        """Where `broker` is reached on `listener`; None where it is not alive or does not offer it."""
+        alive = self.live_brokers.get(broker)
+        if alive is None:
+            return None
+        return next((endpoint for endpoint in alive.endpoints if endpoint.listener == listener), None)
+
+    def differing_listeners(self, broker: int) -> dict[int, tuple[str, ...]]:
+        """MC-4: the names of every live broker's listeners, where one has others than `broker`, which is alive, has
+        itself.
+        Clients are led astray there: of one listener they hear of a part of the cluster only."""
+        offered = {
+            number: tuple(endpoint.listener for endpoint in self.live_brokers[number].endpoints)
+            for number in sorted(self.live_brokers)
+        }
+        if broker not in offered or all(set(names) == set(offered[broker]) for names in offered.values()):
+            return {}
+        return offered
+
+
+class MetadataUpdate(NamedTuple):
+    snapshot: MetadataSnapshot
+    deleted: tuple[TopicPartition, ...]
+
+
+def updated(snapshot: MetadataSnapshot, request: UpdateMetadataRequest) -> MetadataUpdate:
+    """MC-1: live brokers and controller are replaced, partitions merged, those with leader −2 removed.
+
+    Costs a copy of the topics' mapping and of each topic that the request names; the wire's structs are kept as they
+    are.
+    """
+    topics = dict(snapshot.topics)
+    topic_ids = dict(snapshot.topic_ids)
+    deleted: list[TopicPartition] = []
+    for topic, topic_id, states in _by_topic(request):
+        partitions = dict(topics.get(topic, {}))
+        for state in states:
+            if state.leader != LEADER_DURING_DELETE:
+                partitions[state.partition_index] = state
+            elif partitions.pop(state.partition_index, None) is not None:
+                deleted.append(TopicPartition(topic, state.partition_index))
+        if partitions:
+            topics[topic] = partitions
+        else:
+            topics.pop(topic, None)
+        if topic_id == NO_TOPIC_ID or not partitions:
+            topic_ids.pop(topic, None)
+        elif topic_id is not None:
+            topic_ids[topic] = topic_id
+    renamed = topic_ids != snapshot.topic_ids
+    return MetadataUpdate(
+        MetadataSnapshot(
+            controller_id=BrokerId(request.controller_id) if request.controller_id >= 0 else None,
+            live_brokers={broker.id: _with_listeners(broker) for broker in request.live_brokers},
+            topics=topics,
+            topic_ids=topic_ids if renamed else snapshot.topic_ids,
+            topic_names={topic_id: topic for topic, topic_id in topic_ids.items()} if renamed else snapshot.topic_names,
+        ),
+        tuple(deleted),
+    )
+
+
+def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
+    """Version 0 names one address, version 1 and 2 name no listeners: each was called after its protocol then."""
+    if not broker.endpoints and broker.v0_host:
+        plain = SecurityProtocol.PLAINTEXT
+        address = UpdateMetadataEndpoint(
+            host=broker.v0_host, port=broker.v0_port, listener=plain.name, security_protocol=plain.value
+        )
+        return replace(broker, endpoints=(address,))
+    if all(endpoint.listener for endpoint in broker.endpoints):
+        return broker
+    return replace(broker, endpoints=tuple(_with_listener(endpoint) for endpoint in broker.endpoints))
+
+
+def _with_listener(endpoint: UpdateMetadataEndpoint) -> UpdateMetadataEndpoint:
+    protocol = next((known for known in SecurityProtocol if known.value == endpoint.security_protocol), None)
+    return endpoint if endpoint.listener or protocol is None else replace(endpoint, listener=protocol.name)
+
+
+def _by_topic(
+    request: UpdateMetadataRequest,
+) -> list[tuple[str, TopicId | None, tuple[UpdateMetadataPartitionState, ...]]]:
+    """Version 4 and older name the topic in each partition and say nothing of ids, which is not to say that there is
+    none."""
+    grouped: dict[str, list[UpdateMetadataPartitionState]] = {}
+    for state in request.ungrouped_partition_states:
+        grouped.setdefault(state.topic_name, []).append(state)
+    by_topic: list[tuple[str, TopicId | None, tuple[UpdateMetadataPartitionState, ...]]] = [
+        (topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states
+    ]
+    return by_topic + [(topic, None, tuple(states)) for topic, states in grouped.items()]
+
+
+class MetadataCache:
+    """The newest snapshot, and a way to wait for one that fulfils a condition."""
+
+    def __init__(self) -> None:
+        self.snapshot = MetadataSnapshot()
+        self._replaced = asyncio.Event()
+
+    def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
+        """Take `request` in, wake whoever waits, and return the partitions it deleted."""
+        self.snapshot, deleted = updated(self.snapshot, request)
+        self._replaced.set()
+        self._replaced = asyncio.Event()
+        return deleted
+
+    async def wait_until(self, condition: Callable[[MetadataSnapshot], bool], *, timeout_ms: float) -> bool:
+        """Whether a snapshot fulfilled `condition` within `timeout_ms`; the current one counts."""
+        if condition(self.snapshot):
+            return True
+        if timeout_ms <= 0:
+            return False
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not condition(self.snapshot):
+                    await self._replaced.wait()
+        except TimeoutError:
+            return condition(self.snapshot)
+        return True

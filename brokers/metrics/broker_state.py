@@ -1,0 +1,26 @@
+"""The state of a broker as a metric: `kafka.server:type=KafkaServer,name=BrokerState`."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from foundation.metrics.mbeans import Kind, MBean
+
+
+class BrokerState(IntEnum):
+    """`org.apache.kafka.metadata.BrokerState`."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+BROKER_STATE = MBean(
+    "kafka.server",
+    "KafkaServer",
+    "BrokerState",
+    Kind.GAUGE,
+    "0 not running, 1 starting, 3 running, 6 handing over, 7 shutting down.",
+)

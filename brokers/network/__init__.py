@@ -1,0 +1,5 @@
+"""Connections of clients and brokers: request frames in, response frames out, in order.
+
+Mirrors `kafka.network.SocketServer` and `kafka.server.KafkaApis`. `socket_server` reads and writes frames through the
+`Network` port, `kafka_apis` finds the handler in `brokers.apis`. May import everything below it in `brokers`.
+"""

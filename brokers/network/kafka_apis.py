@@ -1,0 +1,190 @@
+"""From a request frame to its answer: header, version, handler. Mirrors `kafka.server.KafkaApis`.
+
+What is served is what the modules in `brokers.apis` say they serve; there is no second list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+import structlog
+
+from brokers.apis import (
+    allocate_producer_ids,
+    alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
+    api_versions,
+    controlled_shutdown,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    elect_leaders,
+    fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    leader_and_isr,
+    list_partition_reassignments,
+    metadata,
+    stop_replica,
+    update_features,
+    update_metadata,
+)
+from brokers.apis.services import BrokerServices, RequestContext
+from brokers.apis.serving import Serves
+from brokers.supervisor import Supervisor
+from foundation.cluster.errors import Errors
+from foundation.eventlog.log import causing
+from foundation.eventlog.records import RequestDetail, RequestReceived, ResponseSent
+from foundation.wire.codec import decode
+from foundation.wire.errors import UnsupportedVersion, WireError
+from foundation.wire.headers import RequestHeader, decode_request_header, encode_response
+from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
+from foundation.wire.registry import Api, api_by_key, api_of
+from foundation.wire.schema import Message
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaApis")
+
+_SERVED: tuple[Serves[Any], ...] = (
+    fetch.SERVES,
+    metadata.SERVES,
+    leader_and_isr.SERVES,
+    stop_replica.SERVES,
+    update_metadata.SERVES,
+    controlled_shutdown.SERVES,
+    find_coordinator.SERVES,
+    create_topics.SERVES,
+    create_partitions.SERVES,
+    delete_topics.SERVES,
+    elect_leaders.SERVES,
+    alter_partition_reassignments.SERVES,
+    list_partition_reassignments.SERVES,
+    alter_partition.SERVES,
+    describe_cluster.SERVES,
+    describe_configs.SERVES,
+    alter_configs.SERVES,
+    incremental_alter_configs.SERVES,
+    describe_log_dirs.SERVES,
+    update_features.SERVES,
+    allocate_producer_ids.SERVES,
+    init_producer_id.SERVES,
+)
+
+SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)
+
+
+LONG_REQUEST_BYTES = 1 << 18
+"""From here on a request is read aside: some 5,000 partitions, five milliseconds. The controller tells itself of each
+change too, and would keep everybody else waiting while it reads what it has just written."""
+
+
+class RequestFailed(Exception):
+    """A handler failed unexpectedly; the connection the request came over is given up. Its cause is the exception."""
+
+
+class KafkaApis:
+    """Answers requests, one frame at a time; used by every connection at once.
+
+    Args:
+        supervisor: hears of faults that leave this broker's own view in doubt.
+    """
+
+    def __init__(self, services: BrokerServices, supervisor: Supervisor) -> None:
+        self._services = services
+        self._supervisor = supervisor
+        self._served: Mapping[int, Serves[Any]] = {api_of(serves.request).key: serves for serves in _SERVED}
+
+    async def handle(self, frame: bytes, *, listener: str, peer: str) -> bytes:
+        """The answer to a request frame, as a frame.
+
+        Raises:
+            UnsupportedVersion: an API or version that is not served; the connection is to be closed (AP-4).
+            MalformedMessage: the frame cannot be read.
+            RequestFailed: the handler failed, or its answer cannot be sent in this version.
+        """
+        header, body = decode_request_header(frame)
+        api = api_by_key(header.api_key)
+        assert api is not None, "decode_request_header knows the key"
+        if api.request is ApiVersionsRequest:
+            return self._api_versions(api, header, body)
+        serves = self._served.get(header.api_key)
+        if serves is None or not serves.versions[0] <= header.api_version <= serves.versions[1]:
+            raise UnsupportedVersion(f"{api.name} v{header.api_version} is not served here")
+        read = partial(decode, serves.request, header.api_version, body)
+        request = read() if len(body) < LONG_REQUEST_BYTES else await self._services.offload(read)
+        context = RequestContext(
+            api_version=header.api_version,
+            correlation_id=header.correlation_id,
+            client_id=header.client_id,
+            listener=listener,
+            peer=peer,
+        )
+        received = self._received(api, request, context) if serves.recorded else None
+        with causing(received):
+            try:
+                response = await serves.handle(self._services, request, context)
+            except Exception as error:
+                self._failed(api, serves, error)
+                raise RequestFailed(f"{api.name} v{header.api_version}: {type(error).__name__}: {error}") from error
+            if serves.recorded:
+                self._sent(api, request, response, context)
+        try:
+            return encode_response(api, header.api_version, header.correlation_id, response)
+        except WireError as error:
+            log.error("an answer cannot be sent", api=api.name, why=str(error))
+            raise RequestFailed(str(error)) from error
+
+    def _api_versions(self, api: Api, header: RequestHeader, body: bytes) -> bytes:
+        low, high = api_versions.VERSIONS
+        if not low <= header.api_version <= high:
+            return encode_response(api, 0, header.correlation_id, api_versions.unsupported_version())
+        request = decode(ApiVersionsRequest, header.api_version, body)
+        response = api_versions.answer(request, header.api_version, SERVED_VERSIONS, self._services.features.features)
+        return encode_response(api, header.api_version, header.correlation_id, response)
+
+    def _received(self, api: Api, request: Message, context: RequestContext) -> int:
+        return self._services.events.append(
+            RequestReceived(
+                api=api.name,
+                api_version=context.api_version,
+                client_id=context.client_id or "",
+                correlation_id=context.correlation_id,
+                controller_epoch=getattr(request, "controller_epoch", -1),
+                broker_epoch=getattr(request, "broker_epoch", -1),
+            )
+        )
+
+    def _sent(self, api: Api, request: Message, response: Message, context: RequestContext) -> None:
+        events = self._services.events
+        client_id = context.client_id or ""
+        if events.detail:
+            events.append(
+                RequestDetail(
+                    api=api.name,
+                    api_version=context.api_version,
+                    client_id=client_id,
+                    correlation_id=context.correlation_id,
+                    request=msgspec.to_builtins(request),
+                    response=msgspec.to_builtins(response),
+                )
+            )
+        code = getattr(response, "error_code", Errors.NONE)
+        events.append(
+            ResponseSent(
+                api=api.name, client_id=client_id, correlation_id=context.correlation_id, error=Errors(code).name
+            )
+        )
+
+    def _failed(self, api: Api, serves: Serves[Any], error: Exception) -> None:
+        """Half of a control request may be applied: this broker's view is in doubt, and it stops. A client's request is
+        not worth that; its sender loses the connection."""
+        log.error("error when handling request", api=api.name, exc_info=error)
+        if serves.changes_our_view:
+            self._supervisor.fail(f"handling {api.name}", error)

@@ -1,0 +1,165 @@
+"""Connections: frames in, answers out, in order. Mirrors `kafka.network.SocketServer`.
+
+One request of a connection is handled at a time, and the next is not read before its answer has left: what Kafka does
+by muting the channel. So answers keep the order of requests whatever takes long, and a client that sends without
+reading is held up by its own socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+import structlog
+
+from brokers.config.kafka_config import KafkaConfig
+from brokers.network.kafka_apis import KafkaApis, RequestFailed
+from foundation.cluster.broker import EndPoint
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import ConnectionRefused
+from foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from foundation.wire.framing import FrameReader
+from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.SocketServer")
+
+
+class _Idle(Exception):
+    """Nothing moved on a connection for too long; the message says what was waited for."""
+
+
+class SocketServer:
+    """This broker's listeners. Bound first, started later: early connections wait in the backlog (BR-1).
+
+    Args:
+        config: asked for whenever it matters, because limits and listeners may change while the broker runs.
+    """
+
+    def __init__(self, *, config: Callable[[], KafkaConfig], network: Network, events: EventLog) -> None:
+        self._config = config
+        self._network = network
+        self._events = events
+        self._apis: KafkaApis | None = None
+        self._servers: dict[str, Server] = {}
+        self._bound: dict[str, EndPoint] = {}
+        self._open: Counter[str] = Counter()
+
+    async def bind(self) -> dict[str, int]:
+        """Bind every listener; the port of each by its name.
+
+        Raises:
+            ConnectionFailed: an address is taken or not ours.
+        """
+        for endpoint in self._config().bound_endpoints():
+            await self._listen(endpoint)
+        return self._ports()
+
+    async def rebind(self) -> dict[str, int]:
+        """BR-5: close the listeners that are configured no more, or elsewhere, and serve on those that are new. The
+        port of each listener by its name; one that could not be bound is left out, and tried again the next time."""
+        wanted = {endpoint.listener: endpoint for endpoint in self._config().bound_endpoints()}
+        for listener in [listener for listener, endpoint in self._bound.items() if wanted.get(listener) != endpoint]:
+            del self._bound[listener]
+            await self._servers.pop(listener).close()
+            log.info("listener closed", listener=listener)
+        for listener in [listener for listener in wanted if listener not in self._bound]:
+            try:
+                await self._listen(wanted[listener])
+            except ConnectionFailed as failure:
+                log.error("listener could not be bound", listener=listener, why=str(failure))
+        return self._ports()
+
+    def start(self, apis: KafkaApis) -> None:
+        """Begin to answer."""
+        self._apis = apis
+        for server in self._servers.values():
+            server.start()
+
+    async def close(self) -> None:
+        for server in self._servers.values():
+            await server.close()
+
+    async def _listen(self, endpoint: EndPoint) -> None:
+        async def serve(connection: Connection) -> None:
+            await self._serve(endpoint.listener, connection)
+
+        server = self._servers[endpoint.listener] = await self._network.bind(endpoint.host, endpoint.port, serve)
+        self._bound[endpoint.listener] = endpoint
+        if self._apis is not None:
+            server.start()
+
+    def _ports(self) -> dict[str, int]:
+        return {listener: server.port for listener, server in self._servers.items()}
+
+    async def _serve(self, listener: str, connection: Connection) -> None:
+        address = connection.peer.rpartition(":")[0]
+        config = self._config()
+        if self._open.total() >= config.max_connections or self._open[address] >= config.max_connections_per_ip:
+            self._refuse(connection, "too many connections (max.connections, max.connections.per.ip)")
+            return
+        self._open[address] += 1
+        try:
+            await self._answer(listener, connection)
+        except (MalformedMessage, UnsupportedVersion) as error:
+            self._refuse(connection, str(error))
+        except _Idle as idle:
+            self._refuse(connection, f"{idle} for {config.connections_max_idle_ms} ms (connections.max.idle.ms)")
+        except RequestFailed as error:
+            self._refuse(connection, f"internal error: {error}")
+        except ConnectionLost as lost:
+            log.debug("connection lost", peer=connection.peer, why=str(lost))
+        finally:
+            self._open[address] -= 1
+            if not self._open[address]:
+                del self._open[address]
+        connection.close()
+
+    async def _answer(self, listener: str, connection: Connection) -> None:
+        """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive.
+        Another
+        spans its handling: a client may ask to wait for weeks and be gone, which shows only when it is answered."""
+        assert self._apis is not None, "connections are served after start()"
+        frames = FrameReader(self._config().socket_request_max_bytes)
+        while True:
+            async with self._idle_limit("no whole request"):
+                ready = await self._next_frames(connection, frames)
+            if not ready:
+                if frames.has_unfinished_frame:
+                    log.info("connection ended inside a request", peer=connection.peer)
+                return
+            for position, frame in enumerate(ready):
+                if position:
+                    await asyncio.sleep(
+                        0
+                    )  # who sends thousands of requests at once keeps nobody else waiting for all of them
+                async with self._idle_limit("no answer was found"):
+                    answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
+                async with self._idle_limit("an answer was not read"):
+                    await connection.send(answer)
+
+    @contextlib.asynccontextmanager
+    async def _idle_limit(self, what: str) -> AsyncIterator[None]:
+        """Raises `_Idle` with `what` after `connections.max.idle.ms`; as in Kafka, a negative one is none."""
+        limit_ms = self._config().connections_max_idle_ms
+        try:
+            async with asyncio.timeout(None if limit_ms < 0 else limit_ms / 1000):
+                yield
+        except TimeoutError as timeout:
+            raise _Idle(what) from timeout
+
+    async def _next_frames(self, connection: Connection, frames: FrameReader) -> list[bytes]:
+        """At least one whole frame; none when the peer has closed."""
+        while True:
+            data = await connection.receive()
+            if not data:
+                return []
+            ready = frames.feed(data)
+            if ready:
+                return ready
+
+    def _refuse(self, connection: Connection, reason: str) -> None:
+        self._events.append(ConnectionRefused(peer=connection.peer, reason=reason))
+        log.warning("closing socket because of error", peer=connection.peer, reason=reason)
+        connection.close()

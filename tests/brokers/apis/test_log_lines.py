@@ -1,0 +1,331 @@
+"""What a broker's operator reads of control requests, registration and ISRs: lines, at their level, with their
+fields."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import pytest
+import structlog
+
+from brokers.apis import leader_and_isr, stop_replica, update_metadata
+from brokers.apis.services import RequestContext
+from brokers.config.logger_levels import LoggerLevels
+from brokers.config.operations import Change, Operation
+from brokers.machine.operator_log import configure_operator_log
+from brokers.membership.registration import Registration
+from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import BrokerId
+from foundation.operator_lines import LINES, is_detailed, with_a_line
+from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from foundation.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from tests.brokers.services import BROKER_EPOCH, Stage
+from tests.brokers.stage import ME, ORDERS, OTHER, state
+from tests.brokers.stage import leader_and_isr as request_of
+from tests.operators_log import Line, operators_log
+
+STATES = "state.change.logger"
+PARTITION = "kafka.cluster.Partition"
+CONTEXT = RequestContext(api_version=7, correlation_id=77, client_id="9", listener="PLAINTEXT", peer="p:1")
+FROM = {"broker": ME, "controller": 9, "controller_epoch": 1, "correlation_id": 77}
+ANY = ...
+
+Scene = Callable[[Stage], Awaitable[None]]
+
+
+async def becomes_leader_and_follower(stage: Stage) -> None:
+    first = request_of(state(0, leader=OTHER, leader_epoch=2), broker_epoch=BROKER_EPOCH)
+    await leader_and_isr.handle(stage.services, first, CONTEXT)
+    second = request_of(
+        state(0, leader=ME, leader_epoch=3, partition_epoch=5), state(1, leader=OTHER), broker_epoch=BROKER_EPOCH
+    )
+    await leader_and_isr.handle(stage.services, second, CONTEXT)
+
+
+async def is_told_something_old(stage: Stage) -> None:
+    stage.lead("orders", 0, leader_epoch=5)
+    await leader_and_isr.handle(
+        stage.services, request_of(state(0, leader_epoch=4), broker_epoch=BROKER_EPOCH), CONTEXT
+    )
+    await stop_replica.handle(stage.services, stopping(leader_epoch=4), CONTEXT)
+
+
+async def is_meant_for_an_earlier_life(stage: Stage) -> None:
+    await leader_and_isr.handle(stage.services, request_of(state(0), broker_epoch=BROKER_EPOCH - 1), CONTEXT)
+
+
+async def is_sent_by_an_older_controller(stage: Stage) -> None:
+    stage.replicas.controller_epoch = 4
+    await stop_replica.handle(stage.services, stopping(leader_epoch=4), CONTEXT)
+
+
+async def stops(stage: Stage) -> None:
+    stage.lead("orders", 0, leader_epoch=5)
+    await stop_replica.handle(stage.services, stopping(leader_epoch=6), CONTEXT)
+
+
+async def hears_of_the_cluster(stage: Stage) -> None:
+    def request(*leaders: int) -> UpdateMetadataRequest:
+        states = tuple(
+            UpdateMetadataPartitionState(partition_index=n, leader=leader) for n, leader in enumerate(leaders)
+        )
+        topic = UpdateMetadataTopicState(topic_name="orders", topic_id=ORDERS, partition_states=states)
+        return UpdateMetadataRequest(
+            controller_id=9, controller_epoch=1, broker_epoch=BROKER_EPOCH, topic_states=(topic,)
+        )
+
+    await update_metadata.handle(stage.services, request(1, 2, 3), CONTEXT)
+    await update_metadata.handle(stage.services, request(1, -2, -2), CONTEXT)
+
+
+async def a_follower_lags(stage: Stage) -> None:
+    stage.lead("orders", 0, leader_epoch=5)
+    manager = stage.services.isr
+    stage.clock.now_ms += 100_000
+    manager.shrink()
+    (change,) = manager.alter_partitions._unsent.values()
+    answer = AlterPartitionResponsePartitionData(
+        partition_index=0, leader_id=ME, leader_epoch=5, isr=change.proposal.isr, partition_epoch=1
+    )
+    manager._answered(change, Errors.NONE, answer)
+
+
+async def registers(stage: Stage) -> None:
+    class Store:
+        session_id = 5
+
+        async def register_broker(self, broker: Broker, **_: object) -> int:
+            return 40
+
+    endpoint = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "h1", 9092)
+    broker = Broker(id=BrokerId(ME), endpoints=(endpoint,))
+    registration = Registration(broker, znode_version=5, clock=stage.clock, events=stage.recorder.log)
+    await registration.register(Store())  # type: ignore[arg-type]
+
+
+def stopping(*, leader_epoch: int) -> StopReplicaRequest:
+    states = (StopReplicaPartitionState(partition_index=0, leader_epoch=leader_epoch),)
+    topics = (StopReplicaTopicState(topic_name="orders", partition_states=states),)
+    return StopReplicaRequest(controller_id=9, controller_epoch=1, broker_epoch=BROKER_EPOCH, topic_states=topics)
+
+
+class Expected(NamedTuple):
+    id: str
+    scene: Scene
+    logger: str
+    level: str
+    text: str
+    fields: Mapping[str, object]
+    """Those that must be there, with their values; `...` for any."""
+
+
+TABLE = (
+    Expected(
+        "LG-21", becomes_leader_and_follower, STATES, "info", "handling LeaderAndIsr request", {**FROM, "partitions": 2}
+    ),
+    Expected(
+        "LG-21",
+        becomes_leader_and_follower,
+        STATES,
+        "info",
+        "leader starts",
+        {
+            **FROM,
+            "partition": "orders-0",
+            "topic_id": ORDERS,
+            "leader_epoch": 3,
+            "partition_epoch": 5,
+            "offset": 0,
+            "high_watermark": 0,
+            "isr": (ME, OTHER),
+            "adding_replicas": (),
+            "removing_replicas": (),
+            "previous_leader": OTHER,
+            "previous_leader_epoch": 2,
+        },
+    ),
+    Expected(
+        "LG-21",
+        becomes_leader_and_follower,
+        STATES,
+        "info",
+        "follower starts",
+        {"partition": "orders-1", "leader": OTHER, "leader_epoch": 0, "previous_leader": None},
+    ),
+    Expected(
+        "LG-21",
+        becomes_leader_and_follower,
+        STATES,
+        "info",
+        "finished LeaderAndIsr request",
+        {**FROM, "leaders": 1, "followers": 1, "took_ms": ANY},
+    ),
+    Expected(
+        "LG-22",
+        is_meant_for_an_earlier_life,
+        STATES,
+        "warning",
+        "ignoring LeaderAndIsr request",
+        {
+            **FROM,
+            "reason": "STALE_BROKER_EPOCH",
+            "broker_epoch": BROKER_EPOCH - 1,
+            "current_broker_epoch": BROKER_EPOCH,
+            "current_controller_epoch": 0,
+        },
+    ),
+    Expected(
+        "LG-22",
+        is_sent_by_an_older_controller,
+        STATES,
+        "warning",
+        "ignoring StopReplica request",
+        {**FROM, "reason": "STALE_CONTROLLER_EPOCH", "current_controller_epoch": 4},
+    ),
+    Expected(
+        "LG-22",
+        is_told_something_old,
+        STATES,
+        "warning",
+        "ignoring LeaderAndIsr of a partition",
+        {
+            **FROM,
+            "partition": "orders-0",
+            "leader_epoch": 4,
+            "current_leader_epoch": 5,
+            "reason": "STALE_CONTROLLER_EPOCH",
+        },
+    ),
+    Expected(
+        "LG-22",
+        is_told_something_old,
+        STATES,
+        "warning",
+        "ignoring StopReplica of a partition",
+        {**FROM, "partition": "orders-0", "current_leader_epoch": 5, "reason": "FENCED_LEADER_EPOCH"},
+    ),
+    Expected(
+        "LG-23", hears_of_the_cluster, STATES, "info", "updated metadata cache", {**FROM, "added": 3, "deleted": 0}
+    ),
+    Expected(
+        "LG-23", hears_of_the_cluster, STATES, "info", "updated metadata cache", {**FROM, "added": 1, "deleted": 2}
+    ),
+    Expected("LG-23", stops, STATES, "info", "handling StopReplica request", {**FROM, "replicas": 1}),
+    Expected(
+        "LG-24",
+        registers,
+        "kafka.zk.KafkaZkClient",
+        "info",
+        "registered broker",
+        {"broker_id": ME, "path": "/brokers/ids/1", "addresses": "PLAINTEXT://h1:9092", "czxid": 40},
+    ),
+    Expected(
+        "LG-24",
+        a_follower_lags,
+        PARTITION,
+        "info",
+        "shrinking ISR",
+        {
+            "broker": ME,
+            "partition": "orders-0",
+            "isr": (ME, OTHER),
+            "to": (ME,),
+            "high_watermark": 0,
+            "end_offset": 0,
+            "out_of_sync": {OTHER: None},
+        },
+    ),
+    Expected(
+        "LG-24",
+        a_follower_lags,
+        PARTITION,
+        "info",
+        "ISR updated",
+        {"broker": ME, "partition": "orders-0", "isr": (ME,), "partition_epoch": 1},
+    ),
+)
+
+
+def played(scene: Scene, level: int = logging.DEBUG) -> list[Line]:
+    async def run() -> None:
+        await scene(Stage())
+
+    with operators_log(level) as lines:
+        asyncio.run(run())
+    return lines
+
+
+@pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
+@pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
+def test_operators_are_told(expected: Expected) -> None:
+    lines = played(expected.scene)
+    alike = [line for line in lines if line.text == expected.text]
+    assert any(
+        (line.logger, line.level) == (expected.logger, expected.level)
+        and all(name in line.fields and value in (ANY, line.fields[name]) for name, value in expected.fields.items())
+        for line in alike
+    ), alike or sorted({line.text for line in lines})
+
+
+def test_a_new_controller_that_repeats_what_is_known_is_not_ignored_aloud() -> None:
+    async def repeated(stage: Stage) -> None:
+        stage.lead("orders", 0, leader_epoch=5)
+        await leader_and_isr.handle(
+            stage.services, request_of(state(0, leader_epoch=5), broker_epoch=BROKER_EPOCH), CONTEXT
+        )
+
+    assert [line.text for line in played(repeated)] == [
+        "handling LeaderAndIsr request",
+        "finished LeaderAndIsr request",
+    ]
+
+
+def test_many_partitions_have_lines_for_the_first_of_them() -> None:
+    async def many(stage: Stage) -> None:
+        states = (state(number, leader=ME) for number in range(3 * LINES))
+        await leader_and_isr.handle(stage.services, request_of(*states, broker_epoch=BROKER_EPOCH), CONTEXT)
+
+    def starts(level: int) -> int:
+        return sum(line.text == "leader starts" for line in played(many, level))
+
+    assert (starts(logging.DEBUG), starts(logging.INFO), starts(logging.WARNING)) == (3 * LINES, LINES, 0)
+
+
+def test_isr_changes_have_so_many_lines_in_a_second_and_a_count_of_the_rest() -> None:
+    async def all_lag(stage: Stage) -> None:
+        for number in range(LINES + 7):
+            stage.lead("orders", number)
+        stage.clock.now_ms += 100_000
+        stage.services.isr.shrink()
+        stage.lead("payments", 0)
+        stage.clock.now_ms += 100_000
+        stage.services.isr.shrink()
+
+    lines = [line for line in played(all_lag, logging.INFO) if line.text == "shrinking ISR"]
+    assert len(lines) == LINES + 1
+    assert [line.fields["left_out"] for line in lines if "left_out" in line.fields] == [7]
+    assert lines[-1].fields["partition"] == "payments-0"
+
+
+def test_lines_are_built_for_those_who_read_them_while_levels_change() -> None:
+    levels, stream = LoggerLevels(), io.StringIO()
+    configure_operator_log(stream, node="broker-1", levels=levels)
+    log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+    read = []
+    for level in ("INFO", "DEBUG", "ERROR"):
+        levels.apply([Change("state.change.logger", Operation.SET, level)])
+        read.append((is_detailed(log), len(list(with_a_line(log, range(2 * LINES))))))
+        log.debug("in detail", level=level)
+    assert read == [(False, LINES), (True, 2 * LINES), (False, 0)]
+    assert [json.loads(line)["level"] for line in stream.getvalue().splitlines()] == ["debug"]

@@ -1,0 +1,444 @@
+"""What is real about the real world: the socket, the points that strike, the process and its signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from brokers.__main__ import main, read_properties
+from brokers.config.config_def import ConfigError
+from brokers.config.kafka_config import KafkaConfig
+from brokers.machine.real_world import FilePoints, node_name, real_world
+from brokers.machine.socket_network import SocketConnection, SocketNetwork
+from brokers.machine.storage import FileStorage
+from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
+from foundation.zk.client import Create, Created
+from foundation.zk.kazoo_client import KazooZooKeeper
+from tests.brokers.stage import Recorder
+from understudy.testbed.cluster_view import ClusterView
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+
+
+async def echo(connection: Connection) -> None:
+    while data := await connection.receive():
+        await connection.send(data)
+
+
+def test_a_connection_made_before_the_start_waits_and_is_served() -> None:
+    async def scene() -> tuple[bytes, bytes]:
+        network = SocketNetwork()
+        server = await network.bind("127.0.0.1", 0, echo)
+        early = await network.connect("127.0.0.1", server.port, timeout_ms=30_000)
+        await early.send(b"early")
+        await asyncio.sleep(0.02)
+        server.start()
+        answer = await early.receive()
+        await server.close()
+        after = await early.receive()
+        early.close()
+        await asyncio.sleep(0)
+        return answer, after
+
+    assert asyncio.run(scene()) == (b"early", b"")
+
+
+def test_what_cannot_be_connected_or_bound_is_named() -> None:
+    async def scene() -> None:
+        network = SocketNetwork()
+        server = await network.bind("127.0.0.1", 0, echo)
+        with pytest.raises(
+            ConnectionFailed, match=rf"127\.0\.0\.1:{server.port} cannot be bound: Address already in use"
+        ):
+            await network.bind("127.0.0.1", server.port, echo)
+        port = server.port
+        await server.close()
+        with pytest.raises(ConnectionFailed, match=rf"127\.0\.0\.1:{port} cannot be reached: "):
+            await network.connect("127.0.0.1", port, timeout_ms=30_000)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("a..b", 1), ("x" * 70, 1), ("nul\0", 1)], ids=repr
+)
+def test_an_address_nobody_can_have_is_named_like_one_that_does_not_answer(host: str, port: int) -> None:
+    async def scene() -> None:
+        network = SocketNetwork()
+        with pytest.raises(ConnectionFailed, match=r"cannot be reached: ."):
+            await network.connect(host, port, timeout_ms=30_000)
+        if host != "127.0.0.1":
+            with pytest.raises(ConnectionFailed, match=r"cannot be bound: ."):
+                await network.bind(host, port, echo)
+
+    asyncio.run(scene())
+
+
+def test_what_was_sent_is_with_the_kernel_so_that_closing_cuts_nothing_off() -> None:
+    async def scene() -> set[int]:
+        async def sit(connection: Connection) -> None:
+            await asyncio.sleep(3600)
+
+        server = await SocketNetwork().bind("127.0.0.1", 0, sit)
+        server.start()
+        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+        left_behind: set[int] = set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                while True:
+                    await connection.send(bytes(4096))
+                    left_behind.add(connection._writer.transport.get_write_buffer_size())
+        connection.close()
+        await server.close()
+        return left_behind
+
+    assert asyncio.run(scene()) == {0}
+
+
+def test_a_listener_out_of_descriptors_says_so_once_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> bytes:
+        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
+        accept, failures = server._accept_one, iter([OSError(24, "Too many open files")] * 2)
+
+        async def short_of_descriptors() -> SocketConnection:
+            for failure in failures:
+                raise failure
+            return await accept()
+
+        monkeypatch.setattr(server, "_accept_one", short_of_descriptors)
+        server.start()
+        client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+        await client.send(b"still there?")
+        answer = await client.receive()
+        client.close()
+        await server.close()
+        return answer
+
+    said = structlog.testing.CapturingLogger()
+    monkeypatch.setattr("brokers.machine.socket_network.log", said)
+    assert asyncio.run(scene()) == b"still there?"
+    assert [(call.args[0], call.kwargs["why"]) for call in said.calls] == [
+        ("cannot accept connections, trying again", "[Errno 24] Too many open files")
+    ]
+
+
+def test_a_listener_that_closes_while_it_accepts_lets_go_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> tuple[bytes, bool]:
+        server, accepting = await SocketNetwork().bind("127.0.0.1", 0, echo), asyncio.Event()
+        client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=1_000)
+        taken: list[socket.socket] = []
+
+        async def takes_for_ever(*, sock: socket.socket) -> None:
+            taken.append(sock)
+            accepting.set()
+            await asyncio.sleep(3600)
+
+        monkeypatch.setattr(asyncio, "open_connection", takes_for_ever)
+        server.start()
+        await accepting.wait()
+        await server.close()
+        answer = await client.receive()
+        client.close()
+        await asyncio.sleep(0)
+        return answer, taken[0].fileno() == -1
+
+    assert asyncio.run(scene()) == (b"", True)
+
+
+def test_sending_waits_for_a_peer_that_does_not_read_and_fails_once_it_is_gone() -> None:
+    async def scene() -> None:
+        network = SocketNetwork()
+        peers: list[Connection] = []
+
+        async def sit(connection: Connection) -> None:
+            peers.append(connection)
+            await asyncio.sleep(3600)
+
+        server = await network.bind("127.0.0.1", 0, sit)
+        server.start()
+        connection = await network.connect("127.0.0.1", server.port, timeout_ms=30_000)
+        flood = asyncio.create_task(connection.send(bytes(64 * 1024 * 1024)))
+        await asyncio.sleep(0.05)
+        assert not flood.done()
+        await server.close()
+        with pytest.raises(ConnectionLost):
+            await flood
+        connection.close()
+        with pytest.raises(ConnectionLost):
+            await connection.send(b"more")
+
+    asyncio.run(scene())
+
+
+def test_a_point_strikes_once_and_is_on_record_before_it_does(tmp_path: Path) -> None:
+    """In a process of its own, because it kills."""
+    armed = tmp_path / "points.json"
+    armed.write_text(json.dumps({"failover.after_epoch": "crash", "election.after_write": "pause"}))
+    script = """
+import asyncio, sys, pathlib
+from brokers.machine.real_world import FilePoints, MachineClock
+from foundation.eventlog.log import EventLog
+write = lambda line: print(line.decode(), end="", flush=True)
+events = EventLog(run="r", node="n", incarnation=1, clock=MachineClock(), write=write)
+points = FilePoints(pathlib.Path(sys.argv[1]), events)
+async def act():
+    await points.reach("election.before_write")
+    await points.reach("failover.after_epoch")
+    print("survived")
+asyncio.run(act())
+"""
+    ended = subprocess.run([sys.executable, "-c", script, str(armed)], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert '"type":"PointReached"' in ended.stdout
+    assert "survived" not in ended.stdout
+    assert json.loads(armed.read_text()) == {"election.after_write": "pause"}
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"p": "dance"}', '{"p": 3}'])
+def test_a_points_file_that_says_nothing_useful_arms_nothing(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "points.json"
+    if content is not None:
+        path.write_text(content)
+    recorder = Recorder()
+    asyncio.run(FilePoints(path, recorder.log).reach("p"))
+    assert recorder.lines == []
+
+
+def test_the_node_is_called_after_its_id_as_soon_as_there_is_one(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path)
+    configured = KafkaConfig.from_properties({"broker.id": "7", "zookeeper.connect": "z"})
+    unconfigured = KafkaConfig.from_properties({"zookeeper.connect": "z"})
+    assert node_name(configured, storage) == "broker-7"
+    assert node_name(unconfigured, storage) == f"broker-unnumbered-{os.getpid()}"
+    storage.write("meta.properties", b"version=0\nbroker.id=1001\ncluster.id=c\n")
+    assert node_name(unconfigured, storage) == "broker-1001"
+
+
+def test_each_start_is_an_incarnation_of_the_event_log(tmp_path: Path) -> None:
+    config = KafkaConfig.from_properties({"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)})
+    assert [real_world(config).events.incarnation for _ in range(3)] == [1, 2, 3]
+    assert (tmp_path / "events" / "broker-7-0003-0001.jsonl").exists()
+
+
+# ------------------------------------------------------------------ the process
+
+
+def properties_file(folder: Path, **overrides: str) -> Path:
+    properties = {
+        "broker.id": "1",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "zookeeper.connect": "127.0.0.1:1",
+        "log.dirs": str(folder / "data"),
+    }
+    properties |= {key.replace("_", "."): value for key, value in overrides.items()}
+    path = folder / "server.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_file_may_be_written_in_what_editors_write_or_in_what_java_reads(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes("# für München\nbroker.rack=Süd\n".encode(encoding))
+    assert read_properties(path, []) == {"broker.rack": "Süd"}
+
+
+def test_overrides_come_last(tmp_path: Path) -> None:
+    path = properties_file(tmp_path)
+    assert read_properties(path, ["broker.id = 5", "a=b=c"]) == read_properties(path, []) | {
+        "broker.id": "5",
+        "a": "b=c",
+    }
+    with pytest.raises(ConfigError, match="--override nonsense: expected key=value"):
+        read_properties(path, ["nonsense"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["broker.id=abc"], "Invalid value abc for configuration broker.id: Not a number of type INT"),
+        (["num.io.threads=abc"], "Invalid value abc for configuration num.io.threads: Not a number of type INT"),
+        (["nonsense"], "--override nonsense: expected key=value"),
+        (["listeners=SSL://:9093"], "SSL is not supported yet"),
+    ],
+)
+def test_a_wrong_configuration_is_one_clear_line_and_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: list[str], message: str
+) -> None:
+    arguments = [str(properties_file(tmp_path)), *(part for each in overrides for part in ("--override", each))]
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "data").exists(), "nothing is touched before the configuration is right"
+
+
+@pytest.mark.parametrize("servers", ["::::", "localhost:abc", "a:1,,b:2"])
+def test_servers_that_cannot_be_read_are_a_wrong_configuration(tmp_path: Path, servers: str) -> None:
+    config = KafkaConfig.from_properties({"zookeeper.connect": servers, "broker.id": "1", "log.dirs": str(tmp_path)})
+    with pytest.raises(
+        ConfigError, match=f"Invalid value {servers} for configuration zookeeper.connect: expected host:port"
+    ):
+        real_world(config)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "nowhere.properties")]) == 1
+    assert "nowhere.properties" in capsys.readouterr().err
+
+
+@contextlib.contextmanager
+def broker(path: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
+    """A broker process; whatever is left of it in the end is killed."""
+    arguments = [part for each in overrides for part in ("--override", each)]
+    command = [sys.executable, "-P", "-m", "brokers", str(path), *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=path.parent) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines_until(process: subprocess.Popen[str], event: str) -> list[dict[str, object]]:
+    """The operators' log up to the line that says `event`."""
+    assert process.stderr is not None
+    lines: list[dict[str, object]] = []
+    for line in process.stderr:
+        lines.append(json.loads(line))
+        if lines[-1]["event"] == event:
+            return lines
+    raise AssertionError(f"the broker ended without saying {event!r}: {lines}")
+
+
+@pytest.mark.slow
+@pytest.mark.spec("BR-1", "CS-4")
+def test_a_broker_starts_answers_and_leaves_at_sigterm(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    path = properties_file(tmp_path, zookeeper_connect=f"{zookeeper.connect_string}/{tmp_path.name}", colour="red")
+    with broker(path) as process:
+        lines = lines_until(process, "started")
+        assert {"event": "these configurations are not known", "keys": ["colour"]}.items() <= lines[0].items()
+        assert (tmp_path / "data" / "meta.properties").read_text().startswith("version=0\nbroker.id=1\n")
+        rss_bytes = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        assert rss_bytes < 60 * 1024 * 1024
+        process.send_signal(signal.SIGTERM)
+        leaving = [line["event"] for line in lines_until(process, "shut down completed")]
+        assert leaving[-2:] == ["resigned", "shut down completed"]
+        assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.spec("BR-1", "BR-3")
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        pytest.param(
+            ["listeners=PLAINTEXT://:0", "log.dirs={folder}/two"], "RegistrationRefused", id="the id is taken"
+        ),
+        pytest.param(["listeners=PLAINTEXT://:0"], "DirectoryLocked", id="the directory is taken"),
+        pytest.param(["broker.id=2", "log.dirs={folder}/two"], "ConnectionFailed", id="the port is taken"),
+        pytest.param(["broker.id=2"], "InconsistentMetaProperties", id="the directory is another broker's"),
+    ],
+)
+def test_a_second_broker_that_cannot_start_says_why(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper, overrides: list[str], reason: str
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        listeners = f"PLAINTEXT://127.0.0.1:{probe.getsockname()[1]}"
+    chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
+    path = properties_file(tmp_path, zookeeper_connect=chroot, listeners=listeners)
+    with broker(path) as first:
+        lines_until(first, "started")
+        with broker(path, *(override.format(folder=tmp_path) for override in overrides)) as second:
+            last = lines_until(second, "exiting Kafka due to fatal exception during startup")[-1]
+            assert last["error"] == reason, last
+            assert second.wait(60) == 1
+
+
+@pytest.mark.slow
+def test_without_zookeeper_it_says_where_it_looked(tmp_path: Path) -> None:
+    with broker(properties_file(tmp_path, zookeeper_connection_timeout_ms="300")) as process:
+        last = lines_until(process, "exiting Kafka due to fatal exception during startup")[-1]
+        assert last["error"] == "ZooKeeperUnreachable"
+        assert "127.0.0.1:1" in str(last["why"])
+        assert process.wait(60) == 1
+
+
+@pytest.mark.slow
+def test_a_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
+
+    async def write_by_hand() -> None:
+        session = await KazooZooKeeper(chroot).connect(lambda notification: None)
+        for path, data in (("/cluster", b""), ("/cluster/id", b"by hand")):
+            assert isinstance(await session.write(Create(path, data)), Created)
+        await session.close()
+
+    asyncio.run(write_by_hand())
+    with broker(properties_file(tmp_path, zookeeper_connect=chroot)) as process:
+        last = lines_until(process, "exiting Kafka due to fatal exception during startup")[-1]
+        assert last["error"] == "MalformedZNode"
+        assert str(last["why"]).startswith("/cluster/id holds 'by hand': ")
+        assert process.wait(10) == 1
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_it_at_once(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    """The first signal begins a hand-over that cannot end, because the controller is stopped."""
+    chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with broker(properties_file(tmp_path / "one", zookeeper_connect=chroot)) as one:
+        lines_until(one, "started")
+        with broker(properties_file(tmp_path / "two", zookeeper_connect=chroot, broker_id="2")) as two:
+            lines_until(two, "started")
+            one.send_signal(signal.SIGSTOP)
+            two.send_signal(signal.SIGTERM)
+            # Sent before the first was heard of, the second would be none of its own.
+            while catches(two.pid, signal.SIGTERM):
+                assert two.poll() is None
+                time.sleep(0.01)
+            with pytest.raises(subprocess.TimeoutExpired):
+                two.wait(0.5)
+            two.send_signal(signal.SIGTERM)
+            assert two.wait(60) == -signal.SIGTERM
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler of its own for the signal."""
+    (caught,) = re.findall(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+@pytest.mark.slow
+def test_a_broker_whose_event_log_cannot_be_written_ends_and_says_so(
+    tmp_path: Path, zookeeper: EmbeddedZooKeeper
+) -> None:
+    """Whoever was about to write: here somebody whose request makes no sense."""
+    chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
+    with broker(properties_file(tmp_path, zookeeper_connect=chroot)) as process:
+        registered = next(line for line in lines_until(process, "started") if line["event"] == "registered broker")
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, 1))
+        port = int(str(registered["addresses"]).rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as stranger:
+            stranger.sendall(b"\xff" * 4)
+        last = lines_until(process, "exiting Kafka due to fatal exception")[-1]
+        assert re.fullmatch(r"the event log cannot be written: .* '.*/broker-1-0001-0001\.jsonl'", str(last["why"])), (
+            last
+        )
+        assert process.wait(60) == 1
+    with ClusterView(chroot) as view:
+        assert view.brokers() == {}, "its session has ended with it"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import cast
+
+import pytest
+
+from brokers.config.kafka_config import KafkaConfig
+from brokers.membership.controlled_shutdown import controlled_shutdown
+from brokers.metadata.metadata_cache import MetadataCache
+from brokers.metrics.broker_state import BrokerState
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.reader import decode_record
+from foundation.eventlog.records import EventStarted
+from foundation.wire.network import Network
+from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.loop import new_loop
+
+
+@pytest.mark.spec("CS-1")
+@pytest.mark.parametrize(
+    ("settings", "attempts_at_s"),
+    [
+        ({}, [0, 5, 10]),
+        ({"controlled.shutdown.max.retries": "1"}, [0]),
+        ({"controlled.shutdown.max.retries": "4", "controlled.shutdown.retry.backoff.ms": "500"}, [0, 0.5, 1, 1.5]),
+    ],
+    ids=["Kafka's defaults", "once", "more, and sooner"],
+)
+def test_it_is_attempted_so_often_and_given_up_without_another_wait(
+    settings: dict[str, str], attempts_at_s: list[float]
+) -> None:
+    loop = new_loop()
+    attempts: list[float] = []
+
+    async def others() -> Collection[BrokerId]:
+        attempts.append(loop.time())
+        return [BrokerId(2)]
+
+    leaving = controlled_shutdown(
+        BrokerId(1),
+        7,
+        config=KafkaConfig.from_properties({"zookeeper.connect": "z", **settings}),
+        metadata=MetadataCache(),  # which has not heard of a controller
+        network=cast(Network, None),
+        others=others,
+    )
+    assert loop.run_until_complete(leaving) is False
+    assert attempts == attempts_at_s
+    assert loop.time() == attempts_at_s[-1]
+    loop.close()
+
+
+def stopped(cluster: SimulatedCluster) -> int:
+    """How often the controller was asked to let a broker go that stops."""
+    cluster.start()
+    cluster.settle()
+    leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
+    leaver.stop()
+    cluster.run_for(1_000)
+    assert not leaver.alive
+    events = [record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, EventStarted)]
+    return [event.event for event in events].count("ControlledShutdown")
+
+
+@pytest.mark.spec("CS-1")
+@pytest.mark.parametrize(("enabled", "asked"), [("true", 1), ("false", 0)])
+def test_success_ends_it_and_a_setting_leaves_it_out(enabled: str, asked: int) -> None:
+    with SimulatedCluster(2, brokers=3, settings={"controlled.shutdown.enable": enabled}) as cluster:
+        assert stopped(cluster) == asked
+
+
+@pytest.mark.spec("CS-1")
+def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_goes_in_the_end() -> None:
+    with SimulatedCluster(2, brokers=3) as cluster:
+        cluster.start()
+        cluster.settle()
+        leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
+        cluster.cut([leaver.id], [cluster.controller()])
+        leaver.stop()
+        cluster.run_for(2_000)
+        assert leaver.running is not None
+        assert leaver.running.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        cluster.run_for(20_000)
+        assert not leaver.alive
+
+
+def test_a_registration_that_nobody_can_read_keeps_no_broker_from_leaving() -> None:
+    with SimulatedCluster(2, brokers=3) as cluster:
+        cluster.start()
+        cluster.settle()
+        leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
+        cluster.write("/brokers/ids/9", b"by hand")
+        leaver.stop()
+        cluster.run_for(5_000)
+        assert not leaver.alive

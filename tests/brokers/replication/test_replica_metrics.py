@@ -1,0 +1,169 @@
+"""The broker's own numbers: partitions counted, ISR changes marked, ZooKeeper timed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from brokers.metrics.metered_zookeeper import MBEANS, MeteredZooKeeper, SessionState
+from brokers.replication import isr
+from brokers.replication.alter_partition_manager import IsrChange
+from brokers.replication.partition import IsrProposal, Partition, Role
+from brokers.replication.replica_metrics import ReplicaCounts, counted
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.metrics.instruments import Meter
+from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from foundation.zk.client import Create
+from tests.brokers.services import Stage as Services
+from understudy.simulator.loop import new_loop
+from understudy.simulator.randomness import derived
+from understudy.simulator.zookeeper import SimulatedZooKeeper
+from understudy.simulator.zookeeper_client import NodeZooKeeper
+
+MIN_ISR = {"strict": 2, "greedy": 5}
+
+
+def partition(
+    topic: str, number: int, *, role: Role = Role.LEADER, isr: tuple[int, ...] = (1, 2, 3), **more: object
+) -> Partition:
+    replicas = more.pop("replicas", (1, 2, 3))
+    return Partition(topic_partition=TopicPartition(topic, number), role=role, isr=isr, replicas=replicas, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("hosted", "expected"),
+    [
+        ((), {}),
+        ((partition("t", 0, role=Role.FOLLOWER, isr=()), partition("t", 1, role=Role.NONE)), {"partitions": 2}),
+        ((partition("t", 0),), {"partitions": 1, "leaders": 1}),
+        ((partition("t", 0, isr=(1, 2)),), {"partitions": 1, "leaders": 1, "under_replicated": 1}),
+        ((partition("t", 0, isr=(1,)),), {"partitions": 1, "leaders": 1, "under_replicated": 1, "at_min_isr": 1}),
+        (
+            (partition("strict", 0, isr=(1, 2)),),
+            {"partitions": 1, "leaders": 1, "under_replicated": 1, "at_min_isr": 1},
+        ),
+        (
+            (partition("strict", 0, isr=(1,)),),
+            {"partitions": 1, "leaders": 1, "under_replicated": 1, "under_min_isr": 1},
+        ),
+        # More replicas than there are cannot be asked for.
+        ((partition("greedy", 0),), {"partitions": 1, "leaders": 1, "at_min_isr": 1}),
+        (
+            (partition("greedy", 0, isr=(2, 1)),),
+            {"partitions": 1, "leaders": 1, "under_replicated": 1, "under_min_isr": 1},
+        ),
+        ((partition("t", 0, isr=(1,), replicas=(1,)),), {"partitions": 1, "leaders": 1, "at_min_isr": 1}),
+        # A partition on the move from 1,2,3 to 4,2,3 needs three in sync, not four.
+        (
+            (partition("t", 0, replicas=(4, 2, 3, 1), adding_replicas=(4,), removing_replicas=(1,)),),
+            {"partitions": 1, "leaders": 1, "reassigning": 1},
+        ),
+        (
+            (partition("t", 0, isr=(1, 2), replicas=(1, 2, 3), removing_replicas=(3,)),),
+            {"partitions": 1, "leaders": 1, "reassigning": 1, "under_replicated": 1},
+        ),
+    ],
+    ids=str,
+)
+def test_partitions_led_here_are_counted_as_kafka_does(hosted: tuple[Partition, ...], expected: dict[str, int]) -> None:
+    found = counted({each.topic_partition: each for each in hosted}, lambda topic: MIN_ISR.get(topic, 1))
+    assert found == ReplicaCounts(**{**dict.fromkeys(ReplicaCounts._fields, 0), **expected})
+
+
+def test_what_becomes_of_an_isr_change_is_marked_once() -> None:
+    async def scene() -> list[tuple[int, int, int]]:
+        stage = Services()
+        stage.lead("orders", 0)
+        manager, meters = stage.services.isr, stage.services.isr.meters
+        here = TopicPartition("orders", 0)
+        seen = []
+        for joining, leaving, members, error, answered_epoch in (
+            ((3,), (), (1, 2, 3), Errors.NONE, 5),
+            ((), (2,), (1, 3), Errors.NONE, 5),
+            ((2,), (), (1, 3, 2), Errors.INELIGIBLE_REPLICA, 5),
+            ((2,), (), (1, 3, 2), Errors.NONE, 4),
+        ):
+            led = stage.replicas.partitions[here]
+            change = IsrChange(here, led.topic_id, IsrProposal(members, joining, leaving, 5, led.partition_epoch))
+            stage.replicas.replace(isr.proposing(led, change.proposal))
+            answer = AlterPartitionResponsePartitionData(
+                partition_index=0,
+                leader_id=1,
+                leader_epoch=answered_epoch,
+                isr=members,
+                partition_epoch=led.partition_epoch + 1,
+            )
+            manager._answered(change, error, answer)
+            seen.append((meters.expands.count, meters.shrinks.count, meters.failed.count))
+        # An answer to a proposal that is no longer under way says nothing about the present one.
+        stage.replicas.replace(
+            isr.proposing(stage.replicas.partitions[here], change.proposal._replace(partition_epoch=77))
+        )
+        manager._answered(change, Errors.INELIGIBLE_REPLICA, answer)
+        seen.append((meters.expands.count, meters.shrinks.count, meters.failed.count))
+        return seen
+
+    assert asyncio.run(scene()) == [(1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 1, 2), (1, 1, 2)]
+
+
+@pytest.mark.spec("MT-4")
+def test_sessions_and_answers_of_zookeeper_are_measured() -> None:
+    loop = new_loop()
+    server = SimulatedZooKeeper(loop, random=derived(1, "zookeeper"))
+    process = loop.process("broker-1", 1)
+    heard: list[object] = []
+
+    class LoopClock:
+        def monotonic_ms(self) -> float:
+            return loop.time() * 1000
+
+        wall_ms = monotonic_ms
+
+    metered = MeteredZooKeeper(NodeZooKeeper(server, "broker-1", session_timeout_ms=6_000), LoopClock())
+
+    def marks() -> dict[str, int]:
+        found = {reading.mbean.name: reading.value for reading in metered.readings()}
+        return {name: meter.count for name, meter in found.items() if isinstance(meter, Meter) and meter.count}
+
+    async def scene() -> None:
+        assert metered.state is SessionState.NOT_CONNECTED
+        client = await metered.connect(heard.append)
+        assert (metered.state, marks()) == (SessionState.CONNECTED, {"ZooKeeperSyncConnectsPerSec": 1})
+        await client.write(Create("/a"))
+        await client.get("/a")
+        await client.get_many(["/a", "/b"])
+        found = metered.latency.distribution()
+        assert found.values == 3
+        assert 0 < found.minimum <= found.maximum < 1_000
+        server.reset("broker-1")
+        await asyncio.sleep(0.01)
+        assert metered.state is SessionState.CONNECTING
+        await client.connected()
+        assert (metered.state, marks()) == (
+            SessionState.CONNECTED,
+            {"ZooKeeperSyncConnectsPerSec": 2, "ZooKeeperDisconnectsPerSec": 1},
+        )
+        server.expire(client.session_id)
+        await asyncio.sleep(1)
+        assert (metered.state, marks()["ZooKeeperExpiresPerSec"]) == (SessionState.CLOSED, 1)
+        assert len(heard) >= 3
+
+    loop.run_until_complete(process.spawn(scene()))
+    loop.close()
+    assert loop.failures == []
+
+
+@pytest.mark.spec("MT-4")
+def test_the_meters_of_sessions_are_kafkas() -> None:
+    assert [mbean.name for mbean in MBEANS] == [
+        "SessionState",
+        "ZooKeeperDisconnectsPerSec",
+        "ZooKeeperSyncConnectsPerSec",
+        "ZooKeeperAuthFailuresPerSec",
+        "ZooKeeperReadOnlyConnectsPerSec",
+        "ZooKeeperSaslAuthenticationsPerSec",
+        "ZooKeeperExpiresPerSec",
+        "ZooKeeperRequestLatencyMs",
+    ]

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from brokers.mbeans import MBEANS
+from tests.metrics_page import PAGE, page
+
+
+def test_the_page_for_users_says_what_the_tables_say() -> None:
+    assert PAGE.read_text() == page(), "write it again: python -m tests.metrics_page"
+
+
+def test_no_metric_is_listed_twice() -> None:
+    names = [mbean.object_name for mbean in MBEANS]
+    assert len(set(names)) == len(names)
