@@ -19,7 +19,7 @@ from pathlib import Path
 
 import structlog
 
-from brokers.broker import Broker
+from brokers.broker import KafkaBroker
 from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig, unknown_keys
 from brokers.config.logger_levels import LoggerLevels
@@ -119,7 +119,7 @@ async def run(config: KafkaConfig, levels: LoggerLevels) -> int:
     world.events.append(
         ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy")
     )
-    broker = Broker(config, world)
+    broker = KafkaBroker(config, world)
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -52,7 +52,7 @@ from foundation.zk.znodes import MalformedZNode
 log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
 
-class Broker:
+class KafkaBroker:
     """A broker over a world.
 
     `start`, then `wait_closed` until it fails or somebody calls `shutdown`. A broker is started once.

@@ -33,7 +33,7 @@ from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, PartitionsMoved, Refused, Transition
+from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, PartitionsMoved, Refused, Transition
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
@@ -391,7 +391,7 @@ def _record_failures(term: Term, results: ElectionResults, why: str) -> None:
     if refused:
         failed = ((p, result.why) for p, result in results.items() if isinstance(result, StateChangeFailed))
         term.state_changes.partitions_failed(failed, PartitionState.ONLINE)
-        term.events.append(LeaderElectionFailed(why=why, partitions=refused))
+        term.events.append(LeadershipNotWritten(why=why, partitions=refused))
         log.error(
             "failed to elect leaders",
             why=why,

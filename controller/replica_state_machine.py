@@ -31,7 +31,7 @@ from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment, without
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.eventlog.records import InvalidTransition, LeaderElectionFailed, Refused, ReplicasMoved, Transition
+from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, Refused, ReplicasMoved, Transition
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
@@ -326,5 +326,5 @@ def take_for_started(term: Term, broker: BrokerId, partition: TopicPartition) ->
 def _record_failures(term: Term, failed: Mapping[TopicPartition, str]) -> None:
     if failed:
         refused = tuple(Refused(partition.topic, partition.partition, why) for partition, why in failed.items())
-        term.events.append(LeaderElectionFailed(why="isr-removal", partitions=refused))
+        term.events.append(LeadershipNotWritten(why="isr-removal", partitions=refused))
         log.error("failed to remove a replica from the ISR", partitions=len(refused))

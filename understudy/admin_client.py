@@ -42,9 +42,9 @@ from foundation.wire.messages.describe_configs import (
 )
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from foundation.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from foundation.wire.messages.list_partition_reassignments import (
@@ -182,10 +182,10 @@ class AdminClient:
             NoBrokerAnswers: nobody could be reached in time.
         """
         configs = tuple(
-            AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+            IncrementalAlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
             for key, value in changes.items()
         )
-        resource = AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs)
+        resource = IncrementalAlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs)
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
         response = await self._retried(lambda: self._ask_about(resource_type, name, request))
         assert isinstance(response, IncrementalAlterConfigsResponse)

@@ -54,7 +54,7 @@ class TopicCreation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Created:
+class CreatedTopic:
     """What the answer says of a topic that was written, or would have been; its id is the zero one then."""
 
     topic_id: TopicId
@@ -69,7 +69,7 @@ async def handle(
     if not services.controller.is_active:
         return CreateTopicsResponse(topics=tuple(_not_controller(topic.name) for topic in request.topics))
     prohibited = prohibited_names(request.topics)
-    outcomes: dict[str, Created | ApiError] = {}
+    outcomes: dict[str, CreatedTopic | ApiError] = {}
     for number, topic in enumerate(request.topics, start=1):
         if topic.name in prohibited:
             outcomes[topic.name] = prohibited[topic.name]
@@ -77,7 +77,7 @@ async def handle(
             outcomes[topic.name] = await create(services, topic, validate_only=request.validate_only)
         if number % TOPICS_WITHOUT_PAUSE == 0:
             await asyncio.sleep(0)
-    created = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Created)}
+    created = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, CreatedTopic)}
     if created and not request.validate_only:
         await services.metadata.wait_until(
             lambda snapshot: all(has_leaders(snapshot, name, made.partitions) for name, made in created.items()),
@@ -185,7 +185,7 @@ def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
         raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
 
 
-async def create(services: BrokerServices, topic: CreatableTopic, *, validate_only: bool) -> Created | ApiError:
+async def create(services: BrokerServices, topic: CreatableTopic, *, validate_only: bool) -> CreatedTopic | ApiError:
     """Check and, unless asked not to, write one topic; what was written, or why not."""
     topic_id = NO_TOPIC_ID
     try:
@@ -202,7 +202,7 @@ async def create(services: BrokerServices, topic: CreatableTopic, *, validate_on
         return ApiError(Errors.STALE_CONTROLLER_EPOCH, str(moved))
     except (SessionLost, ZooKeeperFailure) as failure:
         return ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure))
-    return Created(
+    return CreatedTopic(
         topic_id=topic_id, partitions=len(assignment), replication_factor=len(assignment[0]), config=creation.config
     )
 
@@ -252,7 +252,7 @@ def _not_controller(name: str) -> CreatableTopicResult:
 
 
 def _result(
-    name: str, outcome: Created | ApiError, topic_ids: Mapping[str, TopicId], services: BrokerServices
+    name: str, outcome: CreatedTopic | ApiError, topic_ids: Mapping[str, TopicId], services: BrokerServices
 ) -> CreatableTopicResult:
     topic_id = topic_ids.get(name, NO_TOPIC_ID)
     if isinstance(outcome, ApiError):

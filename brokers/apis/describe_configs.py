@@ -15,7 +15,13 @@ from brokers.apis.config_admin_manager import ResourceType, require_own_id
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.config.config_def import ConfigError
-from brokers.config.description import Described, Source, describe_broker, describe_broker_defaults, describe_topic
+from brokers.config.description import (
+    ConfigSource,
+    Described,
+    describe_broker,
+    describe_broker_defaults,
+    describe_topic,
+)
 from brokers.metadata.topic_names import why_invalid
 from foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
 from foundation.wire.messages.describe_configs import (
@@ -91,7 +97,8 @@ async def _described(services: BrokerServices, resource: DescribeConfigsResource
             require_own_id(services, name, "Broker", "Unexpected broker id, expected {} but received {}")
             levels = services.loggers.describe().items()
             return [
-                Described(logger, level, Source.DYNAMIC_BROKER_LOGGER, (), None, doc="") for logger, level in levels
+                Described(logger, level, ConfigSource.DYNAMIC_BROKER_LOGGER, (), None, doc="")
+                for logger, level in levels
             ]
         case ResourceType.CLIENT_METRICS if name == "":
             raise ApiError(Errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")

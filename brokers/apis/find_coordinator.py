@@ -27,7 +27,7 @@ KEYS_WITHOUT_PAUSE = 100
 """After so many keys of one request, everybody else gets a turn: a key may be as long as a string can be."""
 
 
-class Node(NamedTuple):
+class CoordinatorNode(NamedTuple):
     """A broker as clients reach it."""
 
     id: int
@@ -35,7 +35,7 @@ class Node(NamedTuple):
     port: int
 
 
-NO_NODE = Node(id=-1, host="", port=-1)
+NO_NODE = CoordinatorNode(id=-1, host="", port=-1)
 NOT_AVAILABLE = ApiError(Errors.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
 UNKNOWN_TYPE = ApiError(Errors.INVALID_REQUEST, MALFORMED_REQUEST)
 TOO_OLD_FOR_SHARE_GROUPS = ApiError(Errors.INVALID_REQUEST, MALFORMED_REQUEST)
@@ -48,7 +48,7 @@ async def handle(
     keys = request.coordinator_keys if many else (request.key,)
     topic = topic_of(request.key_type, context.api_version)
     if isinstance(topic, ApiError):
-        found: Sequence[Node | ApiError] = [topic for _ in keys]
+        found: Sequence[CoordinatorNode | ApiError] = [topic for _ in keys]
     else:
         found = await _coordinators(services, topic, keys, context.listener)
     if many:
@@ -68,22 +68,22 @@ def topic_of(key_type: int, version: int) -> str | ApiError:
     return TOPICS.get(kind, NOT_AVAILABLE)
 
 
-def coordinator(snapshot: MetadataSnapshot, topic: str, partition: int, listener: str) -> Node | None:
+def coordinator(snapshot: MetadataSnapshot, topic: str, partition: int, listener: str) -> CoordinatorNode | None:
     """Who leads the partition, as `listener` reaches it; None where it has no leader, or one that is not alive."""
     state = snapshot.partition(topic, partition)
     at = None if state is None else snapshot.endpoint(state.leader, listener)
-    return None if state is None or at is None else Node(state.leader, at.host, at.port)
+    return None if state is None or at is None else CoordinatorNode(state.leader, at.host, at.port)
 
 
 async def _coordinators(
     services: BrokerServices, topic: str, keys: Sequence[str], listener: str
-) -> list[Node | ApiError]:
+) -> list[CoordinatorNode | ApiError]:
     snapshot = services.metadata.snapshot
     if keys and topic not in snapshot.topics:
         await auto_creation.create(services, (topic,))
         return [NOT_AVAILABLE for _ in keys]
     partitions = services.coordinator_partitions[topic]
-    found: list[Node | ApiError] = []
+    found: list[CoordinatorNode | ApiError] = []
     for number, key in enumerate(keys, start=1):
         found.append(coordinator(snapshot, topic, partition_for(key, partitions), listener) or NOT_AVAILABLE)
         if number % KEYS_WITHOUT_PAUSE == 0:
@@ -91,7 +91,7 @@ async def _coordinators(
     return found
 
 
-def _alone(found: Node | ApiError) -> FindCoordinatorResponse:
+def _alone(found: CoordinatorNode | ApiError) -> FindCoordinatorResponse:
     """The answer for a single key; Kafka has a word for no error there."""
     if isinstance(found, ApiError):
         return FindCoordinatorResponse(
@@ -104,7 +104,7 @@ def _alone(found: Node | ApiError) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(error_message="NONE", node_id=found.id, host=found.host, port=found.port)
 
 
-def _of_many(key: str, found: Node | ApiError) -> Coordinator:
+def _of_many(key: str, found: CoordinatorNode | ApiError) -> Coordinator:
     """The answer for one of many keys: a code without words, unless the request is refused as a whole."""
     if isinstance(found, ApiError):
         return Coordinator(

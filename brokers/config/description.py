@@ -21,7 +21,7 @@ from brokers.config.reconfiguration import time_ms, value
 from brokers.config.topic_config import TOPIC_TABLE
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Mirrors `DescribeConfigsResponse.ConfigSource`; the number goes over the wire."""
 
     TOPIC = 1
@@ -37,7 +37,7 @@ class Synonym(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
 class Described(NamedTuple):
@@ -50,7 +50,7 @@ class Described(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
     synonyms: tuple[Synonym, ...]
     type: ConfigType | None
     is_sensitive: bool = False
@@ -73,10 +73,10 @@ def describe_topic(stored: Mapping[str, str], dynamic: DynamicBrokerConfig) -> I
         places = () if broker_key is None else _places(broker_key, dynamic, sensitive)
         if name in stored:
             text = None if sensitive else shown(_parsed(key, stored[name]))
-            places = (Synonym(name, text, Source.TOPIC), *places)
+            places = (Synonym(name, text, ConfigSource.TOPIC), *places)
         else:
             text = shown(defaults[name])
-        source = places[0].source if places else Source.DEFAULT
+        source = places[0].source if places else ConfigSource.DEFAULT
         kind, doc = (None, None) if key is None else (key.type, key.doc)
         yield Described(name, text, source, places, kind, sensitive, doc=doc)
 
@@ -96,7 +96,7 @@ def describe_broker_defaults(dynamic: DynamicBrokerConfig) -> Iterator[Described
     for name in sorted(dynamic.default_layer):
         key = key_of(name)
         places = _places(name, dynamic, _is_sensitive(key))
-        ours = tuple(place for place in places if place.source is Source.DYNAMIC_DEFAULT_BROKER)
+        ours = tuple(place for place in places if place.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
         yield _described(name, key, dynamic.default_layer[name], ours)
 
 
@@ -105,7 +105,7 @@ def _described(name: str, key: ConfigKey | None, text: str | None, places: tuple
     return Described(
         name=name,
         value=None if sensitive else text,
-        source=places[0].source if places else Source.DEFAULT,
+        source=places[0].source if places else ConfigSource.DEFAULT,
         synonyms=places,
         type=None if key is None else key.type,
         is_sensitive=sensitive,
@@ -118,10 +118,10 @@ def _places(name: str, dynamic: DynamicBrokerConfig, sensitive: bool) -> tuple[S
     """Where a broker's key is configured, the strongest place first. What stands under another of its names and would
     be stronger than anything under `name` itself is left out, as in Kafka."""
     layers = (
-        (dynamic.broker_layer, Source.DYNAMIC_BROKER),
-        (dynamic.default_layer, Source.DYNAMIC_DEFAULT_BROKER),
-        (dynamic.static.originals, Source.STATIC_BROKER),
-        (_DEFAULTS, Source.DEFAULT),
+        (dynamic.broker_layer, ConfigSource.DYNAMIC_BROKER),
+        (dynamic.default_layer, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        (dynamic.static.originals, ConfigSource.STATIC_BROKER),
+        (_DEFAULTS, ConfigSource.DEFAULT),
     )
     places = [
         Synonym(synonym, None if sensitive else layer[synonym], source)

@@ -59,7 +59,7 @@ class SocketConnection:
         self._writer.transport.abort() if self._writer.is_closing() else self._writer.close()
 
 
-class SocketServer:
+class TcpServer:
     """A bound and listening socket; the kernel keeps early connections waiting until `start`."""
 
     def __init__(self, listening: socket.socket, serve: Callable[[Connection], Awaitable[None]]) -> None:
@@ -132,7 +132,7 @@ class SocketNetwork:
             raise ConnectionFailed(f"{host}:{port} cannot be reached: {_why(error)}") from error
         return SocketConnection(reader, writer)
 
-    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> SocketServer:
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> TcpServer:
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -148,7 +148,7 @@ class SocketNetwork:
                 raise
         except NO_ADDRESS as error:
             raise ConnectionFailed(f"{host}:{port} cannot be bound: {_why(error)}") from error
-        return SocketServer(listening, serve)
+        return TcpServer(listening, serve)
 
 
 def _why(error: Exception) -> str:

@@ -16,11 +16,13 @@ import structlog
 from brokers.supervisor import Supervisor
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog, causing
-from foundation.eventlog.records import SessionExpired as SessionExpiredRecord
-from foundation.eventlog.records import SessionOpened
-from foundation.eventlog.records import SessionResumed as SessionResumedRecord
-from foundation.eventlog.records import SessionSuspended as SessionSuspendedRecord
-from foundation.eventlog.records import WatchFired as WatchFiredRecord
+from foundation.eventlog.records import (
+    SessionExpiredRecord,
+    SessionOpened,
+    SessionResumedRecord,
+    SessionSuspendedRecord,
+    WatchFiredRecord,
+)
 from foundation.zk.client import (
     Notification,
     SessionExpired,

@@ -85,7 +85,7 @@ LONG_REQUEST_BYTES = 1 << 18
 change too, and would keep everybody else waiting while it reads what it has just written."""
 
 
-class RequestFailed(Exception):
+class HandlerFailed(Exception):
     """A handler failed unexpectedly; the connection the request came over is given up. Its cause is the exception."""
 
 
@@ -132,14 +132,14 @@ class KafkaApis:
                 response = await serves.handle(self._services, request, context)
             except Exception as error:
                 self._failed(api, serves, error)
-                raise RequestFailed(f"{api.name} v{header.api_version}: {type(error).__name__}: {error}") from error
+                raise HandlerFailed(f"{api.name} v{header.api_version}: {type(error).__name__}: {error}") from error
             if serves.recorded:
                 self._sent(api, request, response, context)
         try:
             return encode_response(api, header.api_version, header.correlation_id, response)
         except WireError as error:
             log.error("an answer cannot be sent", api=api.name, why=str(error))
-            raise RequestFailed(str(error)) from error
+            raise HandlerFailed(str(error)) from error
 
     def _api_versions(self, api: Api, header: RequestHeader, body: bytes) -> bytes:
         low, high = api_versions.VERSIONS

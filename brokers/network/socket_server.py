@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 import structlog
 
 from brokers.config.kafka_config import KafkaConfig
-from brokers.network.kafka_apis import KafkaApis, RequestFailed
+from brokers.network.kafka_apis import HandlerFailed, KafkaApis
 from foundation.cluster.broker import EndPoint
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import ConnectionRefused
@@ -106,7 +106,7 @@ class SocketServer:
             self._refuse(connection, str(error))
         except _Idle as idle:
             self._refuse(connection, f"{idle} for {config.connections_max_idle_ms} ms (connections.max.idle.ms)")
-        except RequestFailed as error:
+        except HandlerFailed as error:
             self._refuse(connection, f"internal error: {error}")
         except ConnectionLost as lost:
             log.debug("connection lost", peer=connection.peer, why=str(lost))

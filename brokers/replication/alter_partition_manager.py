@@ -16,12 +16,12 @@ from brokers.replication.partition import IsrProposal
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
     AlterPartitionResponse,
     AlterPartitionResponsePartitionData,
-    BrokerState,
 )
 
 RETRY_BACKOFF_MS = 50
@@ -55,7 +55,7 @@ def alter_partition_request(
                 partition_index=change.topic_partition.partition,
                 leader_epoch=change.proposal.leader_epoch,
                 new_isr=isr if version < WITH_BROKER_EPOCHS else (),
-                new_isr_with_epochs=tuple(BrokerState(broker_id=member) for member in isr)
+                new_isr_with_epochs=tuple(AlterPartitionBrokerState(broker_id=member) for member in isr)
                 if version >= WITH_BROKER_EPOCHS
                 else (),
                 partition_epoch=change.proposal.partition_epoch,

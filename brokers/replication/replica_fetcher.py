@@ -20,7 +20,7 @@ from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
+from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
@@ -61,7 +61,9 @@ def fetch_request(
         )
     request = FetchRequest(
         replica_id=-1 if with_state else broker_id,
-        replica_state=ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch) if with_state else ReplicaState(),
+        replica_state=FetchReplicaState(replica_id=broker_id, replica_epoch=broker_epoch)
+        if with_state
+        else FetchReplicaState(),
         max_wait_ms=config.replica_fetch_wait_max_ms,
         min_bytes=config.replica_fetch_min_bytes,
         max_bytes=config.replica_fetch_response_max_bytes,

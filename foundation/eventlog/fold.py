@@ -25,7 +25,7 @@ from foundation.eventlog.records import (
     Envelope,
     EventEnded,
     EventStarted,
-    FaultStruck,
+    FaultInjected,
     FenceHit,
     LeaderAndIsrApplied,
     Leadership,
@@ -37,12 +37,12 @@ from foundation.eventlog.records import (
     RequestFailed,
     RequestSent,
     ResponseReceived,
-    SessionExpired,
+    SessionExpiredRecord,
     SessionOpened,
     StepReached,
     StopReplicaApplied,
     TopicsChanged,
-    WatchFired,
+    WatchFiredRecord,
 )
 from foundation.eventlog.reigns import CONTROLLER
 from foundation.eventlog.run_records import broker_node
@@ -197,7 +197,7 @@ def _node_after(node: NodePicture, record: Envelope) -> NodePicture:
             return replace(node, life=Life.DEAD)
         case SessionOpened() as opened:
             return replace(node, session_id=opened.session_id)
-        case SessionExpired():
+        case SessionExpiredRecord():
             return replace(node, session_id=None, broker_epoch=None)
         case BrokerRegistered() as registered:
             return replace(node, broker_id=registered.broker_id, broker_epoch=registered.broker_epoch)
@@ -223,7 +223,7 @@ def _node_after(node: NodePicture, record: Envelope) -> NodePicture:
 
 def _cluster_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
     match record.data:
-        case ControllerElected() | ControllerReady() | ControllerResigned() | WatchFired():
+        case ControllerElected() | ControllerReady() | ControllerResigned() | WatchFiredRecord():
             return _controller_after(picture, record)
         case LeadershipWritten() as written:
             return replace(picture, partitions=_newer(picture.partitions, written.partitions))
@@ -244,7 +244,7 @@ def _cluster_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
             )
         case StepReached() as step:
             return replace(picture, step=step.step)
-        case FaultStruck() as struck:
+        case FaultInjected() as struck:
             return _struck(picture, struck.target, struck.fault)
         case PointReached() as point:
             return _struck(picture, record.node, point.action)
@@ -264,7 +264,7 @@ def _controller_after(picture: ClusterPicture, record: Envelope) -> ClusterPictu
             return replace(picture, controller=replace(controller, is_ready=True))
         case ControllerResigned() as resigned if controller is not None and resigned.epoch == controller.epoch:
             return replace(picture, controller=replace(controller, has_resigned=True))
-        case WatchFired(path=path, kind="deleted") if path == CONTROLLER:
+        case WatchFiredRecord(path=path, kind="deleted") if path == CONTROLLER:
             return replace(picture, controller_gone=True)
         case _:
             return picture

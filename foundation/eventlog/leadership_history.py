@@ -13,7 +13,7 @@ from foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
-    FaultStruck,
+    FaultInjected,
     LeadershipWritten,
     PointReached,
     ProcessExiting,
@@ -160,8 +160,8 @@ _FOR_EVER = 2**62
 
 def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
     """For each node the times from going down to coming up, in microseconds."""
-    marks = [_Mark(at.data.target, at.us, False) for at in run.of(FaultStruck) if at.data.fault in DOWN_FAULTS]
-    marks += [_Mark(at.data.target, at.us, True) for at in run.of(FaultStruck) if at.data.fault in UP_FAULTS]
+    marks = [_Mark(at.data.target, at.us, False) for at in run.of(FaultInjected) if at.data.fault in DOWN_FAULTS]
+    marks += [_Mark(at.data.target, at.us, True) for at in run.of(FaultInjected) if at.data.fault in UP_FAULTS]
     marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]
     marks += [_Mark(at.node, at.us, False) for at in run.of(ProcessExiting)]
     marks += [_Mark(at.node, at.us, True) for at in run.of(BrokerRegistered)]

@@ -23,7 +23,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reign(Table, frozen=True, kw_only=True, gc=False):
     """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
 
-    A reign is *struck* by the last fault in its window that hits its node: a `FaultStruck` with the node or
+    A reign is *struck* by the last fault in its window that hits its node: a `FaultInjected` with the node or
     `/controller` as target, or a `PointReached` of the node itself. `start` is not a fault, and where the last one is
     `continue` or `heal` none counts. A reign that was not struck may have *last words*: the first record of its
     incarnation after its election, in its window, that is a `ProcessExiting` (`exit`), `SessionExpired` (`session
@@ -145,7 +145,7 @@ class Elections(Table, frozen=True, kw_only=True, gc=False):
 
 
 class FailedElections(Table, frozen=True, kw_only=True, gc=False):
-    """Partitions that got no leader, by reason and error (`LeaderElectionFailed`)."""
+    """Partitions that got no leader, by reason and error (`LeadershipNotWritten`)."""
 
     why: str
     error: str

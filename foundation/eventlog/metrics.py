@@ -27,9 +27,9 @@ from foundation.eventlog.records import (
     EventPreempted,
     EventQueued,
     EventStarted,
-    FaultStruck,
+    FaultInjected,
     FenceHit,
-    LeaderElectionFailed,
+    LeadershipNotWritten,
     LeadershipWritten,
     PointReached,
     RequestFailed,
@@ -102,7 +102,7 @@ def election_rows(run: RunRecords, history: LeadershipHistory) -> tuple[Election
 
 def failed_election_rows(run: RunRecords) -> tuple[FailedElections, ...]:
     failed = Counter(
-        (at.data.why, refused.error) for at in run.of(LeaderElectionFailed) for refused in at.data.partitions
+        (at.data.why, refused.error) for at in run.of(LeadershipNotWritten) for refused in at.data.partitions
     )
     return tuple(
         FailedElections(why=why, error=error, partitions=count) for (why, error), count in sorted(failed.items())
@@ -193,7 +193,7 @@ def event_rows(run: RunRecords) -> tuple[EventNumbers, ...]:
 
 
 def moment_rows(run: RunRecords) -> tuple[Moment, ...]:
-    moments = [(at.key, "fault", at.data.fault, at.data.target, at.data.role) for at in run.of(FaultStruck)]
+    moments = [(at.key, "fault", at.data.fault, at.data.target, at.data.role) for at in run.of(FaultInjected)]
     moments += [(at.key, "point", at.data.action, at.node, at.data.point) for at in run.of(PointReached)]
     moments += [(at.key, "step", at.data.step, "", at.data.note) for at in run.of(StepReached)]
     return tuple(

@@ -22,7 +22,7 @@ import msgspec
 
 from foundation.eventlog.files import log_files
 from foundation.eventlog.order import Writer, in_order
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
+from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """A longer line is not read. The longest honest one, a takeover of 200,000 partitions, has about 12 MB."""
@@ -68,7 +68,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class RunReading:
     """What some logs hold.
 
     Attributes:
@@ -89,7 +89,7 @@ class Reading:
         return {run: tuple(runs[run]) for run in sorted(runs)}
 
 
-def read(paths: Iterable[Path]) -> Reading:
+def read(paths: Iterable[Path]) -> RunReading:
     """All event-log files at or below `paths`: run folders, `events` folders or single files."""
     collector = _Collector()
     files, findings = find_files(paths)
@@ -104,7 +104,7 @@ def read(paths: Iterable[Path]) -> Reading:
     return collector.reading()
 
 
-def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> Reading:
+def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> RunReading:
     """The same over lines in memory, with or without their newline; the key stands for the file in findings."""
     collector = _Collector()
     for source in sorted(lines_by_source):
@@ -188,6 +188,8 @@ def _decode_header(line: bytes) -> _Header:
     clocks_are_sane = 0 <= header.mono_ms <= MAX_CLOCK_MS and 0 <= header.wall_ms <= MAX_CLOCK_MS
     if not (clocks_are_sane and 1 <= header.seq <= MAX_SEQ and 1 <= header.incarnation <= MAX_SEQ):
         raise msgspec.ValidationError("a number of the envelope is out of its range")
+    if header.type in FORMER_TYPE_NAMES:
+        return msgspec.structs.replace(header, type=FORMER_TYPE_NAMES[header.type])
     return header
 
 
@@ -261,11 +263,11 @@ class _Collector:
         if number == 0:
             self.note(Finding(file, 0, EMPTY_FILE, ""))
 
-    def reading(self) -> Reading:
+    def reading(self) -> RunReading:
         records: list[Envelope] = []
         for writer, numbered in self._numbered.items():
             records += self._in_sequence(writer, numbered)
-        return Reading(
+        return RunReading(
             records=tuple(in_order(records)), findings=tuple(sorted(self._findings.values())), lines=self._lines
         )
 

@@ -89,15 +89,15 @@ class SessionOpened(_Record, frozen=True, kw_only=True, gc=False):
     timeout_ms: int
 
 
-class SessionSuspended(_Record, frozen=True, kw_only=True, gc=False):
+class SessionSuspendedRecord(_Record, frozen=True, kw_only=True, gc=False):
     session_id: int
 
 
-class SessionResumed(_Record, frozen=True, kw_only=True, gc=False):
+class SessionResumedRecord(_Record, frozen=True, kw_only=True, gc=False):
     session_id: int
 
 
-class SessionExpired(_Record, frozen=True, kw_only=True, gc=False):
+class SessionExpiredRecord(_Record, frozen=True, kw_only=True, gc=False):
     session_id: int
 
 
@@ -107,7 +107,7 @@ class BrokerRegistered(_Record, frozen=True, kw_only=True, gc=False):
     session_id: int
 
 
-class WatchFired(_Record, frozen=True, kw_only=True, gc=False):
+class WatchFiredRecord(_Record, frozen=True, kw_only=True, gc=False):
     path: str
     kind: str
 
@@ -252,7 +252,12 @@ class LeadershipWritten(_Record, frozen=True, kw_only=True, gc=False):
     partitions: tuple[Leadership, ...]
 
 
-class LeaderElectionFailed(_Record, frozen=True, kw_only=True, gc=False):
+class LeadershipNotWritten(_Record, frozen=True, kw_only=True, gc=False):
+    """State changes of partitions that did not reach ZooKeeper: no leader was found, or the write was refused.
+
+    `why` is as in `LeadershipWritten`; version 0.1.0 wrote this record as `LeaderElectionFailed`.
+    """
+
     why: str
     partitions: tuple[Refused, ...]
 
@@ -431,13 +436,13 @@ class PointReached(_Record, frozen=True, kw_only=True, gc=False):
     """`pause` or `crash`."""
 
 
-class FaultStruck(_Record, frozen=True, kw_only=True, gc=False):
-    """The testbed or simulator did something to `target`."""
+class FaultInjected(_Record, frozen=True, kw_only=True, gc=False):
+    """The testbed or simulator injected a fault into `target`. Version 0.1.0 wrote this record as `FaultStruck`."""
 
     fault: str
     """`kill`, `pause`, `continue`, `stop`, `start`, `cut`, `heal`, `expire` …"""
     target: str
-    """The node it struck, for example `broker-1`, or a link `broker-1 -> broker-2`."""
+    """The node, for example `broker-1`, or a link `broker-1 -> broker-2`."""
     role: str = ""
     """The role it was aimed at, for example `controller`."""
 
@@ -455,11 +460,11 @@ Payload: TypeAlias = (
     | TaskFailed
     | ConnectionRefused
     | SessionOpened
-    | SessionSuspended
-    | SessionResumed
-    | SessionExpired
+    | SessionSuspendedRecord
+    | SessionResumedRecord
+    | SessionExpiredRecord
     | BrokerRegistered
-    | WatchFired
+    | WatchFiredRecord
     | ZkWrite
     | ZkWriteDone
     | EventQueued
@@ -477,7 +482,7 @@ Payload: TypeAlias = (
     | ReplicasMoved
     | InvalidTransition
     | LeadershipWritten
-    | LeaderElectionFailed
+    | LeadershipNotWritten
     | ContextLoaded
     | RequestSent
     | ResponseReceived
@@ -494,15 +499,28 @@ Payload: TypeAlias = (
     | IsrResult
     | FenceHit
     | PointReached
-    | FaultStruck
+    | FaultInjected
     | StepReached
 )
 
-PAYLOAD_BY_TYPE: dict[str, type[Payload]] = {payload.__name__: payload for payload in Payload.__args__}
+
+def _name_of(payload_type: type[Payload]) -> str:
+    return payload_type.__name__.removesuffix("Record")
+
+
+PAYLOAD_BY_TYPE: dict[str, type[Payload]] = {_name_of(payload_type): payload_type for payload_type in Payload.__args__}
+"""By the name in the `type` field of a line: the class's name, without the suffix `Record` that tells some of these
+classes from the ZooKeeper client's notifications."""
+
+FORMER_TYPE_NAMES: dict[str, str] = {"FaultStruck": "FaultInjected", "LeaderElectionFailed": "LeadershipNotWritten"}
+"""Names that version 0.1.0 wrote into the `type` field, with the names that replaced them. Readers accept both."""
+
+_TYPE_NAMES = {payload_type: name for name, payload_type in PAYLOAD_BY_TYPE.items()}
 
 
 def type_name(payload: Payload) -> str:
-    return type(payload).__name__
+    """Return the name of the record type, as written into the `type` field of a line."""
+    return _TYPE_NAMES[type(payload)]
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -13,13 +13,13 @@ from foundation.eventlog.records import (
     ControllerReady,
     ControllerResigned,
     ElectionLost,
-    FaultStruck,
+    FaultInjected,
     PointReached,
     ProcessExiting,
     RequestSent,
     ResponseReceived,
-    SessionExpired,
-    WatchFired,
+    SessionExpiredRecord,
+    WatchFiredRecord,
 )
 from foundation.eventlog.run_records import At, Key, RunRecords, millis, optional_millis
 
@@ -103,7 +103,7 @@ class _Losses:
         self._faults = sorted(
             [
                 _Fault(at.key, at.data.target, at.data.fault)
-                for at in run.of(FaultStruck)
+                for at in run.of(FaultInjected)
                 if at.data.fault != NOT_A_FAULT
             ]
             + [_Fault(at.key, at.node, at.data.action) for at in run.of(PointReached)]
@@ -111,7 +111,7 @@ class _Losses:
         self._gone = _controller_gone(run)
         self._last_words = sorted(
             [(at.key, "exit") for at in run.of(ProcessExiting)]
-            + [(at.key, "session expired") for at in run.of(SessionExpired)]
+            + [(at.key, "session expired") for at in run.of(SessionExpiredRecord)]
             + [(at.key, "resigned") for at in run.of(ControllerResigned)]
             + [(gone.key, "deleted") for gone in self._gone]
         )
@@ -170,7 +170,9 @@ class _News(NamedTuple):
 def _controller_gone(run: RunRecords) -> list[_Gone]:
     news = [_News(at.key, at.data.winner) for at in run.of(ElectionLost)]
     news += [
-        _News(at.key, None) for at in run.of(WatchFired) if at.data.path == CONTROLLER and at.data.kind == "deleted"
+        _News(at.key, None)
+        for at in run.of(WatchFiredRecord)
+        if at.data.path == CONTROLLER and at.data.kind == "deleted"
     ]
     news.sort(key=lambda news: (news.key.node, news.key.incarnation, news.key.seq))
     found = []

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from foundation.wire import diagnosis
-from foundation.wire.codegen import Source, reader_source, writer_source
+from foundation.wire.codegen import GeneratedSource, reader_source, writer_source
 from foundation.wire.errors import UnsupportedVersion
 from foundation.wire.registry import api_of
 from foundation.wire.schema import Message
@@ -94,7 +94,7 @@ def compile_codec(message_type: type[Message], version: int, *, flexible: bool, 
     )
 
 
-def _function(source: Source, name: str, message_type: type[Message], version: int) -> Callable[[Any], Any]:
+def _function(source: GeneratedSource, name: str, message_type: type[Message], version: int) -> Callable[[Any], Any]:
     """Run the generated source. It is made of our own schema's names alone; nothing from outside reaches it."""
     namespace = dict(source.names)
     code = compile(source.text(), f"<{name} {message_type.__name__} v{version}>", "exec")

@@ -23,7 +23,7 @@ from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, Str
 
 
 @dataclass(slots=True)
-class Source:
+class GeneratedSource:
     """A function in the making: its lines, and the objects its free names stand for."""
 
     lines: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ def minimum_size(wire_type: WireType, version: int, flexible: bool) -> int:
 # ------------------------------------------------------------------ reading
 
 
-def reader_source(message: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> Source:
+def reader_source(message: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> GeneratedSource:
     """`read(data: bytes) -> message`, which must consume `data` to its last byte unless told otherwise."""
     return _Reader(version, flexible).function(message, to_the_end=to_the_end)
 
@@ -83,13 +83,13 @@ class _Reader:
     read."""
 
     def __init__(self, version: int, flexible: bool) -> None:
-        self.source = Source()
+        self.source = GeneratedSource()
         self.version = version
         self.flexible = flexible
         self.run: list[tuple[str, str]] = []  # struct letter, target
         self.after_run: list[str] = []
 
-    def function(self, message: type[Message], *, to_the_end: bool) -> Source:
+    def function(self, message: type[Message], *, to_the_end: bool) -> GeneratedSource:
         source = self.source
         with source.block("def read(data):"):
             source.line("pos = 0")
@@ -260,7 +260,7 @@ class _Reader:
 # ------------------------------------------------------------------ writing
 
 
-def writer_source(message: type[Message], version: int, *, flexible: bool) -> Source:
+def writer_source(message: type[Message], version: int, *, flexible: bool) -> GeneratedSource:
     """`write(message) -> bytes`."""
     return _Writer(version, flexible).function(message)
 
@@ -273,13 +273,13 @@ class _Writer:
     """
 
     def __init__(self, version: int, flexible: bool) -> None:
-        self.source = Source()
+        self.source = GeneratedSource()
         self.version = version
         self.flexible = flexible
         self.append = "append"
         self.run: list[tuple[str, str]] = []
 
-    def function(self, message: type[Message]) -> Source:
+    def function(self, message: type[Message]) -> GeneratedSource:
         source = self.source
         with source.block("def write(message):"):
             source.line("out = []")

@@ -22,8 +22,7 @@ from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
 from foundation.eventlog.log import causing
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
-from foundation.eventlog.records import WatchFired as WatchFiredRecord
+from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload, WatchFiredRecord
 from foundation.wire.framing import FrameReader
 from foundation.wire.headers import decode_request, encode_response
 from foundation.wire.messages.leader_and_isr import (

@@ -8,11 +8,11 @@ from foundation.cluster.identifiers import BrokerId, TopicId
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.records import ControllerResigned, FenceHit, LeadershipWritten
 from foundation.wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
     AlterPartitionResponse,
-    BrokerState,
 )
 from foundation.zk.transactions import MAX_LOST_ANSWERS
 from tests.controller.stage import Stage
@@ -117,7 +117,7 @@ def proposal(
         leader_epoch=epoch,
         partition_epoch=version,
         new_isr=isr,
-        new_isr_with_epochs=tuple(BrokerState(broker_id=id_) for id_ in isr),
+        new_isr_with_epochs=tuple(AlterPartitionBrokerState(broker_id=id_) for id_ in isr),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.records import WatchFired
+from foundation.eventlog.records import WatchFiredRecord
 from foundation.zk.client import Create
 from tests.controller.stage import Stage
 from tests.controller.values import led
@@ -24,7 +24,7 @@ def test_whoever_takes_over_hears_of_brokers_topics_deletions_and_notifications(
             "isr_change_notification/isr_change_0",
         ):
             stage.write_znode(f"/{notification}", b"")
-        heard = {record.path for record in stage.member(1).records(WatchFired) if record.kind == "children"}
+        heard = {record.path for record in stage.member(1).records(WatchFiredRecord) if record.kind == "children"}
         assert heard == {
             "/brokers/ids",
             "/brokers/topics",

@@ -20,10 +20,10 @@ from controller.events import ElectionType
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
 from foundation.wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
-    BrokerState,
 )
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from foundation.wire.messages.stop_replica import StopReplicaRequest
@@ -176,7 +176,9 @@ def say(stage: Stage, controller: int, recorded: dict[str, Any]) -> None:
         AlterPartitionRequestPartitionData(
             partition_index=data["partitionIndex"],
             leader_epoch=data["leaderEpoch"],
-            new_isr_with_epochs=tuple(BrokerState(broker_id=m["brokerId"]) for m in data["newIsrWithEpochs"]),
+            new_isr_with_epochs=tuple(
+                AlterPartitionBrokerState(broker_id=m["brokerId"]) for m in data["newIsrWithEpochs"]
+            ),
             leader_recovery_state=data["leaderRecoveryState"],
             partition_epoch=data["partitionEpoch"],
         )

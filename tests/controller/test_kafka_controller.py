@@ -24,10 +24,10 @@ from foundation.eventlog.records import (
     TopicsChanged,
 )
 from foundation.wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
-    BrokerState,
 )
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.messages.stop_replica import StopReplicaRequest
@@ -730,7 +730,8 @@ def test_every_point_is_passed() -> None:
         topic_id = stage.operator.run(stage.operator.zk.topic_assignments(["orders"]))["orders"].topic_id
         assert topic_id is not None
         alone = AlterPartitionRequestPartitionData(
-            partition_index=0, new_isr_with_epochs=(BrokerState(broker_id=0), BrokerState(broker_id=1))
+            partition_index=0,
+            new_isr_with_epochs=(AlterPartitionBrokerState(broker_id=0), AlterPartitionBrokerState(broker_id=1)),
         )
         topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(alone,))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))

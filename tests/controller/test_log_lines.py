@@ -26,10 +26,10 @@ from foundation.eventlog.log import EventLog
 from foundation.eventlog.points import UnarmedPoints
 from foundation.operator_lines import LINES
 from foundation.wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
-    BrokerState,
 )
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
@@ -83,7 +83,7 @@ def a_bad_day() -> list[Line]:
         data = AlterPartitionRequestPartitionData(
             partition_index=0,
             leader_epoch=0,
-            new_isr_with_epochs=(BrokerState(broker_id=0),),
+            new_isr_with_epochs=(AlterPartitionBrokerState(broker_id=0),),
             partition_epoch=7,
         )
         topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(data,))

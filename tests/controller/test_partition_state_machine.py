@@ -14,7 +14,7 @@ from foundation.cluster.leadership import LeaderRecoveryState
 from foundation.eventlog.records import (
     FenceHit,
     InvalidTransition,
-    LeaderElectionFailed,
+    LeadershipNotWritten,
     LeadershipWritten,
     PartitionsMoved,
     Refused,
@@ -125,7 +125,7 @@ def test_without_a_live_replica_a_partition_stays_new() -> None:
         office.move(ONLINE)
         assert office.partition_states("orders-0") == [NEW]
         assert office.state("orders", 0) is Failure.NO_NODE
-        (failed,) = office.controller.records(LeaderElectionFailed)
+        (failed,) = office.controller.records(LeadershipNotWritten)
         assert (failed.why, *failed.partitions) == ("initialise", Refused("orders", 0, "StateChangeFailed"))
 
 
@@ -178,7 +178,7 @@ def test_a_partition_that_keeps_changing_fails_alone() -> None:
         assert isinstance(failed, StateChangeFailed)
         assert failed.failure is Failure.BAD_VERSION
         assert office.partition_states("orders-0") == [OFFLINE]
-        (record,) = office.controller.records(LeaderElectionFailed)
+        (record,) = office.controller.records(LeadershipNotWritten)
         assert (record.why, *record.partitions) == ("offline", Refused("orders", 0, "BadVersion"))
 
 

@@ -11,7 +11,7 @@ from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.records import (
     InvalidTransition,
-    LeaderElectionFailed,
+    LeadershipNotWritten,
     LeadershipWritten,
     Refused,
     ReplicasMoved,
@@ -189,7 +189,7 @@ def test_a_state_that_is_gone_leaves_the_replica_where_it_was() -> None:
         office.operator.run(office.operator.client.write(Delete("/brokers/topics/orders/partitions/0/state")))
         office.move(OFFLINE, 2)
         assert office.replica_state("orders-0", 2) is ONLINE
-        (failed,) = office.controller.records(LeaderElectionFailed)
+        (failed,) = office.controller.records(LeadershipNotWritten)
         assert (failed.why, *failed.partitions) == ("isr-removal", Refused("orders", 0, "NoNode"))
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from brokers.broker import Broker
+from brokers.broker import KafkaBroker
 from controller.points import POINTS
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -39,7 +39,7 @@ def left_of(cluster: SimulatedCluster, topic: str = "orders") -> list[str]:
     return left
 
 
-def running_brokers(cluster: SimulatedCluster) -> dict[BrokerId, Broker]:
+def running_brokers(cluster: SimulatedCluster) -> dict[BrokerId, KafkaBroker]:
     return {number: simulated.running for number, simulated in cluster.brokers.items() if simulated.running is not None}
 
 

@@ -22,7 +22,7 @@ from foundation.eventlog.records import (
     EventStarted,
     FenceHit,
     InvalidTransition,
-    LeaderElectionFailed,
+    LeadershipNotWritten,
     PartitionsMoved,
     ProcessExiting,
     ReplicasMoved,
@@ -189,7 +189,7 @@ class ContextIsTrue(Check):
         "a controller without events knows the live brokers and the partitions' states as ZooKeeper held them when it last "
         "read, but for ISRs that leaders older than AlterPartition have just written themselves"
     )
-    reads = (LeaderElectionFailed, FenceHit, ContextAtIdle)
+    reads = (LeadershipNotWritten, FenceHit, ContextAtIdle)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -198,7 +198,7 @@ class ContextIsTrue(Check):
 
     def on_record(self, record: Envelope) -> None:
         life, data = life_of(record), record.data
-        if isinstance(data, LeaderElectionFailed):
+        if isinstance(data, LeadershipNotWritten):
             # What could not be written or read is known to be unknown; the next controller reads it afresh. That nobody
             # was eligible excuses nothing.
             if any(refused.error != NOBODY_ELIGIBLE for refused in data.partitions):

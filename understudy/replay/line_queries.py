@@ -8,13 +8,15 @@ only for what has to be reported.
 from __future__ import annotations
 
 from foundation.eventlog import reader
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION
+from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
 from understudy.replay.schema import ENVELOPE_DDL, field_rules, rule_is_kept
 
 _UNREADABLE = "unreadable"
 """Not even an envelope: a torn line if it is its file's last, else not a record."""
 
 _TYPES = ", ".join(f"'{name}'" for name in sorted(PAYLOAD_BY_TYPE))
+
+_FORMER_NAMES = ", ".join(f"'{former}', '{name}'" for former, name in FORMER_TYPE_NAMES.items())
 
 _IS_ENVELOPE = f"""
     is_valid_utf8(value) AND endswith(rtrim(' \\t\\r\\n', value), '}}')
@@ -25,7 +27,7 @@ _IS_ENVELOPE = f"""
     AND coalesce(e.wall_ms BETWEEN 0 AND {reader.MAX_CLOCK_MS!r}D, false)"""
 
 _DATA_FITS = f"""
-    coalesce(forall({field_rules()}[e.type], rule -> {rule_is_kept("rule", "fields")}), false)"""
+    coalesce(forall({field_rules()}[type], rule -> {rule_is_kept("rule", "fields")}), false)"""
 
 _WRITER = "run, node, incarnation"
 
@@ -41,16 +43,17 @@ VIEWS: dict[str, str] = {
                CASE WHEN is_too_long THEN '{reader.LINE_TOO_LONG}'
                     WHEN NOT is_envelope THEN '{_UNREADABLE}'
                     WHEN e.version <> {RECORD_VERSION} THEN '{reader.UNKNOWN_VERSION}'
-                    WHEN e.type NOT IN ({_TYPES}) THEN '{reader.UNKNOWN_TYPE}'
+                    WHEN type NOT IN ({_TYPES}) THEN '{reader.UNKNOWN_TYPE}'
                     WHEN NOT {_DATA_FITS} THEN '{reader.NOT_A_RECORD}' END AS problem,
                CASE WHEN is_too_long THEN 'more than {reader.MAX_LINE_BYTES} bytes'
                     WHEN NOT is_envelope THEN ''
                     WHEN e.version <> {RECORD_VERSION} THEN concat('version ', e.version)
-                    ELSE e.type END AS what,
+                    ELSE type END AS what,
                coalesce(is_envelope, false) AS is_numbered,
-               e.run, e.node, e.incarnation, e.seq, e.mono_ms, e.wall_ms, e.type, e.cause,
+               e.run, e.node, e.incarnation, e.seq, e.mono_ms, e.wall_ms, type, e.cause,
                coalesce(e.controller_epoch, 0) AS controller_epoch, e.data
         FROM (SELECT file, block, id, is_too_long, is_envelope, CASE WHEN is_envelope THEN e END AS e,
+                     CASE WHEN is_envelope THEN coalesce(map({_FORMER_NAMES})[e.type], e.type) END AS type,
                      from_json(CASE WHEN is_envelope THEN e.data END, 'map<string,string>') AS fields
               FROM envelopes)""",
     "lines": f"""

@@ -43,7 +43,7 @@ _REIGNS = {
         FROM ControllerElected
         WINDOW in_turn AS (PARTITION BY run ORDER BY data.epoch, {_KEY})""",
     "faults": f"""
-        SELECT run, {_KEY}, data.target, data.fault FROM FaultStruck WHERE data.fault <> '{NOT_A_FAULT}'
+        SELECT run, {_KEY}, data.target, data.fault FROM FaultInjected WHERE data.fault <> '{NOT_A_FAULT}'
         UNION ALL SELECT run, {_KEY}, node, data.action FROM PointReached""",
     "reign_faults": f"""
         SELECT run, reign, fault.us, fault.fault FROM (
@@ -183,8 +183,8 @@ _PARTITIONS = {
                NOT is_first AND why <> 'deleted' AND size(array_except(isr, isr_before)) > 0 AS is_expand
         FROM (SELECT *, why_before IS NULL OR why_before = 'deleted' AS is_first FROM kept_states)""",
     "marks": f"""
-        SELECT run, data.target AS node, us, false AS is_up FROM FaultStruck WHERE data.fault IN ({_in(DOWN_FAULTS)})
-        UNION ALL SELECT run, data.target, us, true FROM FaultStruck WHERE data.fault IN ({_in(UP_FAULTS)})
+        SELECT run, data.target AS node, us, false AS is_up FROM FaultInjected WHERE data.fault IN ({_in(DOWN_FAULTS)})
+        UNION ALL SELECT run, data.target, us, true FROM FaultInjected WHERE data.fault IN ({_in(UP_FAULTS)})
         UNION ALL SELECT run, node, us, false FROM PointReached
         UNION ALL SELECT run, node, us, false FROM ProcessExiting
         UNION ALL SELECT run, node, us, true FROM BrokerRegistered
@@ -233,7 +233,7 @@ _PARTITIONS = {
           ON j.run = w.run AND j.why = w.why""",
     "failed_elections": """
         SELECT run, why, refused.error, count(*) AS partitions
-        FROM (SELECT run, data.why, explode(data.partitions) AS refused FROM LeaderElectionFailed)
+        FROM (SELECT run, data.why, explode(data.partitions) AS refused FROM LeadershipNotWritten)
         GROUP BY run, why, refused.error""",
 }
 
@@ -283,7 +283,7 @@ _REQUESTS = {
               FROM event_steps)
         GROUP BY run, event""",
     "ordered_moments": f"""
-        SELECT run, {_KEY}, 'fault' AS kind, data.fault AS what, data.target, data.role AS note FROM FaultStruck
+        SELECT run, {_KEY}, 'fault' AS kind, data.fault AS what, data.target, data.role AS note FROM FaultInjected
         UNION ALL SELECT run, {_KEY}, 'point', data.action, node, data.point FROM PointReached
         UNION ALL SELECT run, {_KEY}, 'step', data.step, '', data.note FROM StepReached""",
     "moments": f"""

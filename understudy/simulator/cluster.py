@@ -23,13 +23,13 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import structlog
 
-from brokers.broker import Broker
+from brokers.broker import KafkaBroker
 from brokers.config.kafka_config import KafkaConfig
 from brokers.membership.registration import RegistrationRefused
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
-from foundation.eventlog.records import FaultStruck, StepReached
+from foundation.eventlog.records import FaultInjected, StepReached
 from foundation.wire.network import ConnectionFailed, ConnectionLost
 from foundation.wire.request_channel import RequestTimedOut
 from foundation.zk.client import Create, Delete, Failure, ZooKeeperUnreachable
@@ -90,7 +90,7 @@ class SimulatedBroker:
     ) -> None:
         self.id = broker_id
         self.node = node
-        self.running: Broker | None = None
+        self.running: KafkaBroker | None = None
         """The broker of the current process; None while there is none."""
         self.wanted = False
         """Whether it should be up: what exits by itself is then started again, as a supervisor would."""
@@ -125,7 +125,7 @@ class SimulatedBroker:
             connection_timeout_ms=self._config.zookeeper_connection_timeout_ms or timeout,
         )
         assert self.node.process is not None
-        broker = Broker(self._config, world)
+        broker = KafkaBroker(self._config, world)
         self.running = broker
         self.node.process.spawn(self._live(broker), name=self.node.name)
 
@@ -187,7 +187,7 @@ class SimulatedBroker:
         if resume_after_ms is not None:
             self._cluster.after(resume_after_ms, self.resume)
 
-    async def _live(self, broker: Broker) -> None:
+    async def _live(self, broker: KafkaBroker) -> None:
         try:
             await broker.start()
             await broker.wait_closed()
@@ -205,7 +205,7 @@ class SimulatedBroker:
         self._end()
         self._cluster.after(_RESTART_AFTER_MS, self._start_again)
 
-    async def _shut_down(self, broker: Broker) -> None:
+    async def _shut_down(self, broker: KafkaBroker) -> None:
         await broker.shutdown()
         self._end()
         self._cluster.after(0, self._start_again)
@@ -402,7 +402,7 @@ class SimulatedCluster:
     def cut(self, one_side: Sequence[int], other_side: Sequence[int], *, one_way: bool = False) -> None:
         """Hold everything between two groups of brokers, or only what the first sends the second."""
         one, other = [f"broker-{number}" for number in one_side], [f"broker-{number}" for number in other_side]
-        self._events.append(FaultStruck(fault="cut", target=f"{', '.join(one)} -> {', '.join(other)}"))
+        self._events.append(FaultInjected(fault="cut", target=f"{', '.join(one)} -> {', '.join(other)}"))
         if one_way:
             self.network.cut(one, other)
         else:
@@ -410,11 +410,11 @@ class SimulatedCluster:
 
     def cut_from_zookeeper(self, broker_id: int, *, requests: bool = True, answers: bool = True) -> None:
         """Hold everything between a broker and ZooKeeper, or one direction of it."""
-        self._events.append(FaultStruck(fault="cut", target=f"broker-{broker_id} -> zookeeper"))
+        self._events.append(FaultInjected(fault="cut", target=f"broker-{broker_id} -> zookeeper"))
         self.zookeeper.hold(f"broker-{broker_id}", requests=requests, answers=answers)
 
     def reset_zookeeper_connection(self, broker_id: int) -> None:
-        self._events.append(FaultStruck(fault="reset", target=f"broker-{broker_id} -> zookeeper"))
+        self._events.append(FaultInjected(fault="reset", target=f"broker-{broker_id} -> zookeeper"))
         self.zookeeper.reset(f"broker-{broker_id}")
 
     def depose(self) -> None:
@@ -426,20 +426,20 @@ class SimulatedCluster:
 
     def stop_zookeeper(self) -> None:
         """The ensemble is gone for everybody; sessions do not end meanwhile."""
-        self._events.append(FaultStruck(fault="stop", target="zookeeper"))
+        self._events.append(FaultInjected(fault="stop", target="zookeeper"))
         self.zookeeper.go_down()
 
     def start_zookeeper(self) -> None:
         if not self.zookeeper.reachable:
-            self._events.append(FaultStruck(fault="start", target="zookeeper"))
+            self._events.append(FaultInjected(fault="start", target="zookeeper"))
             self.zookeeper.come_back()
 
     def heal_zookeeper(self, broker_id: int) -> None:
-        self._events.append(FaultStruck(fault="heal", target=f"broker-{broker_id} -> zookeeper"))
+        self._events.append(FaultInjected(fault="heal", target=f"broker-{broker_id} -> zookeeper"))
         self.zookeeper.heal(f"broker-{broker_id}")
 
     def heal_network(self) -> None:
-        self._events.append(FaultStruck(fault="heal", target="all links"))
+        self._events.append(FaultInjected(fault="heal", target="all links"))
         self.network.heal()
 
     def heal(self) -> None:
@@ -458,7 +458,7 @@ class SimulatedCluster:
 
     def struck(self, fault: str, broker: SimulatedBroker) -> None:
         role = "controller" if self.controller() == broker.id else ""
-        self._events.append(FaultStruck(fault=fault, target=broker.node.name, role=role))
+        self._events.append(FaultInjected(fault=fault, target=broker.node.name, role=role))
 
     def step(self, name: str, note: str = "") -> None:
         """Mark in the log that a story has come this far."""
@@ -470,7 +470,7 @@ class SimulatedCluster:
         """Create a znode by hand; whether that was possible."""
         made = self.zookeeper.reachable and self.zookeeper.operate([Create(path, data, sequential=sequential)])
         if made:
-            self._events.append(FaultStruck(fault="write", target=path))
+            self._events.append(FaultInjected(fault="write", target=path))
         return made
 
     # ------------------------------------------------------------------ clients

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from brokers.broker import Broker
+from brokers.broker import KafkaBroker
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
@@ -38,7 +38,9 @@ QUESTIONS = (
 """What `complaints` counts the cases of: one that was never put to anything has shown nothing."""
 
 
-def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Counter[str] | None = None) -> list[str]:
+def complaints(
+    znodes: ZnodeView, running: Mapping[BrokerId, KafkaBroker], asked: Counter[str] | None = None
+) -> list[str]:
     """What is wrong with the cluster.
 
     Args:
@@ -80,7 +82,7 @@ def complaints(znodes: ZnodeView, running: Mapping[BrokerId, Broker], asked: Cou
 
 
 def _has_a_former_namesake(
-    partition: TopicPartition, topic: TopicAssignment, running: Mapping[BrokerId, Broker]
+    partition: TopicPartition, topic: TopicAssignment, running: Mapping[BrokerId, KafkaBroker]
 ) -> bool:
     """Whether a broker holds a replica of a topic of this name that is no more: a move had left it behind (BUG-15), and
     the deletion did not know of it. As in Kafka it answers INCONSISTENT_TOPIC_ID to whatever it is told of the new
@@ -92,7 +94,7 @@ def _has_a_former_namesake(
     )
 
 
-def _one_controller(znodes: ZnodeView, running: Mapping[BrokerId, Broker]) -> Iterator[str]:
+def _one_controller(znodes: ZnodeView, running: Mapping[BrokerId, KafkaBroker]) -> Iterator[str]:
     """L1: exactly one broker is active, and it owns `/controller`."""
     owner = znodes.controller_id()
     if owner is None:
@@ -107,7 +109,7 @@ def _partition(
     partition: TopicPartition,
     replicas: ReplicaAssignment,
     state: LeaderAndIsr | None,
-    running: Mapping[BrokerId, Broker],
+    running: Mapping[BrokerId, KafkaBroker],
 ) -> Iterator[str]:
     """L2: with a live member in the ISR there is a live leader. L3: the ISR is all live replicas."""
     if state is None:
@@ -122,9 +124,9 @@ def _partition(
 
 def _metadata(
     number: BrokerId,
-    broker: Broker,
+    broker: KafkaBroker,
     states: Mapping[TopicPartition, LeaderAndIsr | None],
-    running: Mapping[BrokerId, Broker],
+    running: Mapping[BrokerId, KafkaBroker],
 ) -> Iterator[str]:
     """L4: what a broker tells clients is what ZooKeeper holds."""
     snapshot = broker.metadata.snapshot
@@ -146,7 +148,7 @@ def _metadata(
 
 
 def _deletions(
-    topics: Mapping[str, TopicAssignment], doomed: Iterable[str], running: Mapping[BrokerId, Broker]
+    topics: Mapping[str, TopicAssignment], doomed: Iterable[str], running: Mapping[BrokerId, KafkaBroker]
 ) -> Iterator[str]:
     """A topic that is to be deleted is gone, unless the broker of one of its replicas is."""
     for name in sorted(doomed):
@@ -175,7 +177,9 @@ def _asked_for(znodes: ZnodeView) -> list[str]:
     return found if znodes.data(elections) is None else [*found, elections]
 
 
-def _memory(assigned: Mapping[TopicPartition, ReplicaAssignment], running: Mapping[BrokerId, Broker]) -> Iterator[str]:
+def _memory(
+    assigned: Mapping[TopicPartition, ReplicaAssignment], running: Mapping[BrokerId, KafkaBroker]
+) -> Iterator[str]:
     """The controller remembers the assignments that ZooKeeper holds."""
     for number, broker in running.items():
         if broker.broker_epoch >= 0 and broker.controller.is_active and dict(broker.controller.assignments) != assigned:
@@ -185,7 +189,10 @@ def _memory(assigned: Mapping[TopicPartition, ReplicaAssignment], running: Mappi
 
 
 def _replicas(
-    partition: TopicPartition, placed: ReplicaAssignment, state: LeaderAndIsr | None, running: Mapping[BrokerId, Broker]
+    partition: TopicPartition,
+    placed: ReplicaAssignment,
+    state: LeaderAndIsr | None,
+    running: Mapping[BrokerId, KafkaBroker],
 ) -> Iterator[str]:
     """A move is over once all its targets live; a replica knows its role, from the newest election."""
     if placed.is_being_reassigned and all(replica in running for replica in placed.target_replicas):
@@ -203,7 +210,7 @@ def _replicas(
             yield f"broker {replica} follows {partition} as of {told}, ZooKeeper holds {state.leader} at {state.leader_epoch}"
 
 
-def _fetchers(number: BrokerId, broker: Broker) -> Iterator[str]:
+def _fetchers(number: BrokerId, broker: KafkaBroker) -> Iterator[str]:
     """Nobody fetches what it does not host, or what it leads itself."""
     for partition, leader in sorted(broker.fetched.items()):
         hosted = broker.hosted.get(partition)

@@ -17,14 +17,14 @@ from foundation.eventlog.records import (
     ControllerResigned,
     ElectionLost,
     Envelope,
-    FaultStruck,
+    FaultInjected,
     FenceHit,
     InvalidTransition,
     IsrProposed,
     IsrResult,
     LeaderAndIsrApplied,
-    LeaderElectionFailed,
     Leadership,
+    LeadershipNotWritten,
     LeadershipWritten,
     MetadataUpdated,
     PointReached,
@@ -32,15 +32,15 @@ from foundation.eventlog.records import (
     RequestFailed,
     RequestSent,
     ResponseReceived,
-    SessionExpired,
+    SessionExpiredRecord,
     SessionOpened,
-    SessionResumed,
-    SessionSuspended,
+    SessionResumedRecord,
+    SessionSuspendedRecord,
     StepReached,
     StopReplicaApplied,
     TaskFailed,
     TopicsChanged,
-    WatchFired,
+    WatchFiredRecord,
     ZkWriteDone,
 )
 
@@ -60,7 +60,7 @@ def tell(record: Envelope) -> str | None:
 
 def _tell_of_surroundings(record: Envelope) -> str | None:
     match record.data:
-        case FaultStruck(fault=fault, target=target, role=role):
+        case FaultInjected(fault=fault, target=target, role=role):
             return f"{fault} {target}{f' ({role})' if role else ''}"
         case PointReached(point=point, action=action):
             return f"reaches {point}: {action}"
@@ -80,15 +80,15 @@ def _tell_of_session(record: Envelope) -> str | None:
     match record.data:
         case SessionOpened():
             return "opens a ZooKeeper session"
-        case SessionSuspended():
+        case SessionSuspendedRecord():
             return "loses its connection to ZooKeeper"
-        case SessionResumed():
+        case SessionResumedRecord():
             return "is connected to ZooKeeper again, in the same session"
-        case SessionExpired():
+        case SessionExpiredRecord():
             return "learns that its session has expired"
         case BrokerRegistered(broker_epoch=broker_epoch):
             return f"is registered, broker epoch {broker_epoch}"
-        case WatchFired(path=path, kind=kind):
+        case WatchFiredRecord(path=path, kind=kind):
             return f"hears from ZooKeeper: {path} {kind}"
         case ZkWriteDone(outcome="Unknown"):
             return "does not learn what became of a write"
@@ -115,7 +115,7 @@ def _tell_of_controller(record: Envelope) -> str | None:
             return "finds topics " + ", ".join(f"{name} {', '.join(what)}" for name, what in changes_of_topics if what)
         case LeadershipWritten(why=why, partitions=partitions):
             return f"writes ({why}) {_leaderships(partitions)}"
-        case LeaderElectionFailed(why=why, partitions=refused):
+        case LeadershipNotWritten(why=why, partitions=refused):
             return f"finds no leader ({why}) for " + ", ".join(f"{one.topic}-{one.partition}" for one in refused)
         case InvalidTransition(source=source, target=target, topic=topic, partition=partition):
             return f"refuses the transition of {topic}-{partition} from {source} to {target}"

@@ -26,7 +26,7 @@ from controller.points import POINTS
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.files import JsonLinesFiles
 from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import FaultStruck, ProcessExiting, ProcessStarted, StepReached
+from foundation.eventlog.records import FaultInjected, ProcessExiting, ProcessStarted, StepReached
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.java import JavaRuntime
 from understudy.testbed import run_folder
@@ -202,14 +202,14 @@ class LocalCluster:
         last = self._controller_if_known() if running else None
         for stage in ([b for b in running if b.id != last], [b for b in running if b.id == last]):
             for broker in stage:
-                self._record(FaultStruck(fault="stop", target=broker.name))
+                self._record(FaultInjected(fault="stop", target=broker.name))
                 broker.should_live = False
                 assert broker.process is not None
                 broker.process.ask_to_end()
             for broker in stage:
                 assert broker.process is not None
                 if not broker.process.wait(max(0.0, deadline - time.monotonic())):
-                    self._record(FaultStruck(fault="kill", target=broker.name))
+                    self._record(FaultInjected(fault="kill", target=broker.name))
                     broker.process.kill()
         self._hang_up()
         if self.embedded_zookeeper is not None:
@@ -281,7 +281,7 @@ class LocalCluster:
     def _strike(self, broker: BrokerProcess, fault: str, role: str, action: Callable[[], object]) -> None:
         if not broker.is_running:
             raise ClusterError(f"{fault} did not strike: {broker.name} is not running")
-        self._record(FaultStruck(fault=fault, target=broker.name, role=role))
+        self._record(FaultInjected(fault=fault, target=broker.name, role=role))
         action()
         self._write_cluster_file()
 
@@ -303,7 +303,7 @@ class LocalCluster:
             START_TIMEOUT_S + self.session_timeout_ms / 1000,
         )
         for broker in brokers:
-            self._record(FaultStruck(fault="start", target=broker.name))
+            self._record(FaultInjected(fault="start", target=broker.name))
             broker.launch()
         self._write_cluster_file()
         registered = self.wait_until(lambda: self._registered(ids), f"{_names(brokers)} registered in ZooKeeper")
@@ -366,7 +366,7 @@ class LocalCluster:
         )
         self._record(ProcessStarted(role="testbed", pid=run_folder.this_process().pid))
 
-    def _record(self, payload: FaultStruck | ProcessStarted | ProcessExiting | StepReached) -> None:
+    def _record(self, payload: FaultInjected | ProcessStarted | ProcessExiting | StepReached) -> None:
         if self._events is None:
             raise ClusterError("this cluster has not been started")
         self._events.append(payload)

@@ -29,7 +29,7 @@ class AlterPartitionRequestPartitionData(Message, frozen=True, kw_only=True):
     leader_epoch: int32 = 0
     new_isr: Annotated[tuple[int32, ...], until(2)] = ()
     """The ISR proposed, leader included."""
-    new_isr_with_epochs: Annotated[tuple[BrokerState, ...], since(3)] = ()
+    new_isr_with_epochs: Annotated[tuple[AlterPartitionBrokerState, ...], since(3)] = ()
     """The ISR proposed, each member with the epoch under which the leader knows it."""
     leader_recovery_state: Annotated[int8, since(1)] = 0
     """1 while the leader recovers from an unclean election."""
@@ -37,7 +37,7 @@ class AlterPartitionRequestPartitionData(Message, frozen=True, kw_only=True):
     """The data version of the state znode the proposal is based on."""
 
 
-class BrokerState(Message, frozen=True, kw_only=True):
+class AlterPartitionBrokerState(Message, frozen=True, kw_only=True):
     broker_id: int32 = 0
     broker_epoch: int64 = -1
     """-1 where the leader does not know it; then it is not checked."""

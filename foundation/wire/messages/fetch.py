@@ -13,7 +13,7 @@ from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64, since, tag, until
 
 
-class ReplicaState(Message, frozen=True, kw_only=True):
+class FetchReplicaState(Message, frozen=True, kw_only=True):
     replica_id: int32 = -1
     replica_epoch: int64 = -1
     """The czxid of the follower's registration; -1: unknown."""
@@ -23,7 +23,7 @@ class FetchRequest(Message, frozen=True, kw_only=True):
     cluster_id: Annotated[str | None, since(12), tag(0), ignorable] = None
     replica_id: Annotated[int32, until(14)] = -1
     """The follower; -1: a consumer. Later versions say it in `replica_state`."""
-    replica_state: Annotated[ReplicaState, since(15), tag(1)] = ReplicaState()
+    replica_state: Annotated[FetchReplicaState, since(15), tag(1)] = FetchReplicaState()
     max_wait_ms: int32 = 0
     min_bytes: int32 = 0
     max_bytes: Annotated[int32, since(3), ignorable] = 0x7FFFFFFF

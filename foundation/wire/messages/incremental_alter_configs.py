@@ -11,19 +11,19 @@ from foundation.wire.schema import Message, int8, int32
 
 
 class IncrementalAlterConfigsRequest(Message, frozen=True, kw_only=True):
-    resources: tuple[AlterConfigsResource, ...] = ()
+    resources: tuple[IncrementalAlterConfigsResource, ...] = ()
     validate_only: bool = False
 
 
-class AlterConfigsResource(Message, frozen=True, kw_only=True):
+class IncrementalAlterConfigsResource(Message, frozen=True, kw_only=True):
     resource_type: int8 = 0
     """2 topic, 4 broker, 8 broker logger."""
     resource_name: str = ""
     """For a broker its id; empty for the defaults of all brokers."""
-    configs: tuple[AlterableConfig, ...] = ()
+    configs: tuple[IncrementalAlterableConfig, ...] = ()
 
 
-class AlterableConfig(Message, frozen=True, kw_only=True):
+class IncrementalAlterableConfig(Message, frozen=True, kw_only=True):
     name: str = ""
     config_operation: int8 = 0
     """0 set, 1 delete, 2 append to a list, 3 subtract from a list."""

@@ -58,12 +58,12 @@ def cluster(running: SimulatedCluster) -> SimulatedCluster:
     return running
 
 
-def resource(kind: int, name: str, *changes: Change) -> incremental_alter_configs.AlterConfigsResource:
-    return incremental_alter_configs.AlterConfigsResource(
+def resource(kind: int, name: str, *changes: Change) -> incremental_alter_configs.IncrementalAlterConfigsResource:
+    return incremental_alter_configs.IncrementalAlterConfigsResource(
         resource_type=kind,
         resource_name=name,
         configs=tuple(
-            incremental_alter_configs.AlterableConfig(name=key, config_operation=operation, value=value)
+            incremental_alter_configs.IncrementalAlterableConfig(name=key, config_operation=operation, value=value)
             for key, operation, value in changes
         ),
     )
@@ -71,7 +71,7 @@ def resource(kind: int, name: str, *changes: Change) -> incremental_alter_config
 
 def alter(
     cluster: SimulatedCluster,
-    *resources: incremental_alter_configs.AlterConfigsResource,
+    *resources: incremental_alter_configs.IncrementalAlterConfigsResource,
     broker: int = 1,
     validate_only: bool = False,
     version: int = 1,

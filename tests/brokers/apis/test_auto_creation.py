@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from brokers.apis.auto_creation import creatable_topic
-from brokers.config.description import Source
+from brokers.config.description import ConfigSource
 from brokers.config.kafka_config import KafkaConfig
 from brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from foundation.cluster.errors import Errors
@@ -44,7 +44,7 @@ def replicas_of(cluster: SimulatedCluster, topic: str) -> list[tuple[int, ...]]:
 def config_of(cluster: SimulatedCluster, topic: str) -> dict[str, str | None]:
     """What the topic itself says, not a broker or a default."""
     described = cluster.ask(cluster.admin.describe_config(TOPIC, topic))
-    return {name: entry.value for name, entry in sorted(described.items()) if entry.config_source == Source.TOPIC}
+    return {name: entry.value for name, entry in sorted(described.items()) if entry.config_source == ConfigSource.TOPIC}
 
 
 @pytest.mark.spec("TC-9")

@@ -7,7 +7,7 @@ import pytest
 from brokers.apis import fetch
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
+from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
 from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.brokers.services import Stage
 from tests.brokers.stage import ME, ORDERS, ORDERS_0, OTHER, leader_and_isr, state, tell
@@ -30,7 +30,7 @@ def request(
     asked = FetchPartition(partition=partition, current_leader_epoch=leader_epoch, fetch_offset=offset)
     return FetchRequest(
         replica_id=follower,
-        replica_state=ReplicaState(replica_id=follower),
+        replica_state=FetchReplicaState(replica_id=follower),
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(asked,)),),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from brokers.config.config_def import ConfigError
-from brokers.config.description import Source, Synonym, describe_broker, describe_broker_defaults, describe_topic
+from brokers.config.description import ConfigSource, Synonym, describe_broker, describe_broker_defaults, describe_topic
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig, overridden
 from brokers.config.dynamic_keys import (
     BROKER_KEYS,
@@ -155,10 +155,10 @@ def test_every_place_a_value_may_come_from_is_shown_the_strongest_first() -> Non
     dynamic.update_broker({"min.insync.replicas": "4", "their.own": "secret"})
     shown = {config.name: config for config in describe_broker(dynamic)}
     assert shown["min.insync.replicas"].synonyms == (
-        Synonym("min.insync.replicas", "4", Source.DYNAMIC_BROKER),
-        Synonym("min.insync.replicas", "3", Source.DYNAMIC_DEFAULT_BROKER),
-        Synonym("min.insync.replicas", "2", Source.STATIC_BROKER),
-        Synonym("min.insync.replicas", "1", Source.DEFAULT),
+        Synonym("min.insync.replicas", "4", ConfigSource.DYNAMIC_BROKER),
+        Synonym("min.insync.replicas", "3", ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        Synonym("min.insync.replicas", "2", ConfigSource.STATIC_BROKER),
+        Synonym("min.insync.replicas", "1", ConfigSource.DEFAULT),
     )
     assert [(place.name, place.value) for place in shown["log.retention.ms"].synonyms] == [
         ("log.retention.ms", "30"),
@@ -175,7 +175,7 @@ def test_every_place_a_value_may_come_from_is_shown_the_strongest_first() -> Non
     }
     topic = {config.name: config for config in describe_topic({"min.insync.replicas": "5"}, dynamic)}
     assert [place.source for place in topic["min.insync.replicas"].synonyms] == [1, 2, 3, 4, 5]
-    assert (topic["retention.ms"].value, topic["retention.ms"].source) == ("30", Source.DYNAMIC_DEFAULT_BROKER)
+    assert (topic["retention.ms"].value, topic["retention.ms"].source) == ("30", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     assert topic["segment.ms"].value == "604800000"
 
 

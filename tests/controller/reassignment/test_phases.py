@@ -13,7 +13,7 @@ from controller.topic_changes import process_partition_modifications
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.metadata_version import MetadataVersion
-from foundation.eventlog.records import LeaderElectionFailed
+from foundation.eventlog.records import LeadershipNotWritten
 from foundation.zk.client import SetData
 from foundation.zk.znodes import TopicPartitionStateZNode
 from tests.controller.reassignment.moving_orders import Orders
@@ -270,7 +270,7 @@ def test_nobody_is_stopped_where_nobody_of_the_target_can_lead() -> None:
         office.sync("orders-0", 0, 1, 2, 3)
         assert office.steps() == ["state 0 0@1 [0, 1, 2, 3]"]
         assert office.assignment("orders-0") == replicas(3, 0, 1, 2, adding=(3,), removing=(0, 1, 2))
-        assert [failed.why for failed in office.controller.records(LeaderElectionFailed)] == ["reassignment"]
+        assert [failed.why for failed in office.controller.records(LeadershipNotWritten)] == ["reassignment"]
         office.term.context.shutting_down_broker_ids.clear()
         office.run(partition_reassignment.resume_for_brokers(office.term, ids(3)))
         assert office.assignment("orders-0") == replicas(3)

@@ -19,10 +19,10 @@ from foundation.eventlog.records import (
     EventPreempted,
     EventQueued,
     EventStarted,
-    FaultStruck,
+    FaultInjected,
     FenceHit,
-    LeaderElectionFailed,
     Leadership,
+    LeadershipNotWritten,
     LeadershipWritten,
     MetadataUpdated,
     Payload,
@@ -36,14 +36,14 @@ from foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
     ResponseSent,
-    SessionExpired,
+    SessionExpiredRecord,
     StepReached,
     TopicsChanged,
-    WatchFired,
+    WatchFiredRecord,
 )
 from tests.foundation.eventlog.lines import Logs
 
-GONE = WatchFired(path="/controller", kind="deleted")
+GONE = WatchFiredRecord(path="/controller", kind="deleted")
 
 
 def killed_controller(run: str = "run-1") -> Logs:
@@ -78,7 +78,7 @@ def killed_controller(run: str = "run-1") -> Logs:
     at(1640, "broker-1", EventEnded(event_id=2, event="TopicChange", took_ms=40), cause=event)
 
     at(2990, "broker-1", StepReached(step="the last sign"))
-    at(3000, "testbed", FaultStruck(fault="kill", target="broker-1", role="controller"))
+    at(3000, "testbed", FaultInjected(fault="kill", target="broker-1", role="controller"))
     at(6000, "broker-3", GONE)
     at(6001, "broker-2", GONE)
     event = at(6002, "broker-2", EventStarted(event_id=1, event="Reelect", queued_ms=1))
@@ -94,7 +94,7 @@ def killed_controller(run: str = "run-1") -> Logs:
     _request(logs, 6055, 2, 2, 0, "UpdateMetadata", "Reelect", event, answer_ms=4)
     _request(logs, 6060, 2, 3, 0, "UpdateMetadata", "Reelect", event, answer_ms=20)
 
-    at(7000, "testbed", FaultStruck(fault="start", target="broker-1"))
+    at(7000, "testbed", FaultInjected(fault="start", target="broker-1"))
     at(7100, "broker-1", ProcessStarted(role="broker", broker_id=1), incarnation=2)
     at(7200, "broker-1", BrokerRegistered(broker_id=1, broker_epoch=31, session_id=9), incarnation=2)
     at(
@@ -106,10 +106,10 @@ def killed_controller(run: str = "run-1") -> Logs:
     expanded = (Leadership("orders", 0, 2, 1, (2, 3, 1), 2, 2),)
     at(7400, "broker-2", LeadershipWritten(why="alter-partition", partitions=expanded))
 
-    at(9000, "testbed", FaultStruck(fault="stop", target="broker-1"))
+    at(9000, "testbed", FaultInjected(fault="stop", target="broker-1"))
     at(9010, "broker-1", ProcessExiting(reason="SIGTERM"), incarnation=2)
     at(9011, "broker-3", ProcessExiting(reason="SIGTERM"))
-    at(9100, "testbed", FaultStruck(fault="stop", target="broker-2"))
+    at(9100, "testbed", FaultInjected(fault="stop", target="broker-2"))
     at(9150, "broker-2", ProcessExiting(reason="SIGTERM"))
     at(9200, "testbed", ProcessExiting(reason="stopped"))
     return logs
@@ -174,7 +174,7 @@ class RandomRun:
 
     def _write(self, payload: Payload) -> None:
         self.now_ms += self.random.choice((0, 0, 0.001, 0.0005, 0.3333, 1, 7.7777, 250))
-        node = "testbed" if isinstance(payload, FaultStruck | StepReached) else f"broker-{self.random.randint(1, 3)}"
+        node = "testbed" if isinstance(payload, FaultInjected | StepReached) else f"broker-{self.random.randint(1, 3)}"
         if isinstance(payload, ProcessStarted):
             self._incarnations[node] += 1
         log: EventLog = self.logs.node(node, self._incarnations[node])
@@ -213,14 +213,19 @@ class RandomRun:
 
     def make_gone(self) -> Payload:
         return self.random.choice(
-            (GONE, GONE, WatchFired(path="/controller", kind="created"), WatchFired(path="/x", kind="deleted"))
+            (
+                GONE,
+                GONE,
+                WatchFiredRecord(path="/controller", kind="created"),
+                WatchFiredRecord(path="/x", kind="deleted"),
+            )
         )
 
     def make_resigned(self) -> Payload:
         return ControllerResigned(epoch=self.epoch, why="moved")
 
     def make_expired(self) -> Payload:
-        return SessionExpired(session_id=3)
+        return SessionExpiredRecord(session_id=3)
 
     def make_exiting(self) -> Payload:
         return ProcessExiting(reason='a "quoted" reason\n')
@@ -233,7 +238,9 @@ class RandomRun:
 
     def make_fault(self) -> Payload:
         fault = self.random.choice(("kill", "pause", "continue", "stop", "start", "expire", "heal", "crash"))
-        return FaultStruck(fault=fault, target=self.random.choice(("broker-1", "broker-2", "broker-3", "/controller")))
+        return FaultInjected(
+            fault=fault, target=self.random.choice(("broker-1", "broker-2", "broker-3", "/controller"))
+        )
 
     def make_point(self) -> Payload:
         return PointReached(point="partition.after_write", action=self.random.choice(("pause", "crash")))
@@ -263,7 +270,7 @@ class RandomRun:
         return ContextLoaded(epoch=self.epoch, live_brokers=((1, 11),), partitions=self._states(), took_ms=2)
 
     def make_failed(self) -> Payload:
-        return LeaderElectionFailed(why="offline", partitions=(Refused("orders", 0, "ELIGIBLE_LEADERS_NOT_AVAILABLE"),))
+        return LeadershipNotWritten(why="offline", partitions=(Refused("orders", 0, "ELIGIBLE_LEADERS_NOT_AVAILABLE"),))
 
     def make_sent(self) -> Payload:
         return RequestSent(

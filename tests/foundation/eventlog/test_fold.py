@@ -9,13 +9,13 @@ from foundation.eventlog.fold import EMPTY, ClusterPicture, Life, fold, fold_all
 from foundation.eventlog.reader import read_lines
 from foundation.eventlog.records import (
     ControllerElected,
-    FaultStruck,
+    FaultInjected,
     Leadership,
     LeadershipWritten,
     MetadataUpdated,
     RequestSent,
     ResponseReceived,
-    SessionExpired,
+    SessionExpiredRecord,
     StopReplicaApplied,
 )
 from tests.foundation.eventlog.lines import Logs
@@ -113,13 +113,13 @@ def test_a_pause_a_lost_session_and_a_second_life() -> None:
     logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))
     request = RequestSent(to=2, api="StopReplica", api_version=3, client_id="1", correlation_id=0)
     sent = logs.at(1001, "broker-1", request)
-    logs.at(1002, "testbed", FaultStruck(fault="pause", target="broker-1"))
+    logs.at(1002, "testbed", FaultInjected(fault="pause", target="broker-1"))
     assert folded(logs).broker(1).life is Life.PAUSED
     assert len(folded(logs).in_flight) == 1
-    logs.at(1003, "testbed", FaultStruck(fault="continue", target="broker-1"))
-    logs.at(1004, "broker-1", SessionExpired(session_id=1))
+    logs.at(1003, "testbed", FaultInjected(fault="continue", target="broker-1"))
+    logs.at(1004, "broker-1", SessionExpiredRecord(session_id=1))
     assert (folded(logs).broker(1).life, folded(logs).broker(1).broker_epoch) == (Life.RUNNING, None)
-    logs.at(1005, "testbed", FaultStruck(fault="kill", target="broker-1"))
+    logs.at(1005, "testbed", FaultInjected(fault="kill", target="broker-1"))
     assert folded(logs).in_flight == {}
     logs.at(1006, "broker-1", request, incarnation=2)
     late = ResponseReceived(sender=2, api="StopReplica", client_id="1", correlation_id=0)

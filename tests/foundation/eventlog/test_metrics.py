@@ -17,14 +17,14 @@ from foundation.eventlog.records import (
     ControllerReady,
     ControllerResigned,
     ElectionLost,
-    FaultStruck,
+    FaultInjected,
     Leadership,
     LeadershipWritten,
     PointReached,
     ProcessExiting,
     RequestSent,
     ResponseReceived,
-    SessionExpired,
+    SessionExpiredRecord,
     StepReached,
     TopicsChanged,
 )
@@ -137,8 +137,8 @@ def test_numbers_do_not_depend_on_the_order_of_reading(seed: int) -> None:
 
 
 def test_a_pause_counts_where_it_was_not_undone_in_time() -> None:
-    paused = (1500.0, "testbed", FaultStruck(fault="pause", target="broker-1"))
-    undone = (1700.0, "testbed", FaultStruck(fault="continue", target="broker-1"))
+    paused = (1500.0, "testbed", FaultInjected(fault="pause", target="broker-1"))
+    undone = (1700.0, "testbed", FaultInjected(fault="continue", target="broker-1"))
     gone = (2500.0, "broker-2", GONE)
     assert (failover(paused, gone).cause, failover(paused, gone).detection_ms) == ("pause", 1000.0)
     assert (failover(paused, undone, gone).cause, failover(paused, undone, gone).struck) == ("silence", False)
@@ -146,15 +146,15 @@ def test_a_pause_counts_where_it_was_not_undone_in_time() -> None:
 
 def test_a_restart_of_the_killed_does_not_undo_the_kill() -> None:
     row = failover(
-        (1500.0, "testbed", FaultStruck(fault="kill", target="broker-1")),
-        (1600.0, "testbed", FaultStruck(fault="start", target="broker-1")),
+        (1500.0, "testbed", FaultInjected(fault="kill", target="broker-1")),
+        (1600.0, "testbed", FaultInjected(fault="start", target="broker-1")),
         (2500.0, "broker-3", GONE),
     )
     assert (row.cause, row.detection_ms, row.election_ms, row.noticed_by) == ("kill", 1000.0, 500.0, "broker-3")
 
 
 def test_a_fault_elsewhere_is_none_of_the_controllers() -> None:
-    row = failover((1500.0, "testbed", FaultStruck(fault="kill", target="broker-3")), (2500.0, "broker-2", GONE))
+    row = failover((1500.0, "testbed", FaultInjected(fault="kill", target="broker-3")), (2500.0, "broker-2", GONE))
     assert (row.cause, row.struck, row.lost_at_ms) == ("silence", False, 1.0), "lost with the controller's last sign"
 
 
@@ -169,7 +169,7 @@ def test_an_armed_point_strikes_its_own_node() -> None:
     ("word", "cause"),
     [
         (ProcessExiting(reason="SIGTERM"), "exit"),
-        (SessionExpired(session_id=1), "session expired"),
+        (SessionExpiredRecord(session_id=1), "session expired"),
         (ControllerResigned(epoch=1, why="queue"), "resigned"),
         (GONE, "deleted"),
     ],
@@ -186,7 +186,7 @@ def test_an_echo_of_the_loss_before_is_not_noticing() -> None:
     row = failover(
         (1002.0, "broker-3", GONE),
         (1003.0, "broker-3", ElectionLost(winner=1)),
-        (1002.0, "testbed", FaultStruck(fault="kill", target="broker-1")),
+        (1002.0, "testbed", FaultInjected(fault="kill", target="broker-1")),
         (2500.0, "broker-3", GONE),
         (3002.0, "broker-3", ElectionLost(winner=2)),
     )
@@ -195,7 +195,7 @@ def test_an_echo_of_the_loss_before_is_not_noticing() -> None:
 
 def test_a_controller_that_is_deposed_and_wins_again_follows_itself() -> None:
     row = failover(
-        (1500.0, "testbed", FaultStruck(fault="delete", target="/controller")),
+        (1500.0, "testbed", FaultInjected(fault="delete", target="/controller")),
         (1501.0, "broker-1", GONE),
         (1502.0, "broker-2", GONE),
         new=1,
@@ -210,7 +210,7 @@ def test_a_controller_that_is_deposed_and_wins_again_follows_itself() -> None:
 
 
 def test_nobody_noticed_is_a_number_that_is_missing() -> None:
-    row = failover((1500.0, "testbed", FaultStruck(fault="kill", target="broker-1")))
+    row = failover((1500.0, "testbed", FaultInjected(fault="kill", target="broker-1")))
     assert (row.detection_ms, row.election_ms, row.noticed_by) == (None, None, "")
     assert row.outage_ms == 1501.0
 
@@ -241,7 +241,7 @@ def test_an_outage_nobody_ended_lasts_to_the_end() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))
     logs.at(1100, "broker-1", ready(1))
-    logs.at(2000, "testbed", FaultStruck(fault="kill", target="broker-1"))
+    logs.at(2000, "testbed", FaultInjected(fault="kill", target="broker-1"))
     logs.at(5000, "broker-2", StepReached(step="still nobody"))
     run = measured(logs)
     assert run.failovers == ()
@@ -252,7 +252,7 @@ def test_a_stopped_controller_with_others_alive_is_an_outage() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))
     logs.at(1100, "broker-1", ready(1))
-    logs.at(2000, "testbed", FaultStruck(fault="stop", target="broker-1"))
+    logs.at(2000, "testbed", FaultInjected(fault="stop", target="broker-1"))
     logs.at(2500, "testbed", ProcessExiting(reason="stopped"))
     assert measured(logs).totals.without_controller_ms == 0.0
     logs.at(6000, "broker-2", StepReached(step="alive"))
@@ -270,7 +270,7 @@ def leaderless_ms(*entries: tuple[float, str, object]) -> float:
 
 
 def test_a_partition_is_leaderless_while_its_leader_is_down_or_nobody() -> None:
-    kill = (2000.0, "testbed", FaultStruck(fault="kill", target="broker-1"))
+    kill = (2000.0, "testbed", FaultInjected(fault="kill", target="broker-1"))
     assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(2))) == 500.0
     assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(-1))) == 7000.0
     assert leaderless_ms((1000.0, "broker-3", written(2)), kill) == 0.0
@@ -279,8 +279,8 @@ def test_a_partition_is_leaderless_while_its_leader_is_down_or_nobody() -> None:
 
 def test_a_leader_is_back_when_it_goes_on_or_registers() -> None:
     led = (1000.0, "broker-3", written(1))
-    pause = (2000.0, "testbed", FaultStruck(fault="pause", target="broker-1"))
-    assert leaderless_ms(led, pause, (2600.0, "testbed", FaultStruck(fault="continue", target="broker-1"))) == 600.0
+    pause = (2000.0, "testbed", FaultInjected(fault="pause", target="broker-1"))
+    assert leaderless_ms(led, pause, (2600.0, "testbed", FaultInjected(fault="continue", target="broker-1"))) == 600.0
     registered = BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1)
     assert (
         leaderless_ms(led, (2000.0, "broker-1", ProcessExiting(reason="x")), (2700.0, "broker-1", registered)) == 700.0

@@ -11,7 +11,7 @@ from foundation.eventlog import reader
 from foundation.eventlog.reader import Finding, read, read_lines
 from foundation.eventlog.records import (
     ElectionLost,
-    FaultStruck,
+    FaultInjected,
     RequestReceived,
     RequestSent,
     ResponseReceived,
@@ -195,13 +195,13 @@ def test_nodes_interleave_by_clock_and_an_effect_never_precedes_its_cause() -> N
     logs.at(1000.0, "broker-1", StepReached(step="before"))
     logs.at(1000.0, "broker-1", RequestReceived(api="LeaderAndIsr", api_version=7, client_id="2", correlation_id=4))
     logs.at(1000.0, "broker-1", ResponseSent(api="LeaderAndIsr", client_id="2", correlation_id=4))
-    logs.at(1000.0, "broker-2", FaultStruck(fault="kill", target="broker-3"))
+    logs.at(1000.0, "broker-2", FaultInjected(fault="kill", target="broker-3"))
     logs.at(1000.0, "broker-2", RequestSent(to=1, api="LeaderAndIsr", api_version=7, client_id="2", correlation_id=4))
     logs.at(1000.0, "broker-2", ResponseReceived(sender=1, api="LeaderAndIsr", client_id="2", correlation_id=4))
     order = [(record.node, record.type) for record in read_lines(logs.lines).records]
     assert order == [
         ("broker-1", "StepReached"),
-        ("broker-2", "FaultStruck"),
+        ("broker-2", "FaultInjected"),
         ("broker-2", "RequestSent"),
         ("broker-1", "RequestReceived"),
         ("broker-1", "ResponseSent"),

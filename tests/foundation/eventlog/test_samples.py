@@ -15,7 +15,7 @@ import pytest
 from foundation.eventlog.fold import fold_all
 from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import decode_record, read
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION
+from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
 
 SAMPLES = sorted(Path(__file__).with_name("samples").glob("version-*.jsonl"))
 LINES = [line for path in SAMPLES for line in path.read_bytes().splitlines()]
@@ -30,6 +30,7 @@ def test_every_version_and_type_has_a_sample() -> None:
 @pytest.mark.parametrize("line", LINES, ids=[msgspec.json.decode(line)["type"] for line in LINES])
 def test_a_sample_says_what_it_said(line: bytes) -> None:
     before = msgspec.json.decode(line)
+    before["type"] = FORMER_TYPE_NAMES.get(before["type"], before["type"])
     now = msgspec.json.decode(msgspec.json.encode(decode_record(line)))
     assert {name: now["data"][name] for name in before["data"]} == before["data"]
     assert {name: value for name, value in now.items() if name != "data"} == {

@@ -15,7 +15,7 @@ from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.wire.codec import compile_codec, decode, encode
 from foundation.wire.errors import UnencodableValue, UnsupportedVersion
 from foundation.wire.messages.alter_partition import AlterPartitionRequest
-from foundation.wire.messages.fetch import FetchRequest, ReplicaState
+from foundation.wire.messages.fetch import FetchReplicaState, FetchRequest
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -108,10 +108,10 @@ def test_null_and_empty_are_two_things() -> None:
 
 def test_a_tagged_field_is_written_only_when_it_says_something() -> None:
     silent = encode(FetchRequest(), 17)
-    speaking = encode(FetchRequest(replica_state=ReplicaState(replica_id=3, replica_epoch=9)), 17)
+    speaking = encode(FetchRequest(replica_state=FetchReplicaState(replica_id=3, replica_epoch=9)), 17)
     assert silent[-1:] == b"\0"
     assert len(speaking) == len(silent) + 2 + 13
-    assert decode(FetchRequest, 17, speaking).replica_state == ReplicaState(replica_id=3, replica_epoch=9)
+    assert decode(FetchRequest, 17, speaking).replica_state == FetchReplicaState(replica_id=3, replica_epoch=9)
 
 
 # ------------------------------------------------------------------ values that cannot be sent
@@ -216,7 +216,7 @@ print(len(names))
 
 def test_a_struct_is_no_message() -> None:
     with pytest.raises(KeyError):
-        encode(ReplicaState(), 0)
+        encode(FetchReplicaState(), 0)
 
 
 def test_what_an_update_says_of_itself_travels_in_a_tag() -> None:

@@ -14,8 +14,8 @@ from foundation.eventlog.records import (
     FenceHit,
     InvalidTransition,
     LeaderAndIsrApplied,
-    LeaderElectionFailed,
     Leadership,
+    LeadershipNotWritten,
     MetadataUpdated,
     PartitionsMoved,
     ProcessExiting,
@@ -391,7 +391,7 @@ def an_idle_controller_knows_the_past_it_has_read() -> History:
 @accepts("C6")
 def what_could_not_be_written_is_excused() -> History:
     history = cluster()
-    history.log(1, LeaderElectionFailed(why="offline", partitions=(Refused("t", 0, "BadVersion"),)))
+    history.log(1, LeadershipNotWritten(why="offline", partitions=(Refused("t", 0, "BadVersion"),)))
     history.log(1, idle(history, live=ALL_THREE, digest="00000000"))
     return history
 
@@ -407,7 +407,7 @@ def the_state_of_a_newer_controller_is_left_alone() -> History:
 @rejects("C6", "its leaderships differ")
 def that_nobody_was_eligible_excuses_nothing() -> History:
     history = cluster()
-    history.log(1, LeaderElectionFailed(why="preferred", partitions=(Refused("t", 0, "StateChangeFailed"),)))
+    history.log(1, LeadershipNotWritten(why="preferred", partitions=(Refused("t", 0, "StateChangeFailed"),)))
     history.log(1, idle(history, live=ALL_THREE, digest="00000000"))
     return history
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from brokers.broker import Broker
+from brokers.broker import KafkaBroker
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.zk.admin_znodes import (
@@ -33,7 +33,7 @@ def cluster() -> Iterator[SimulatedCluster]:
         yield cluster
 
 
-def running(cluster: SimulatedCluster, broker: int) -> Broker:
+def running(cluster: SimulatedCluster, broker: int) -> KafkaBroker:
     found = cluster.broker(broker).running
     assert found is not None
     return found

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from foundation.eventlog.reader import decode_record
-from foundation.eventlog.records import FaultStruck
+from foundation.eventlog.records import FaultInjected
 from understudy.simulator import workload
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.randomness import derived
@@ -51,7 +51,7 @@ def test_a_deed_changes_something(kind: str) -> None:
             op.path for transaction in cluster.zookeeper.transactions[before:] for op in transaction.writes
         )
         by_hand = [
-            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, FaultStruck)
+            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, FaultInjected)
         ]
     assert changed
     assert ("-by-" in kind) == any(struck.fault == "write" for struck in by_hand)

@@ -15,7 +15,14 @@ from brokers.config.properties import parse_properties
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultStruck, Payload, PointReached, ProcessExiting, ProcessStarted, StepReached
+from foundation.eventlog.records import (
+    FaultInjected,
+    Payload,
+    PointReached,
+    ProcessExiting,
+    ProcessStarted,
+    StepReached,
+)
 from understudy.admin_client import AdminClient
 from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -89,7 +96,7 @@ def test_a_killed_controller_is_succeeded_and_the_fault_is_on_record(cluster: Lo
     port = cluster.view.brokers()[controller.id].port
     controller.kill()
     assert not controller.is_running
-    assert written_by(cluster, "testbed")[-1] == FaultStruck(fault="kill", target=controller.name, role="controller")
+    assert written_by(cluster, "testbed")[-1] == FaultInjected(fault="kill", target=controller.name, role="controller")
     assert (
         next(broker for broker in read_cluster_file(cluster.directory).brokers if broker.id == controller.id).pid
         is None
@@ -107,7 +114,7 @@ def test_the_leader_of_a_partition_is_found_by_its_role(cluster: LocalCluster) -
     assert leader.id == cluster.view.leader(TopicPartition("by-role", 0))
     leader.pause()
     leader.resume()
-    struck = [record for record in written_by(cluster, "testbed") if isinstance(record, FaultStruck)]
+    struck = [record for record in written_by(cluster, "testbed") if isinstance(record, FaultInjected)]
     assert [(fault.fault, fault.target, fault.role) for fault in struck[-2:]] == [
         ("pause", leader.name, "leader of by-role-0"),
         ("continue", leader.name, "leader of by-role-0"),
