@@ -41,7 +41,7 @@ async def serve(zookeeper: str, log: Path, broker_id: BrokerId) -> None:
         )
         endpoint = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "127.0.0.1", server.sockets[0].getsockname()[1])
         _note(out, "joining")
-        await store.register_broker(
+        await store.brokers.register(
             Broker(id=broker_id, endpoints=(endpoint,)), timestamp_ms=0, previous_session_id=None
         )
         await ended.wait()

@@ -36,24 +36,24 @@ def run() -> list[Row]:
 async def _measure(connect_string: str) -> list[Row]:
     store, session = await open_store(connect_string)
     await store.create_top_level_paths()
-    elected = await store.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=0)
+    elected = await store.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=0)
     version = elected.epoch_zk_version
     ours = {TopicPartition("ours", number): STATE for number in range(STATES)}
     theirs = {TopicPartition("theirs", number): STATE for number in range(STATES)}
     for topic in ("ours", "theirs"):
-        await store.create_topic(topic, None, {})
+        await store.topics.create(topic, None, {})
     # The server is young: what it has not compiled yet would be charged to whoever comes first.
     await _one_by_one(session, version, [Create(f"/warm-{number}") for number in range(2_000)])
 
-    created = await _timed(lambda: store.create_partition_states(ours, 1, version))
+    created = await _timed(lambda: store.states.create(ours, 1, version))
     created_singly = await _timed(lambda: _create_singly(session, version, theirs))
-    read = await _timed(lambda: store.partition_states(list(ours)))
+    read = await _timed(lambda: store.states.read(list(ours)))
     paths = [TopicPartitionStateZNode.path(partition) for partition in theirs]
     read_singly = await _timed(lambda: _in_flight(session.get(path) for path in paths))
     watched = await _timed(lambda: session.get_many(paths, watch=True))
     watched_singly = await _timed(lambda: _in_flight(session.get(path, watch=True) for path in paths))
     updates = {partition: replace(state, leader_epoch=1) for partition, state in ours.items()}
-    updated = await _timed(lambda: store.update_leader_and_isr(updates, 1, version))
+    updated = await _timed(lambda: store.states.update(updates, 1, version))
     data = TopicPartitionStateZNode.encode(STATE, 1)
     updated_singly = await _timed(lambda: _one_by_one(session, version, [SetData(path, data, 0) for path in paths]))
     await session.close()

@@ -230,7 +230,7 @@ class KafkaBroker:
         elif stored.broker_id is not None:
             broker_id = BrokerId(stored.broker_id)
         else:
-            broker_id = await zk.generate_broker_id(config.reserved_broker_max_id)
+            broker_id = await zk.brokers.generate_id(config.reserved_broker_max_id)
         if (stored.broker_id, stored.cluster_id) != (broker_id, cluster_id):
             storage.write(FILE, format_meta_properties(broker_id, cluster_id))
         return broker_id
@@ -390,7 +390,7 @@ class KafkaBroker:
         async def others() -> tuple[BrokerId, ...]:
             # A ZooKeeper that is silent for longer than this has given us up, and our leaderships with us.
             async with asyncio.timeout(self.config.zookeeper_session_timeout_ms / 1000):
-                return tuple(broker for broker in await session.zk.brokers() if broker != broker_id)
+                return tuple(broker for broker in await session.zk.brokers.all() if broker != broker_id)
 
         try:
             await controlled_shutdown(

@@ -129,14 +129,13 @@ def _fenced_verdict(term: Term, partition: TopicPartition, proposed: LeaderAndIs
         Errors.INVALID_UPDATE_VERSION,
     ):
         by_leader_epoch = proposed.leader_epoch != current.leader_epoch
-        passes = term.fences.passes(
+        is_refused = term.fences.record_hit(
             Fence.ALTER_PARTITION_EPOCHS,
-            False,
             what=str(partition),
             offered=proposed.leader_epoch if by_leader_epoch else proposed.partition_epoch,
             known=current.leader_epoch if by_leader_epoch else current.partition_epoch,
         )
-        if passes:
+        if not is_refused:
             return Accept()
     return found
 
@@ -150,9 +149,8 @@ def _validate_broker(term: Term, request: AlterPartitionRequest) -> None:
     known = term.context.broker_epoch(BrokerId(request.broker_id))
     if known is None:
         raise ApiError(Errors.STALE_BROKER_EPOCH, f"broker {request.broker_id} is not registered")
-    if not term.fences.passes(
+    if request.broker_epoch != known and term.fences.record_hit(
         Fence.ALTER_PARTITION_BROKER_EPOCH,
-        request.broker_epoch == known,
         what=f"AlterPartition from {request.broker_id}",
         offered=request.broker_epoch,
         known=known,
@@ -207,7 +205,7 @@ async def _write(term: Term, accepted: Mapping[TopicPartition, LeaderAndIsr]) ->
     context = term.context
     await term.points.reach("alter_partition.before_write")
     finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    conflicts = await term.zk.update_leader_and_isr(accepted, context.epoch, context.epoch_zk_version, finished.update)
+    conflicts = await term.zk.states.update(accepted, context.epoch, context.epoch_zk_version, finished.update)
     await term.points.reach("alter_partition.after_write")
     outcomes: dict[TopicPartition, _Outcome] = dict.fromkeys(conflicts, Errors.INVALID_UPDATE_VERSION)
     written: dict[TopicPartition, LeaderAndIsr] = {}

@@ -30,7 +30,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 
 async def process_broker_change(term: Term) -> None:
     context = term.context
-    registered = features.compatible_brokers(term, await term.zk.brokers(watch=True))
+    registered = features.compatible_brokers(term, await term.zk.brokers.all(watch=True))
     epochs = {broker: found.epoch for broker, found in registered.items()}
     changes = broker_changes(context.live_broker_epochs, epochs)
     if changes.is_empty:
@@ -69,7 +69,7 @@ def _update_channels(term: Term, changes: BrokerChanges, registered: Mapping[Bro
 async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
     """BR-16: tell everybody the new addresses. Requests of ours still go to the old one until the broker bounces
     (BUG-23)."""
-    registered = await term.zk.broker(broker_id, watch=True)
+    registered = await term.zk.brokers.get(broker_id, watch=True)
     known = term.context.broker(broker_id)
     if registered is None or known is None:
         return
@@ -83,7 +83,7 @@ async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
 async def process_log_dir_event_notification(term: Term) -> None:
     """LD-2: a broker says that a directory failed, but not what was in it. It is asked by a LeaderAndIsr that repeats
     where all its replicas stand, and its answer tells those that are gone (SN-6)."""
-    notifications = await term.zk.log_dir_event_notifications()
+    notifications = await term.zk.log_dir_events.read()
     if not notifications:
         return
     asked = [broker for broker in term.context.live_or_shutting_down_broker_ids if broker in notifications.values()]
@@ -91,7 +91,7 @@ async def process_log_dir_event_notification(term: Term) -> None:
     replicas = topic_deletion.that_may_start(term.context, term.context.partitions_by_replica(only=asked))
     await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.ONLINE)
     await term.points.reach("notifications.before_write")
-    await term.zk.delete_log_dir_events(notifications, term.context.epoch_zk_version)
+    await term.zk.log_dir_events.delete(notifications, term.context.epoch_zk_version)
     await term.points.reach("notifications.after_write")
 
 
@@ -117,7 +117,7 @@ async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
     hosted = {partition.topic for partitions in replicas.values() for partition in partitions}
     if queued := sorted(hosted & context.topics_to_be_deleted):
         await topic_deletion.resume_deletions_for_topics(term, queued)
-    await term.zk.watch_brokers(new)
+    await term.zk.brokers.watch(new)
 
 
 async def on_broker_failure(term: Term, dead: Sequence[BrokerId]) -> None:

@@ -59,9 +59,8 @@ def _validate(term: Term, broker: BrokerId, broker_epoch: int) -> None:
     if known is None:
         # Kafka fails over a missing key here, and that is the code it answers with (BUG-13).
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, f"Broker id {broker} is not registered.")
-    if not term.fences.passes(
+    if broker_epoch < known and term.fences.record_hit(
         Fence.ALTER_PARTITION_BROKER_EPOCH,
-        broker_epoch >= known,
         what=f"ControlledShutdown of {broker}",
         offered=broker_epoch,
         known=known,

@@ -71,7 +71,7 @@ class ControllerElection:
         await self._points.reach("election.before_write")
         try:
             timestamp_ms = int(self._clock.wall_ms())
-            elected = await zk.register_controller_and_increment_epoch(self.broker_id, timestamp_ms=timestamp_ms)
+            elected = await zk.controller.register_and_increment_epoch(self.broker_id, timestamp_ms=timestamp_ms)
         except ControllerMoved:
             await self.maybe_resign(zk, "lost the election")
             self._events.append(ElectionLost(winner=self.active_controller_id))
@@ -116,7 +116,7 @@ class ControllerElection:
         self.active_controller_id = NO_CONTROLLER
         await self._points.reach("resignation.before_write")
         try:
-            await zk.delete_controller(epoch_zk_version)
+            await zk.controller.delete(epoch_zk_version)
         except ControllerMoved:
             log.warning("the controller has already moved while giving it up")
             self.active_controller_id = await self._registered(zk, watch=True)
@@ -128,7 +128,7 @@ class ControllerElection:
         self._resign(why)
 
     async def _registered(self, zk: KafkaZkClient, *, watch: bool = False) -> BrokerId:
-        registered = await zk.controller_id(watch=watch)
+        registered = await zk.controller.id(watch=watch)
         return NO_CONTROLLER if registered is None else registered
 
     def _log_lost(self) -> None:

@@ -32,8 +32,8 @@ async def on_controller_failover(term: Term) -> None:
     await term.points.reach("failover.after_epoch")
     await features.setup_feature_versioning(term)
     log.info("registering handlers", epoch=context.epoch)
-    await zk.preferred_replica_election(watch=True)
-    await zk.watch_reassign_partitions()
+    await zk.preferred_elections.read(watch=True)
+    await zk.reassignments.watch()
     await _delete_notifications(term)
     await initialize_controller_context(term)
     await topic_deletion.initialise(term)
@@ -54,11 +54,11 @@ async def initialize_controller_context(term: Term) -> None:
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
     log.info("initializing controller context")
-    brokers = features.compatible_brokers(term, await zk.brokers(watch=True))
+    brokers = features.compatible_brokers(term, await zk.brokers.all(watch=True))
     context.add_live_brokers(brokers)
-    topics = await zk.topic_assignments(await zk.topics(watch=True), watch=True)
+    topics = await zk.topics.assignments(await zk.topics.names(watch=True), watch=True)
     await load_topics(term, topics)
-    await zk.watch_brokers(brokers)
+    await zk.brokers.watch(brokers)
     await _load_leadership(term)
     for registered in brokers.values():
         term.channels.open(registered)
@@ -88,7 +88,7 @@ def _log_initialized(term: Term) -> None:
 
 async def _load_leadership(term: Term) -> None:
     """A partition whose state is missing or cannot be decoded has no leadership; it becomes New."""
-    states = await term.zk.partition_states(list(term.context.assignments))
+    states = await term.zk.states.read(list(term.context.assignments))
     known = {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
     term.context.put_leadership(known)
 
@@ -97,14 +97,14 @@ async def _delete_notifications(term: Term) -> None:
     """FO-4: what they announce is read afresh anyway."""
     log.info("deleting log dir event and isr change notifications")
     await term.points.reach("notifications.before_write")
-    await term.zk.delete_log_dir_event_notifications(term.context.epoch_zk_version)
-    await term.zk.delete_isr_change_notifications(term.context.epoch_zk_version)
+    await term.zk.log_dir_events.delete_all(term.context.epoch_zk_version)
+    await term.zk.isr_changes.delete_all(term.context.epoch_zk_version)
     await term.points.reach("notifications.after_write")
 
 
 async def _resume_preferred_elections(term: Term) -> None:
     """FO-13. The znode is deleted whether or not there is one; it is nearly always not there."""
-    asked = await term.zk.preferred_replica_election() or ()
+    asked = await term.zk.preferred_elections.read() or ()
     pending = pending_preferred_elections(term.context, asked)
     await on_replica_election(term, pending, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER)
 

@@ -36,12 +36,12 @@ async def setup_feature_versioning(term: Term) -> None:
     """
     protocol = term.settings.inter_broker_protocol_version
     for _ in range(term.settings.conflict_rounds):
-        read = await term.zk.features()
+        read = await term.zk.features.read()
         wanted = versioned(None if read is None else read.features, protocol)
         if read is not None and read.features == wanted:
             return
         await term.points.reach("features.before_write")
-        epoch = await term.zk.set_features(wanted, read)
+        epoch = await term.zk.features.write(wanted, read)
         await term.points.reach("features.after_write")
         if epoch is not None:
             if not protocol.is_feature_versioning_supported:

@@ -26,7 +26,7 @@ async def process_isr_change_notification(term: Term) -> None:
     Raises:
         ZooKeeperFailure: it could not be followed up.
     """
-    notifications = await term.zk.isr_change_notifications()
+    notifications = await term.zk.isr_changes.read()
     if not notifications:
         return
     term.leaders_write_isrs = True
@@ -38,7 +38,7 @@ async def process_isr_change_notification(term: Term) -> None:
     except ZooKeeperFailure as failure:
         failed = failure
     await term.points.reach("notifications.before_write")
-    await term.zk.delete_isr_changes(notifications, term.context.epoch_zk_version)
+    await term.zk.isr_changes.delete(notifications, term.context.epoch_zk_version)
     await term.points.reach("notifications.after_write")
     if failed is not None:
         raise failed
@@ -75,7 +75,7 @@ async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
 
 
 async def _read(term: Term, partitions: Sequence[TopicPartition]) -> None:
-    states = await term.zk.partition_states(partitions)
+    states = await term.zk.states.read(partitions)
     term.context.put_leadership(
         {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
     )

@@ -454,7 +454,7 @@ class KafkaController:
             log.warning("not registered, so out of the race until the next session")
             return
         if self._names_us_in_vain:
-            await zk.delete_left_over_controller()
+            await zk.controller.delete_left_over()
         await self._election.elect(zk)
         self._race_again_if_nobody_rules()
 

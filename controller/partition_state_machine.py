@@ -188,7 +188,7 @@ async def _initialise_leader_and_isr(
 
     if first:
         await term.points.reach("partition.before_write")
-        await term.zk.create_partition_states(first, context.epoch, context.epoch_zk_version, accept)
+        await term.zk.states.create(first, context.epoch, context.epoch_zk_version, accept)
         await term.points.reach("partition.after_write")
     _move(term, online_now, PartitionState.ONLINE)
     _record_failures(term, failed, "initialise")
@@ -199,7 +199,7 @@ async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[Topic
     """Take the states of partitions that somebody else has brought online into memory."""
     if not partitions:
         return []
-    read = await term.zk.partition_states(partitions)
+    read = await term.zk.states.read(partitions)
     found = {partition: state for partition, state in read.items() if not isinstance(state, Failure)}
     term.context.put_leadership(found)
     _move(term, list(found), PartitionState.OFFLINE)
@@ -219,7 +219,7 @@ async def _elect_leaders(
             break
         elections = await _elect(term, current, strategy, results)
         conflicts = await _write(term, elections, strategy, results, batch)
-        current = dict(await term.zk.partition_states(conflicts)) if conflicts else {}
+        current = dict(await term.zk.states.read(conflicts)) if conflicts else {}
     for partition in current:
         results[partition] = StateChangeFailed(
             f"its state kept changing, {term.settings.conflict_rounds} times", Failure.BAD_VERSION
@@ -296,7 +296,7 @@ async def _unclean_topics(term: Term, states: Mapping[TopicPartition, LeaderAndI
     if not lost:
         return frozenset()
     default = str(term.settings.unclean_leader_election_enabled())
-    configs = await term.zk.topic_configs(lost)
+    configs = await term.zk.configs.of_topics(lost)
     return frozenset(
         topic
         for topic, config in configs.items()
@@ -334,7 +334,7 @@ async def _write(
 
     states = {partition: election.leader_and_isr for partition, election in elections.items()}
     await term.points.reach("partition.before_write")
-    conflicts = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
+    conflicts = await term.zk.states.update(states, context.epoch, context.epoch_zk_version, accept)
     await term.points.reach("partition.after_write")
     return conflicts
 

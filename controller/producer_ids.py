@@ -30,10 +30,10 @@ async def process_allocate_producer_ids(term: Term, event: AllocateProducerIds) 
     """
     _validate(term, event.broker_id, event.broker_epoch)
     for _ in range(term.settings.conflict_rounds):
-        read = await term.zk.latest_producer_id_block()
+        read = await term.zk.producer_ids.read()
         block = next_block(read.block, event.broker_id)
         await term.points.reach("producer_ids.before_write")
-        is_ours = await term.zk.set_producer_id_block(block, read)
+        is_ours = await term.zk.producer_ids.write(block, read)
         await term.points.reach("producer_ids.after_write")
         if is_ours:
             log.info("allocated producer ids", broker=block.broker_id, first=block.first, last=block.last)
@@ -65,9 +65,8 @@ def _validate(term: Term, broker_id: BrokerId, broker_epoch: int) -> None:
     known = term.context.broker_epoch(broker_id)
     if known is None:
         raise ApiError(Errors.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
-    if not term.fences.passes(
+    if broker_epoch != known and term.fences.record_hit(
         Fence.ALTER_PARTITION_BROKER_EPOCH,
-        broker_epoch == known,
         what=f"AllocateProducerIds of {broker_id}",
         offered=broker_epoch,
         known=known,

@@ -37,7 +37,7 @@ async def process_replica_leader_election(term: Term, event: ReplicaLeaderElecti
     by_znode = event.trigger is ElectionTrigger.ZOOKEEPER
     if by_znode:
         # Asked for again on purpose: this also arms the watch for the next time.
-        asked = await term.zk.preferred_replica_election(watch=True)
+        asked = await term.zk.preferred_elections.read(watch=True)
         if asked is None:
             return
     else:
@@ -109,7 +109,7 @@ async def _finish_znode(term: Term) -> None:
     """PE-6: the znode goes whatever became of the elections, and is looked for again, lest its next creation is
     missed."""
     await term.points.reach("preferred_election.before_write")
-    await term.zk.delete_preferred_replica_election(term.context.epoch_zk_version)
+    await term.zk.preferred_elections.delete(term.context.epoch_zk_version)
     await term.points.reach("preferred_election.after_write")
     term.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER))
 

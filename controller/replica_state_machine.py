@@ -185,7 +185,7 @@ async def _remove_replica_from_isr(
         tell_the_others(unchanged)
         conflicts = await _write(term, shrunk, failed, tell_the_others)
         term.state_changes.left_isr(broker, (partition for partition in shrunk if partition in done))
-        current = await term.zk.partition_states(conflicts) if conflicts else {}
+        current = await term.zk.states.read(conflicts) if conflicts else {}
     failed |= dict.fromkeys(current, Failure.BAD_VERSION.value)
     _record_failures(term, failed)
     return [partition for partition in partitions if partition in done]
@@ -255,7 +255,7 @@ async def _write(
         accepted(written)
 
     await term.points.reach("replica.before_write")
-    conflicts = await term.zk.update_leader_and_isr(states, context.epoch, context.epoch_zk_version, accept)
+    conflicts = await term.zk.states.update(states, context.epoch, context.epoch_zk_version, accept)
     await term.points.reach("replica.after_write")
     return conflicts
 

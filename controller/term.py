@@ -108,8 +108,8 @@ class Term:
     def is_ours_to_change(self, partition: TopicPartition, controller_epoch: int) -> bool:
         """EL-15: a state that a newer controller has written is not touched."""
         epoch = self.context.epoch
-        return controller_epoch <= epoch or self.fences.passes(
-            Fence.STATE_CONTROLLER_EPOCH, False, what=str(partition), offered=epoch, known=controller_epoch
+        return controller_epoch <= epoch or not self.fences.record_hit(
+            Fence.STATE_CONTROLLER_EPOCH, what=str(partition), offered=epoch, known=controller_epoch
         )
 
 

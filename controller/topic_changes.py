@@ -24,12 +24,12 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.Kafka
 async def process_topic_change(term: Term) -> None:
     """TC-11. A topic deleted by hand is forgotten; its logs stay on the brokers as strays."""
     context = term.context
-    listed = set(await term.zk.topics(watch=True))
+    listed = set(await term.zk.topics.names(watch=True))
     new, deleted = sorted(listed - context.all_topics), sorted(context.all_topics - listed)
     if not new and not deleted:
         return
     # Before memory knows of them: where it fails they are as new the next time.
-    found = await _with_topic_ids(term, await term.zk.topic_assignments(new, watch=True))
+    found = await _with_topic_ids(term, await term.zk.topics.assignments(new, watch=True))
     for topic in deleted:
         context.remove_topic(topic)
     found = await _with_ids_of_their_own(term, found)
@@ -45,7 +45,7 @@ async def process_topic_change(term: Term) -> None:
 
 async def process_partition_modifications(term: Term, topic: str) -> None:
     """TC-12: added partitions are created. Other edits of the znode are ignored, and written over later."""
-    found = (await term.zk.topic_assignments([topic], watch=True)).get(topic)
+    found = (await term.zk.topics.assignments([topic], watch=True)).get(topic)
     if found is None:
         return
     if topic not in term.context.all_topics:
@@ -75,14 +75,14 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
 async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) -> None:
     """A topic that shall be deleted does not grow: its znode gets back the partitions that have znodes of their own."""
     context = term.context
-    existing = set(await term.zk.partitions_in_zookeeper(topic))
+    existing = set(await term.zk.topics.partition_znodes(topic))
     kept = {
         partition: context.partition_assignment(partition) for partition in found.partitions if partition in existing
     }
     log.warning("skipping new partitions of a topic that is being deleted", topic=topic, kept=len(kept))
     await term.points.reach("deletion.restore.before_write")
     restored = TopicAssignment(context.topic_ids.get(topic), kept)
-    await term.zk.set_topic_assignments({topic: restored}, context.epoch_zk_version)
+    await term.zk.topics.overwrite_assignments({topic: restored}, context.epoch_zk_version)
     await term.points.reach("deletion.restore.after_write")
 
 
@@ -103,7 +103,7 @@ async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> d
         given = {topic: term.new_topic_id() for topic, node in found.items() if node.topic_id is None}
     if given:
         await term.points.reach("topic_ids.before_write")
-        await term.zk.set_topic_ids(given, term.context.epoch_zk_version)
+        await term.zk.topics.set_ids(given, term.context.epoch_zk_version)
         await term.points.reach("topic_ids.after_write")
     return {topic: node._replace(topic_id=given.get(topic, node.topic_id)) for topic, node in found.items()}
 
@@ -122,7 +122,7 @@ async def _with_ids_of_their_own(term: Term, found: Mapping[str, TopicAssignment
     for topic_id, topics in bearers.items():
         owner = term.context.topic_names.get(topic_id)
         if owner is None:
-            owner = topics[0] if len(topics) == 1 else await term.zk.oldest_topic(topics)
+            owner = topics[0] if len(topics) == 1 else await term.zk.topics.oldest(topics)
         for topic in topics:
             if topic != owner:
                 log.error(

@@ -52,7 +52,7 @@ async def initialise(term: Term) -> None:
 
     A marker without a topic is queued too: a predecessor may have died between the topic's znode and the marker.
     """
-    queued = await term.zk.topic_deletions(watch=True)
+    queued = await term.zk.topic_deletions.topics(watch=True)
     if not term.settings.delete_topic_enable:
         await _drop_markers(term, queued, "delete topic is disabled")
         return
@@ -78,7 +78,7 @@ def _end_moves(context: ControllerContext) -> None:
 async def process_topic_deletion(term: Term) -> None:
     """TD-1: markers have appeared in `/admin/delete_topics`."""
     context = term.context
-    marked = await term.zk.topic_deletions(watch=True)
+    marked = await term.zk.topic_deletions.topics(watch=True)
     await _drop_markers(
         term, [topic for topic in marked if topic not in context.all_topics], "the topic does not exist"
     )
@@ -304,10 +304,10 @@ async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
     partitions_by_topic = {topic: term.context.partitions_for_topic(topic) for topic in topics}
     await _forget_moves(term, topics)
     await term.points.reach("deletion.before_write")
-    await zk.delete_topics(partitions_by_topic, epoch_zk_version)
+    await zk.topics.delete(partitions_by_topic, epoch_zk_version)
     await term.points.reach("deletion.after_write")
     await term.points.reach("deletion.configs.before_write")
-    await zk.delete_topic_configs(topics, epoch_zk_version)
+    await zk.configs.delete_of_topics(topics, epoch_zk_version)
     await term.points.reach("deletion.configs.after_write")
     await _delete_markers(term, topics)
 
@@ -316,14 +316,14 @@ async def _forget_moves(term: Term, topics: Sequence[str]) -> None:
     """What `/admin/reassign_partitions` still asks of these topics. Kafka leaves it, and the next controller to take
     over moves the partitions of whoever has been given the name meanwhile."""
     gone = frozenset(topics)
-    asked = await term.zk.partition_reassignment() or ()
+    asked = await term.zk.reassignments.read() or ()
     if any(partition.topic in gone for partition in asked):
         await remove_from_znode(term, lambda partition, _: partition.topic in gone)
 
 
 async def _delete_markers(term: Term, topics: Sequence[str]) -> None:
     await term.points.reach("deletion.markers.before_write")
-    await term.zk.delete_topic_deletions(topics, term.context.epoch_zk_version)
+    await term.zk.topic_deletions.unmark(topics, term.context.epoch_zk_version)
     await term.points.reach("deletion.markers.after_write")
 
 

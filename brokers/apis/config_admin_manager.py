@@ -116,7 +116,7 @@ async def _alter_topic(services: BrokerServices, alteration: Alteration, *, vali
         )  # what no list can be made of is refused before the topic is looked for
     if topic not in services.metadata.snapshot.topics:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
-    if not await services.zk().topic_exists(topic):
+    if not await services.zk().topics.exists(topic):
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' does not exist.")
 
     def made_of(stored: Mapping[str, str]) -> Mapping[str, str]:

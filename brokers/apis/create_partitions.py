@@ -156,7 +156,7 @@ async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, valida
     try:
         if why_invalid(topic.name) is not None:  # no topic has such a name, and it must not become part of a path
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
-        if await services.zk().is_topic_marked_for_deletion(topic.name):
+        if await services.zk().topic_deletions.is_marked(topic.name):
             raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
         await _add_over_what_is_there(services, topic, validate_only=validate_only)
     except ApiError as error:
@@ -178,15 +178,15 @@ async def _add_over_what_is_there(
     """
     zk = services.zk()
     for _ in range(MAX_ROUNDS):
-        found = (await zk.topic_assignments((topic.name,))).get(topic.name)
+        found = (await zk.topics.assignments((topic.name,))).get(topic.name)
         existing = {} if found is None else found.partitions
-        added = new_partitions(topic, existing, await zk.brokers(), services)
+        added = new_partitions(topic, existing, await zk.brokers.all(), services)
         if found is None or validate_only:
             return
         grown = dict(existing)
         grown |= {TopicPartition(topic.name, index): ReplicaAssignment(replicas) for index, replicas in added.items()}
         try:
-            if await zk.add_partitions(topic.name, found.topic_id, grown, over=existing):
+            if await zk.topics.add_partitions(topic.name, found.topic_id, grown, over=existing):
                 return
         except ZooKeeperFailure as failure:
             if failure.failure is not Failure.TOO_LARGE:

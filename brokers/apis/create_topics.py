@@ -216,11 +216,11 @@ async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
     """
     if why_invalid(name) is not None:
         return ()
-    if await services.zk().is_topic_marked_for_deletion(name):
+    if await services.zk().topic_deletions.is_marked(name):
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
     if has_collision_characters(name):
-        return await services.zk().topics()
-    return (name,) if await services.zk().topic_exists(name) else ()
+        return await services.zk().topics.names()
+    return (name,) if await services.zk().topics.exists(name) else ()
 
 
 async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
@@ -231,9 +231,9 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
     """
     zk = services.zk()
     topic_id = random_topic_id(services.random) if services.config.metadata_version.is_topic_ids_supported else None
-    await zk.set_entity_config("topics", creation.topic, creation.config)
+    await zk.configs.write("topics", creation.topic, creation.config)
     assignment = {partition: ReplicaAssignment(replicas) for partition, replicas in creation.assignment.items()}
-    failure = await zk.create_topic(creation.topic, topic_id, assignment)
+    failure = await zk.topics.create(creation.topic, topic_id, assignment)
     if failure is Failure.NODE_EXISTS:
         raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{creation.topic}' already exists.")
     if failure is Failure.TOO_LARGE:

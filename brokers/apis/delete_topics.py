@@ -95,9 +95,9 @@ async def _mark(services: BrokerServices, topic: str) -> Errors:
     """One that is marked already is waited for like the others."""
     zk = services.zk()
     try:
-        if not await zk.topic_exists(topic):
+        if not await zk.topics.exists(topic):
             return Errors.UNKNOWN_TOPIC_OR_PARTITION
-        await zk.create_topic_deletion(topic)
+        await zk.topic_deletions.mark(topic)
     except (SessionLost, ZooKeeperFailure):
         return Errors.UNKNOWN_SERVER_ERROR
     return Errors.NONE

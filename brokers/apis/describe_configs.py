@@ -115,7 +115,7 @@ async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Described]
     if topic not in services.metadata.snapshot.topics:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "")
     try:
-        stored = await services.zk().entity_config("topics", topic)
+        stored = (await services.zk().configs.read("topics", topic)).config
     except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
     try:

@@ -21,13 +21,13 @@ def refusal(services: BrokerServices, request: ControlRequest) -> Errors | None:
     """
     what = f"{type(request).__name__.removesuffix('Request')} from {request.controller_id}"
     known = services.broker_epoch()
-    current = request.broker_epoch == ANY_BROKER_EPOCH or request.broker_epoch >= known
-    if not services.fences.passes(Fence.BROKER_EPOCH, current, what=what, offered=request.broker_epoch, known=known):
+    stale = request.broker_epoch != ANY_BROKER_EPOCH and request.broker_epoch < known
+    if stale and services.fences.record_hit(Fence.BROKER_EPOCH, what=what, offered=request.broker_epoch, known=known):
         return Errors.STALE_BROKER_EPOCH
     known = services.replicas.controller_epoch
-    current = request.controller_epoch >= known
-    if not services.fences.passes(
-        Fence.BROKER_CONTROLLER_EPOCH, current, what=what, offered=request.controller_epoch, known=known
+    stale = request.controller_epoch < known
+    if stale and services.fences.record_hit(
+        Fence.BROKER_CONTROLLER_EPOCH, what=what, offered=request.controller_epoch, known=known
     ):
         return Errors.STALE_CONTROLLER_EPOCH
     services.replicas.controller_epoch = max(known, request.controller_epoch)

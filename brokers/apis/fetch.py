@@ -89,11 +89,9 @@ def _epoch_error(services: BrokerServices, partition: Partition, offered: int) -
     if offered > partition.leader_epoch:
         return Errors.UNKNOWN_LEADER_EPOCH
     what = f"Fetch {partition.topic_partition}"
-    if services.fences.passes(
-        Fence.FETCH_LEADER_EPOCH, False, what=what, offered=offered, known=partition.leader_epoch
-    ):
-        return Errors.NONE
-    return Errors.FENCED_LEADER_EPOCH
+    if services.fences.record_hit(Fence.FETCH_LEADER_EPOCH, what=what, offered=offered, known=partition.leader_epoch):
+        return Errors.FENCED_LEADER_EPOCH
+    return Errors.NONE
 
 
 def _leader_error(partition: Partition, wanted: Wanted, follower: int) -> Errors:

@@ -38,7 +38,7 @@ async def stored_broker_configs(zk: KafkaZkClient, broker_id: BrokerId) -> tuple
     found = []
     for name in (DEFAULT_ENTITY, str(broker_id)):
         try:
-            found.append(await zk.entity_config("brokers", name))
+            found.append((await zk.configs.read("brokers", name)).config)
         except MalformedZNode as error:
             log.error("dynamic configs ignored", why=str(error))
             found.append({})
@@ -107,7 +107,7 @@ class ConfigChangeListener:
                 )
                 continue
             try:
-                config = await zk.entity_config(kind, entity)
+                config = (await zk.configs.read(kind, entity)).config
             except (MalformedZNode, ZooKeeperFailure) as error:
                 if isinstance(error, ZooKeeperFailure) and error.failure is not Failure.BAD_ARGUMENTS:
                     raise

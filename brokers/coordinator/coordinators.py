@@ -66,4 +66,4 @@ def partition_counts(existing: Mapping[str, TopicAssignment], config: KafkaConfi
 async def read_partition_counts(zk: KafkaZkClient, config: KafkaConfig) -> dict[str, int]:
     """`partition_counts` as of now. Asked once, when a broker starts: a topic that grows afterwards would move every
     group, and whoever coordinates asks no more often."""
-    return partition_counts(await zk.topic_assignments(tuple(TOPICS.values())), config)
+    return partition_counts(await zk.topics.assignments(tuple(TOPICS.values())), config)

@@ -222,9 +222,9 @@ class ZkProducerIdManager:
     async def _take_block(self) -> ProducerIdBlock:
         zk = self._zk()
         for _ in range(CONFLICT_ROUNDS):
-            read = await zk.latest_producer_id_block()
+            read = await zk.producer_ids.read()
             block = next_block(read.block, self._broker_id)
-            if await zk.set_producer_id_block(block, read):
+            if await zk.producer_ids.write(block, read):
                 log.info("acquired producer ids", broker=self._broker_id, first=block.first, last=block.last)
                 return block
         raise _load_in_progress(f"others have written {ProducerIdBlockZNode.path} {CONFLICT_ROUNDS} times in between")

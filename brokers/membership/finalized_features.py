@@ -64,7 +64,7 @@ class FinalizedFeatureChangeListener:
             IncompatibleFeatures: and the cache stays what it was.
         """
         try:
-            read = await zk.features(watch=True)
+            read = await zk.features.read(watch=True)
         except MalformedZNode as malformed:
             log.error("unable to deserialize finalized features", why=str(malformed))
             read = None

@@ -47,7 +47,7 @@ class Registration:
             RegistrationRefused: somebody does.
         """
         ours = {(endpoint.host, endpoint.port) for endpoint in self.broker.endpoints}
-        for other, registered in (await zk.brokers()).items():
+        for other, registered in (await zk.brokers.all()).items():
             for endpoint in registered.broker.endpoints:
                 if other != self.broker.id and (endpoint.host, endpoint.port) in ours:
                     raise RegistrationRefused(
@@ -64,7 +64,7 @@ class Registration:
         """
         timestamp_ms, broker = int(self._clock.wall_ms()), self.broker
         try:
-            epoch = await zk.register_broker(
+            epoch = await zk.brokers.register(
                 broker,
                 timestamp_ms=timestamp_ms,
                 previous_session_id=self._previous_session_id,
@@ -97,7 +97,7 @@ class Registration:
         if broker == self.broker and self._is_written:
             return
         self.broker, self._is_written = broker, False
-        await zk.update_broker(broker, timestamp_ms=int(self._clock.wall_ms()), znode_version=self._znode_version)
+        await zk.brokers.update(broker, timestamp_ms=int(self._clock.wall_ms()), znode_version=self._znode_version)
         self._is_written = True
         log.info("registration changed", broker_id=broker.id, addresses=_addresses(broker))
 

@@ -277,8 +277,8 @@ class ReplicaManager:
 
     def _leader_epoch_fence(self, api: str) -> Admits:
         def admits(topic_partition: TopicPartition, offered: int, known: int) -> bool:
-            return self._fences.passes(
-                Fence.BROKER_LEADER_EPOCH, False, what=f"{api} {topic_partition}", offered=offered, known=known
+            return not self._fences.record_hit(
+                Fence.BROKER_LEADER_EPOCH, what=f"{api} {topic_partition}", offered=offered, known=known
             )
 
         return admits

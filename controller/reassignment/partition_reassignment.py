@@ -41,7 +41,7 @@ async def resume(term: Term) -> None:
 async def process_zk_partition_reassignment(term: Term) -> frozenset[TopicPartition]:
     """RA-6: `/admin/reassign_partitions` has been created. What cannot be done is taken out of it. Returns what has
     begun."""
-    asked = await term.zk.partition_reassignment(watch=True)
+    asked = await term.zk.reassignments.read(watch=True)
     if asked is None:
         return frozenset()
     requested: dict[TopicPartition, ReplicaAssignment] = {}

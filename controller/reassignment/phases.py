@@ -83,7 +83,7 @@ async def _complete_ones(term: Term, reassignments: Reassignments) -> Reassignme
     if not reassignments:
         return {}
     watch = not term.settings.inter_broker_protocol_version.is_alter_partition_supported
-    states = await term.zk.partition_states(list(reassignments), watch=watch)
+    states = await term.zk.states.read(list(reassignments), watch=watch)
     found = {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
     _remember(term, found)
     return {
@@ -138,7 +138,7 @@ async def _write_assignments(term: Term, reassignments: Reassignments, failures:
     for partition, assignment in reassignments.items():
         nodes[partition.topic].partitions[partition] = assignment
     await term.points.reach("reassignment.assignment.before_write")
-    failed = await term.zk.update_topic_assignments(nodes, context.epoch_zk_version)
+    failed = await term.zk.topics.update_assignments(nodes, context.epoch_zk_version)
     await term.points.reach("reassignment.assignment.after_write")
     for partition in reassignments:
         if partition.topic in failed:
@@ -233,7 +233,7 @@ async def _update_leader_epochs(
                 state = known.leader_and_isr
                 states[partition] = under_new_leader(state, state.leader, state.isr)
         conflicts = await _write_states(term, states, written, failures)
-        current = await term.zk.partition_states(conflicts) if conflicts else {}
+        current = await term.zk.states.read(conflicts) if conflicts else {}
     failures |= dict.fromkeys(current, _failed(f"its state kept changing, {term.settings.conflict_rounds} times"))
     term.accept(written, Strategy.REASSIGNMENT.value)
     for partition, state in with_a_line(log, written.items()):
@@ -254,7 +254,7 @@ async def _write_states(
     await term.points.reach("reassignment.before_write")
     finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
     epoch, epoch_zk_version = term.context.epoch, term.context.epoch_zk_version
-    conflicts = await term.zk.update_leader_and_isr(states, epoch, epoch_zk_version, finished.update)
+    conflicts = await term.zk.states.update(states, epoch, epoch_zk_version, finished.update)
     await term.points.reach("reassignment.after_write")
     for partition, outcome in finished.items():
         if isinstance(outcome, LeaderAndIsr):

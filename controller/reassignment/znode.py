@@ -20,7 +20,7 @@ async def remove_from_znode(term: Term, is_over: Callable[[TopicPartition, tuple
     Deleted it
     is looked for again: its watch has fired, and whoever creates it before the next one is armed is not heard.
     """
-    listed = await term.zk.partition_reassignment(watch=True)
+    listed = await term.zk.reassignments.read(watch=True)
     if listed is None:
         return
     remaining = {partition: target for partition, target in listed.items() if not is_over(partition, target)}
@@ -31,9 +31,9 @@ async def remove_from_znode(term: Term, is_over: Callable[[TopicPartition, tuple
     )
     await term.points.reach("reassignment.znode.before_write")
     if remaining:
-        await term.zk.set_or_create_partition_reassignment(remaining, term.context.epoch_zk_version)
+        await term.zk.reassignments.write(remaining, term.context.epoch_zk_version)
     else:
-        await term.zk.delete_partition_reassignment(term.context.epoch_zk_version)
+        await term.zk.reassignments.delete(term.context.epoch_zk_version)
     await term.points.reach("reassignment.znode.after_write")
     if not remaining:
         term.put(ZkPartitionReassignment())

@@ -49,17 +49,17 @@ class Fences:
         """Whether it refuses at all. For a check that is part of what is sent and cannot be overruled afterwards."""
         return fence not in self._switched_off
 
-    def passes(self, fence: Fence, current: bool, *, what: str, offered: int, known: int) -> bool:
-        """Whether to let it through. `current` is the fence's own verdict.
+    def record_hit(self, fence: Fence, *, what: str, offered: int, known: int) -> bool:
+        """Record that something stale met `fence`, and return whether the fence is on, so that the caller refuses it.
 
         Args:
-            what: what is being refused, for example `LeaderAndIsr from 1` or `orders-3`.
-            offered: the epoch or version it came with.
-            known: the one it had to match or exceed.
+            what: what is stale, for example `LeaderAndIsr from 1` or `orders-3`.
+            offered: the epoch or version that it carries.
+            known: the epoch or version that it had to match or exceed.
         """
-        if current:
-            return True
-        off = fence in self._switched_off
+        is_on = self.is_on(fence)
         self.hits[fence] += 1
-        self._events.append(FenceHit(fence=fence.value, what=what, offered=offered, known=known, switched_off=off))
-        return off
+        self._events.append(
+            FenceHit(fence=fence.value, what=what, offered=offered, known=known, switched_off=not is_on)
+        )
+        return is_on

@@ -1,8 +1,7 @@
 """`/feature` and `/latest_producer_id_block`: read, decided upon, and written over exactly what was read (ZN-7, ZN-8).
 
 They are not fenced (EL-13). No check of `/controller_epoch` is needed, because a write holds only while the znode is at
-the
-version its writer has read: of two controllers that believe in themselves one has to read again. Mirrors
+the version its writer has read: of two controllers, one deposed without knowing it, one has to read again. Mirrors
 `createFeatureZNode` and `updateFeatureZNode`, which write at any version, and the loop of `ZkProducerIdManager`.
 """
 
@@ -27,50 +26,59 @@ class LatestProducerIdBlock(NamedTuple):
     version: int
 
 
-async def read_features(transactions: Transactions, *, watch: bool) -> FeatureNode | None:
-    """None where there is no such znode; `watch` uses exists, so that a watch stays on an absent one."""
-    if watch and await transactions.exists(FeatureZNode.path, watch=True) is None:
-        return None
-    node = await transactions.get(FeatureZNode.path)
-    return None if node is None else FeatureNode(FeatureZNode.decode(node.data), node.stat.version)
+class FeatureZNodes:
+    """Reads and writes `/feature`. The part `features` of `KafkaZkClient`, and raises what it does."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def read(self, *, watch: bool = False) -> FeatureNode | None:
+        """The znode, or None where it is absent; `watch` uses exists, so that a watch stays on an absent znode."""
+        if watch and await self._transactions.exists(FeatureZNode.path, watch=True) is None:
+            return None
+        node = await self._transactions.get(FeatureZNode.path)
+        return None if node is None else FeatureNode(FeatureZNode.decode(node.data), node.stat.version)
+
+    async def write(self, features: Features, read: FeatureNode | None) -> int | None:
+        """Write over what was read, unfenced (FO-1). The version written, or None where the znode has changed."""
+        data = FeatureZNode.encode(features)
+        if read is None:
+            written = await self._transactions.write(Create(FeatureZNode.path, data), "feature")
+        else:
+            written = await self._transactions.write(SetData(FeatureZNode.path, data, read.version), "feature")
+        if isinstance(written, Failure):
+            tolerate(written, FeatureZNode.path, Failure.NODE_EXISTS, Failure.BAD_VERSION, Failure.NO_NODE)
+            return None
+        return written.stat.version if isinstance(written, Updated) else 0
 
 
-async def write_features(transactions: Transactions, features: Features, read: FeatureNode | None) -> int | None:
-    """The version they were written at, or None where `read` is no longer what is there."""
-    data = FeatureZNode.encode(features)
-    if read is None:
-        written = await transactions.write(Create(FeatureZNode.path, data), "feature")
-    else:
-        written = await transactions.write(SetData(FeatureZNode.path, data, read.version), "feature")
-    if isinstance(written, Failure):
-        tolerate(written, FeatureZNode.path, Failure.NODE_EXISTS, Failure.BAD_VERSION, Failure.NO_NODE)
-        return None
-    return written.stat.version if isinstance(written, Updated) else 0
+class ProducerIdBlocks:
+    """Reads and writes `/latest_producer_id_block`. The part `producer_ids` of `KafkaZkClient`."""
 
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
-async def read_producer_id_block(transactions: Transactions) -> LatestProducerIdBlock:
-    """
-    Raises:
-        ZooKeeperFailure: NO_NODE. Somebody has deleted the znode, and with it which ids have been given away; to begin
-            with 0 would give them away again. Kafka's controller reads it for ever.
-    """
-    node = await transactions.get(ProducerIdBlockZNode.path)
-    if node is None:
-        raise ZooKeeperFailure(Failure.NO_NODE, f"{ProducerIdBlockZNode.path}, which every starting broker makes")
-    block = ProducerIdBlockZNode.decode(node.data) if node.data else None
-    return LatestProducerIdBlock(block, node.stat.version)
+    async def read(self) -> LatestProducerIdBlock:
+        """The block of producer ids that was allocated last.
 
+        Raises:
+            ZooKeeperFailure: NO_NODE. The znode was deleted, and with it which ids have been allocated; beginning with
+                0 would allocate them again. Kafka's controller retries the read without bound.
+        """
+        node = await self._transactions.get(ProducerIdBlockZNode.path)
+        if node is None:
+            raise ZooKeeperFailure(Failure.NO_NODE, f"{ProducerIdBlockZNode.path}, which every starting broker makes")
+        block = ProducerIdBlockZNode.decode(node.data) if node.data else None
+        return LatestProducerIdBlock(block, node.stat.version)
 
-async def write_producer_id_block(
-    transactions: Transactions, block: ProducerIdBlock, read: LatestProducerIdBlock
-) -> bool:
-    """Whether `block` is now the latest and nobody else's.
+    async def write(self, block: ProducerIdBlock, read: LatestProducerIdBlock) -> bool:
+        """Write over what was read, unfenced, and return whether `block` is now allocated to this writer alone (ZN-8).
 
-    False also where it was written and the answer got lost: another controller may have written the very same bytes for
-    the same broker. Such a block is nobody's, and there are enough.
-    """
-    data = ProducerIdBlockZNode.encode(block)
-    op = SetData(ProducerIdBlockZNode.path, data, read.version)
-    written = await transactions.write(op, "producer-ids", adopts=False)
-    tolerate(written, op.path, Failure.BAD_VERSION)
-    return not isinstance(written, Failure)
+        False also where it was written and the answer was lost: another controller may have written the very same
+        bytes for the same broker. Such a block is skipped, and there are enough.
+        """
+        data = ProducerIdBlockZNode.encode(block)
+        op = SetData(ProducerIdBlockZNode.path, data, read.version)
+        written = await self._transactions.write(op, "producer-ids", adopts=False)
+        tolerate(written, op.path, Failure.BAD_VERSION)
+        return not isinstance(written, Failure)

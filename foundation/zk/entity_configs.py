@@ -16,7 +16,7 @@ import structlog
 
 from foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode
 from foundation.zk.client import MATCH_ANY_VERSION, Check, Create, Delete, Failure, MultiFailed, MultiOk, SetData
-from foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Transactions, ZooKeeperFailure, tolerate
+from foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Fenced, Transactions, ZooKeeperFailure, tolerate
 from foundation.zk.znodes import ControllerZNode, MalformedZNode
 
 ABSENT = -2
@@ -49,7 +49,7 @@ class ConfigChange(NamedTuple):
 
 
 class EntityConfigs:
-    """Raises what `KafkaZkClient` does."""
+    """Reads and writes configs and their change notifications. The part `configs` of `KafkaZkClient`."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
@@ -62,6 +62,22 @@ class EntityConfigs:
         if node is None:
             return EntityConfig({}, ABSENT)
         return EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
+
+    async def of_topics(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The configs of `topics`: empty where a topic has none. One that cannot be decoded is left out (PSM-17)."""
+        paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
+        configs: dict[str, dict[str, str]] = {}
+        for topic, path, node in zip(topics, paths, await self._transactions.get_many(paths), strict=True):
+            try:
+                configs[topic] = {} if isinstance(node, Failure) else ConfigEntityZNode.decode(path, node.data)
+            except MalformedZNode as error:
+                _log.error("topic config left out", topic=topic, why=str(error))
+        return configs
+
+    async def delete_of_topics(self, topics: Iterable[str], epoch_zk_version: int) -> None:
+        """Delete the configs of `topics`, fenced."""
+        paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
+        await self._transactions.delete_all(paths, "topic-deletion", Fenced(epoch_zk_version))
 
     async def write(
         self, entity_type: str, name: str, config: Mapping[str, str], version: int = MATCH_ANY_VERSION

@@ -7,21 +7,27 @@ bounds.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+
+import structlog
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.zk.admin_znodes import IsrChangeNotificationZNode
-from foundation.zk.client import Create, Failure, SetData, Updated
-from foundation.zk.transactions import Transactions, tolerate
+from foundation.zk.client import Create, Failure, Node, SetData, Updated
+from foundation.zk.transactions import Fenced, Transactions, tolerate
 from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode
+
+PURPOSE = "isr-changes"
 
 PARTITIONS_PER_NOTIFICATION = 3_000
 """So many fit into a znode however long their names are. Kafka puts all into one, and loses its connection over it."""
 
+_log = structlog.get_logger(__name__)
+
 
 class IsrChanges:
-    """Part of `KafkaZkClient`, and raises what it does."""
+    """Writes, announces and reads ISR changes. The part `isr_changes` of `KafkaZkClient`, and raises what it does."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
@@ -50,7 +56,24 @@ class IsrChanges:
         while remaining:
             some, remaining = remaining[:PARTITIONS_PER_NOTIFICATION], remaining[PARTITIONS_PER_NOTIFICATION:]
             create = Create(path, IsrChangeNotificationZNode.encode(some), sequential=True)
-            tolerate(await self._transactions.write(create, "isr-changes"), path)
+            tolerate(await self._transactions.write(create, PURPOSE), path)
+
+    async def read(self) -> dict[str, tuple[TopicPartition, ...]]:
+        """The partitions whose ISR has changed by the name of the notification's znode; arms the child watch (IS-18).
+
+        A notification that cannot be decoded names no partitions.
+        """
+        notifications = await self._transactions.read_children(IsrChangeNotificationZNode.path)
+        return {name: _partitions_of(node) for name, node in notifications.items()}
+
+    async def delete(self, names: Iterable[str], epoch_zk_version: int) -> None:
+        """Delete the notifications with these names, fenced."""
+        paths = [f"{IsrChangeNotificationZNode.path}/{name}" for name in names]
+        await self._transactions.delete_all(paths, PURPOSE, Fenced(epoch_zk_version))
+
+    async def delete_all(self, epoch_zk_version: int) -> None:
+        """Delete all notifications, fenced; arms the child watch (FO-4)."""
+        await self._transactions.delete_children(IsrChangeNotificationZNode.path, PURPOSE, Fenced(epoch_zk_version))
 
     async def _version_of(self, partition: TopicPartition, meant: LeaderIsrAndControllerEpoch) -> int | None:
         """The version of the state's znode if that holds what is meant."""
@@ -62,3 +85,11 @@ class IsrChanges:
         except MalformedZNode:
             return None
         return node.stat.version if found == meant else None
+
+
+def _partitions_of(notification: Node) -> tuple[TopicPartition, ...]:
+    try:
+        return IsrChangeNotificationZNode.decode(notification.data)
+    except MalformedZNode as error:
+        _log.error("ISR change notification ignored", why=str(error))
+        return ()

@@ -26,14 +26,64 @@ READ_AT_ONCE = 2_000
 _log = structlog.get_logger(__name__)
 
 
-Heard: TypeAlias = Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None]
-"""Who is told what became of some of the writes."""
+OnWritten: TypeAlias = Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None]
+"""Receives the outcome of some of the writes: the state that ZooKeeper now holds, or why it was not written."""
 
 
-async def read_partition_states(
+def _ignore(outcomes: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
+    pass
+
+
+class PartitionStates:
+    """Reads and writes partition states. The part `states` of `KafkaZkClient`, and raises what it does."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def read(
+        self, partitions: Sequence[TopicPartition], *, watch: bool = False
+    ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
+        """The state of each partition; a Failure where there is none, or where it cannot be decoded (BAD_ARGUMENTS)."""
+        return await _read(self._transactions, partitions, watch=watch)
+
+    async def create(
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        controller_epoch: int,
+        epoch_zk_version: int,
+        on_written: OnWritten = _ignore,
+    ) -> None:
+        """Create `/partitions`, `/partitions/P` and `state` of each partition, fenced (PSM-5).
+
+        Folders that exist already count as created; a state that cannot be created fails alone.
+
+        Args:
+            on_written: as in `update`; NODE_EXISTS for a state that exists already.
+        """
+        await _create(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), on_written)
+
+    async def update(
+        self,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        controller_epoch: int,
+        epoch_zk_version: int,
+        on_written: OnWritten = _ignore,
+    ) -> tuple[TopicPartition, ...]:
+        """Set each state at the version in its `partition_epoch`, fenced; a version conflict fails alone.
+
+        Args:
+            on_written: receives for each partition the state ZooKeeper now holds, with its new partition epoch, or why
+                it was not written; in parts, while ZooKeeper works on the next.
+
+        Returns:
+            The partitions whose state was at another version. They are not passed to `on_written`.
+        """
+        return await _update(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), on_written)
+
+
+async def _read(
     transactions: Transactions, partitions: Sequence[TopicPartition], *, watch: bool
 ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
-    """Failure where there is none or it cannot be decoded (BAD_ARGUMENTS)."""
     states: dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure] = dict.fromkeys(partitions, Failure.UNKNOWN)
 
     async def read(some: Sequence[TopicPartition]) -> None:
@@ -47,14 +97,14 @@ async def read_partition_states(
     return states
 
 
-async def create_partition_states(
+async def _create(
     transactions: Transactions,
     states: Mapping[TopicPartition, LeaderAndIsr],
     controller_epoch: int,
     fence: Fenced,
-    heard: Heard,
+    on_written: OnWritten,
 ) -> None:
-    """See `KafkaZkClient.create_partition_states`. A folder and its state share a transaction."""
+    # The folder of a partition and its state share a transaction.
     in_order = tuple(states.items())
     topics = dict.fromkeys(partition.topic for partition in states)
     await transactions.fenced(
@@ -69,7 +119,7 @@ async def create_partition_states(
 
     def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
         part = in_order[first // 2 : (first + len(results)) // 2]
-        heard(
+        on_written(
             {
                 partition: result if isinstance(result, Failure) else replace(state, partition_epoch=0)
                 for (partition, state), result in zip(part, results[1::2], strict=True)
@@ -79,14 +129,13 @@ async def create_partition_states(
     await transactions.fenced(creates(), "create-partitions", fence, together=2, finished=sort_out)
 
 
-async def update_leader_and_isr(
+async def _update(
     transactions: Transactions,
     states: Mapping[TopicPartition, LeaderAndIsr],
     controller_epoch: int,
     fence: Fenced,
-    heard: Heard,
+    on_written: OnWritten,
 ) -> tuple[TopicPartition, ...]:
-    """See `KafkaZkClient.update_leader_and_isr`."""
     in_order = tuple(states.items())
     conflicts: list[TopicPartition] = []
 
@@ -101,7 +150,7 @@ async def update_leader_and_isr(
                 conflicts.append(partition)
             elif isinstance(result, Failure):
                 part[partition] = result
-        heard(part)
+        on_written(part)
 
     writes = (
         SetData(

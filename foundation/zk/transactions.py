@@ -232,6 +232,25 @@ class Transactions:
             raise broken[0]
         return [result for batch in results for result in batch]
 
+    async def delete_all(self, paths: Sequence[str], purpose: str, fence: Fenced) -> None:
+        """Delete these znodes; one that does not exist counts as deleted."""
+        results = await self.fenced([Delete(path) for path in paths], purpose, fence)
+        for path, result in zip(paths, results, strict=True):
+            tolerate(result, path, Failure.NO_NODE)
+
+    async def read_children(self, path: str) -> dict[str, Node]:
+        """The children of `path` by name; arms the child watch."""
+        listed = await self.children(path, watch=True)
+        names = listed.names if listed else ()
+        nodes = await self.get_many([f"{path}/{name}" for name in names])
+        return {name: node for name, node in zip(names, nodes, strict=True) if not isinstance(node, Failure)}
+
+    async def delete_children(self, path: str, purpose: str, fence: Fenced) -> None:
+        """Delete all children of `path`; arms the child watch."""
+        listed = await self.children(path, watch=True)
+        if listed is not None:
+            await self.delete_all([f"{path}/{name}" for name in listed.names], purpose, fence)
+
     async def _commit(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> list[OpResult | Failure]:
         """One batch, until each operation has its result."""
         results: dict[int, OpResult | Failure] = {}
@@ -308,10 +327,9 @@ class Transactions:
         """Compare the fence with `/controller_epoch` as it is now, for the record; switched off, it lets pass."""
         node = await self.get(ControllerEpochZNode.path)
         version = -1 if node is None else node.stat.version
-        current = version == fence.epoch_zk_version
         what = f"{purpose} of {ops[0].path}" + (f" and {len(ops) - 1} more" if len(ops) > 1 else "")
-        if not self._fences.passes(
-            Fence.ZK_CONTROLLER_EPOCH, current, what=what, offered=fence.epoch_zk_version, known=version
+        if version != fence.epoch_zk_version and self._fences.record_hit(
+            Fence.ZK_CONTROLLER_EPOCH, what=what, offered=fence.epoch_zk_version, known=version
         ):
             raise ControllerMoved(
                 f"{what} was refused: {ControllerEpochZNode.path} is at version {version}, "

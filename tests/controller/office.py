@@ -47,7 +47,7 @@ class Office(Stage):
             self.create_topic(topic, assignment)
         member = self.member(0)
         world = member.world
-        elected = member.run(member.zk.register_controller_and_increment_epoch(BrokerId(0), timestamp_ms=1))
+        elected = member.run(member.zk.controller.register_and_increment_epoch(BrokerId(0), timestamp_ms=1))
         channels = self.on_the_machine(
             lambda: ControllerChannelManager(
                 controller_id=BrokerId(0),

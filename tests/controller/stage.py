@@ -120,19 +120,19 @@ class Stage:
         """Write the znode, as the handler of CreateTopics does."""
         replicas = {p: ReplicaAssignment(tuple(BrokerId(n) for n in ids)) for p, ids in assignment.items()}
         given = topic_id or random_topic_id(derived(self.seed, topic))
-        self.operator.run(self.operator.zk.create_topic(topic, given, replicas))
+        self.operator.run(self.operator.zk.topics.create(topic, given, replicas))
         self.settle()
         return given
 
     def add_partitions(self, topic: str, assignment: Mapping[int, Sequence[int]]) -> None:
         """Rewrite the znode, as the handler of CreatePartitions does."""
         zk = self.operator.zk
-        topic_id = self.operator.run(zk.topic_assignments([topic]))[topic].topic_id
+        topic_id = self.operator.run(zk.topics.assignments([topic]))[topic].topic_id
         full = {
             TopicPartition(topic, p): ReplicaAssignment(tuple(BrokerId(n) for n in ids))
             for p, ids in assignment.items()
         }
-        self.operator.run(zk.add_partitions(topic, topic_id, full))
+        self.operator.run(zk.topics.add_partitions(topic, topic_id, full))
         self.settle()
 
     def rewrite_state(self, topic: str, partition: int) -> None:
@@ -151,7 +151,7 @@ class Stage:
 
     def state(self, topic: str, partition: int) -> LeaderIsrAndControllerEpoch | object:
         tp = TopicPartition(topic, partition)
-        return self.operator.run(self.operator.zk.partition_states([tp]))[tp]
+        return self.operator.run(self.operator.zk.states.read([tp]))[tp]
 
     def znodes(self) -> dict[str, bytes | None]:
         return {path: node.data for path, node in tree_after(self.zookeeper.transactions).items()}
@@ -240,7 +240,7 @@ class Member:
     async def register(self, zk: KafkaZkClient) -> int:
         endpoint = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, self.node.name, PORT)
         broker = Broker(id=self.id, endpoints=(endpoint,))
-        self.epoch = await zk.register_broker(broker, timestamp_ms=1, previous_session_id=None)
+        self.epoch = await zk.brokers.register(broker, timestamp_ms=1, previous_session_id=None)
         return self.epoch
 
     def listen(self, notification: Notification) -> None:

@@ -80,7 +80,7 @@ class Scene(Stage):
         super().__enter__()
         self.start()
         self.create_topic("orders", {0: [1, 2], 1: [2, 0]})
-        assigned = self.operator.run(self.operator.zk.topic_assignments(["orders"]))["orders"]
+        assigned = self.operator.run(self.operator.zk.topics.assignments(["orders"]))["orders"]
         assert assigned.topic_id is not None
         self.topic_id = assigned.topic_id
         self.forget()

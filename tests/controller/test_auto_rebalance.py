@@ -101,7 +101,7 @@ def test_there_is_one_batch_of_elections_per_broker() -> None:
         term = office.term
         everybody = (0, 1, 2)
         away = {tp("a-0"): state(2, everybody), tp("a-1"): state(0, everybody), tp("a-2"): state(1, everybody)}
-        office.run(term.zk.create_partition_states(away, 1, term.context.epoch_zk_version))
+        office.run(term.zk.states.create(away, 1, term.context.epoch_zk_version))
         term.accept(away, "initialise")
         term.context.partition_states.update(dict.fromkeys(away, PartitionState.ONLINE))
         office.forget()

@@ -63,7 +63,7 @@ def test_a_znode_that_changes_each_time_is_not_written_over() -> None:
             async def reach(self, name: str) -> None:
                 if name == "features.before_write":
                     rounds.append(name)
-                    await zk.set_features(Features(1, False, {"f": len(rounds)}), await zk.features())
+                    await zk.features.write(Features(1, False, {"f": len(rounds)}), await zk.features.read())
 
         office.term.points = Operator()
         with pytest.raises(ZooKeeperFailure, match="/feature: BadVersion"):

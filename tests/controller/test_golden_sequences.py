@@ -170,7 +170,7 @@ def alter_partitions(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def say(stage: Stage, controller: int, recorded: dict[str, Any]) -> None:
     """Have the recorded leader ask the controller for the recorded ISR."""
-    topic_id = stage.operator.run(stage.operator.zk.topic_assignments(["orders"]))["orders"].topic_id
+    topic_id = stage.operator.run(stage.operator.zk.topics.assignments(["orders"]))["orders"].topic_id
     assert topic_id is not None
     partitions = tuple(
         AlterPartitionRequestPartitionData(

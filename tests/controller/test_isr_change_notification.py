@@ -98,7 +98,7 @@ class Scene(Office):
     def __enter__(self) -> Scene:
         super().__enter__()
         known = {tp("orders-0"): led(1, (1, 2)).leader_and_isr}
-        self.run(self.term.zk.create_partition_states(known, 1, self.term.context.epoch_zk_version))
+        self.run(self.term.zk.states.create(known, 1, self.term.context.epoch_zk_version))
         self.term.accept(known, "initialise")
         shrink(self, "orders-0")
         announce(self, "orders-0")

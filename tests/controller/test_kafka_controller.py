@@ -727,7 +727,7 @@ def test_every_point_is_passed() -> None:
         stage.create_topic("orders", SIX)
         stage.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[1,2]}}')
         controller = stage.member(0)
-        topic_id = stage.operator.run(stage.operator.zk.topic_assignments(["orders"]))["orders"].topic_id
+        topic_id = stage.operator.run(stage.operator.zk.topics.assignments(["orders"]))["orders"].topic_id
         assert topic_id is not None
         alone = AlterPartitionRequestPartitionData(
             partition_index=0,

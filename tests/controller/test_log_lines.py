@@ -180,11 +180,15 @@ class LostRace:
         self.asked = 0
         self.winner = winner
 
-    async def controller_id(self, *, watch: bool = False) -> BrokerId | None:
+    @property
+    def controller(self) -> LostRace:
+        return self
+
+    async def id(self, *, watch: bool = False) -> BrokerId | None:
         self.asked += 1
         return None if self.asked == 1 else self.winner
 
-    async def register_controller_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> None:
+    async def register_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> None:
         raise ControllerMoved("somebody else was faster")
 
 

@@ -281,7 +281,7 @@ class OnlyReplicaOne(Orders):
     def __enter__(self) -> OnlyReplicaOne:
         super().__enter__()
         alone = state(1, (1,), version=0)
-        self.run(self.term.zk.update_leader_and_isr({tp("orders-0"): alone}, 1, self.term.context.epoch_zk_version))
+        self.run(self.term.zk.states.update({tp("orders-0"): alone}, 1, self.term.context.epoch_zk_version))
         self.term.accept({tp("orders-0"): replace(alone, partition_epoch=1)}, "alter-partition")
         self.lose(1)
         return self
@@ -302,7 +302,7 @@ def test_the_three_ways_to_allow_it(by: str) -> None:
     ) as office:
         if by == "topic config":
             config = {"unclean.leader.election.enable": "true"}
-            office.operator.run(office.operator.zk.set_entity_config("topics", "orders", config))
+            office.operator.run(office.operator.zk.configs.write("topics", "orders", config))
         strategy = Strategy.UNCLEAN if by == "administrator" else Strategy.OFFLINE
         elected = office.move(ONLINE, strategy)[tp("orders-0")]
         assert elected == state(2, (2,), epoch=1, version=2, recovering=True)
@@ -315,7 +315,7 @@ def test_the_three_ways_to_allow_it(by: str) -> None:
 def test_the_topic_overrides_the_broker() -> None:
     with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enabled=lambda: True)) as office:
         config = {"unclean.leader.election.enable": "false"}
-        office.operator.run(office.operator.zk.set_entity_config("topics", "orders", config))
+        office.operator.run(office.operator.zk.configs.write("topics", "orders", config))
         assert isinstance(office.move(ONLINE)[tp("orders-0")], StateChangeFailed)
 
 
@@ -350,7 +350,7 @@ def test_startup_takes_states_from_leaders() -> None:
     with Office({"a": {0: [1, 2], 1: [2, 1], 2: [1, 2]}}) as office:
         context = office.term.context
         known = {tp("a-0"): state(1, (1, 2)), tp("a-1"): state(2, (2, 1))}
-        office.run(office.term.zk.create_partition_states(known, 1, context.epoch_zk_version))
+        office.run(office.term.zk.states.create(known, 1, context.epoch_zk_version))
         office.term.accept(known, "initialise")
         context.remove_live_brokers(ids(2))
         office.run(psm.startup(office.term))

@@ -90,11 +90,11 @@ def test_an_older_protocol_keeps_the_ids_there_are() -> None:
     """KAFKA-12835: after a downgrade the ids must not be lost."""
     with office("2.6") as room:
         room.create_topic("t", {0: [0, 1]}, topic_id=KEPT)
-        found = room.run(room.term.zk.topic_assignments(["t"]))
+        found = room.run(room.term.zk.topics.assignments(["t"]))
         room.term.context.all_topics.add("t")
         room.run(load_topics(room.term, found))
         assert room.term.context.topic_ids == {"t": KEPT}
-        assert room.run(room.term.zk.topic_assignments(["t"]))["t"].topic_id == KEPT
+        assert room.run(room.term.zk.topics.assignments(["t"]))["t"].topic_id == KEPT
 
 
 def by_name(error: Errors) -> LeaderAndIsrResponse:

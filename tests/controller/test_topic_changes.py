@@ -22,13 +22,13 @@ MADE_BY_HAND = b'{"version":1,"partitions":{"0":[1,2]}}'
 def test_topics_that_could_not_be_given_an_id_are_new_the_next_time() -> None:
     with Office() as office:
         office.write_znode("/brokers/topics/orders", MADE_BY_HAND)
-        set_topic_ids = office.term.zk.set_topic_ids
+        set_topic_ids = office.term.zk.topics.set_ids
 
         async def failing(topic_ids: Mapping[str, TopicId], epoch_zk_version: int) -> None:
-            office.term.zk.set_topic_ids = set_topic_ids  # type: ignore[method-assign]
+            office.term.zk.topics.set_ids = set_topic_ids  # type: ignore[method-assign]
             raise ZooKeeperFailure(Failure.BAD_VERSION, "/brokers/topics/orders")
 
-        office.term.zk.set_topic_ids = failing  # type: ignore[method-assign]
+        office.term.zk.topics.set_ids = failing  # type: ignore[method-assign]
         with pytest.raises(ZooKeeperFailure):
             office.run(process_topic_change(office.term))
         office.run(process_topic_change(office.term))

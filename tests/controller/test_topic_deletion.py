@@ -78,7 +78,7 @@ class Orders(Office):
     def lose(self, broker: int) -> None:
         """What BrokerChange does to a dead broker."""
         context = self.term.context
-        registered = self.run(self.term.zk.brokers())
+        registered = self.run(self.term.zk.brokers.all())
         self.away[BrokerId(broker)] = registered[BrokerId(broker)]
         context.remove_live_brokers(ids(broker))
         self.run(on_replicas_become_offline(self.term, context.partitions_by_replica(only=ids(broker))))
@@ -187,21 +187,21 @@ def test_every_write_of_a_deletion_is_behind_the_fence() -> None:
 def test_a_topic_that_zookeeper_does_not_let_go_holds_up_no_other() -> None:
     """In Kafka the other would stay, too, and no broker could become controller."""
     with Orders() as office:
-        delete_topics = office.term.zk.delete_topics
+        delete_topics = office.term.zk.topics.delete
 
         async def locked(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
             if "orders" in partitions_by_topic:
                 raise ZooKeeperFailure(Failure.NO_AUTH, "/brokers/topics/orders")
             await delete_topics(partitions_by_topic, epoch_zk_version)
 
-        office.term.zk.delete_topics = locked  # type: ignore[method-assign]
+        office.term.zk.topics.delete = locked  # type: ignore[method-assign]
         office.mark("orders", "payments")
         office.hear_answers()
         assert office.left_of("payments") == []
         assert "/admin/delete_topics/orders" in office.left_of("orders")
         assert office.is_queued("orders")
         assert office.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("payments",))]
-        office.term.zk.delete_topics = delete_topics  # type: ignore[method-assign]
+        office.term.zk.topics.delete = delete_topics  # type: ignore[method-assign]
         office.run(topic_deletion.resume_deletions(office.term))
         assert office.left_of("orders") == []
         assert not office.is_queued("orders")
@@ -214,7 +214,7 @@ def test_where_nobody_knows_whether_a_topic_is_gone_memory_is_not_trusted() -> N
         async def lost(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
             raise ZooKeeperFailure(Failure.UNKNOWN, "/brokers/topics/orders")
 
-        office.term.zk.delete_topics = lost  # type: ignore[method-assign]
+        office.term.zk.topics.delete = lost  # type: ignore[method-assign]
         office.mark("orders")
         with pytest.raises(ZooKeeperFailure, match="Unknown"):
             office.hear_answers()
@@ -513,7 +513,7 @@ def test_a_move_that_was_asked_of_a_topic_does_not_strike_its_namesake() -> None
         office.mark("orders")
         office.hear_answers()
         assert office.left_of("orders") == []
-        assert office.run(office.term.zk.partition_reassignment()) == {tp("payments-0"): ids(1)}
+        assert office.run(office.term.zk.reassignments.read()) == {tp("payments-0"): ids(1)}
 
 
 @pytest.mark.spec("TD-10", "FO-12", "D15")

@@ -45,7 +45,7 @@ def test_the_brokers_default_of_now_decides_for_every_topic_that_does_not_say() 
     config = Dynamic()
     with leaderless(config) as stage:
         stage.operator.run(
-            stage.operator.zk.set_entity_config("topics", "payments", {"unclean.leader.election.enable": "false"})
+            stage.operator.zk.configs.write("topics", "payments", {"unclean.leader.election.enable": "false"})
         )
         controller = stage.member(0)
         enabled = controller.controller.unclean_leader_election_enabled
@@ -63,7 +63,7 @@ def test_a_topic_that_may_lose_data_gets_its_leaders_and_no_other_does() -> None
     with leaderless(Dynamic()) as stage:
         for topic in ("orders", "payments"):
             stage.operator.run(
-                stage.operator.zk.set_entity_config("topics", topic, {"unclean.leader.election.enable": "true"})
+                stage.operator.zk.configs.write("topics", topic, {"unclean.leader.election.enable": "true"})
             )
         controller = stage.member(0)
         controller.run(call(lambda: controller.controller.topic_unclean_leader_election_enabled("payments")))

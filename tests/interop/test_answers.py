@@ -310,11 +310,12 @@ BROKER_CONFIGS = (
 def test_alter_configs(both: Both) -> None:
     def change(
         kind: int, name: str, *changes: tuple[str, int, str | None]
-    ) -> incremental_alter_configs.AlterConfigsResource:
+    ) -> incremental_alter_configs.IncrementalAlterConfigsResource:
         configs = (
-            incremental_alter_configs.AlterableConfig(name=k, config_operation=o, value=v) for k, o, v in changes
+            incremental_alter_configs.IncrementalAlterableConfig(name=k, config_operation=o, value=v)
+            for k, o, v in changes
         )
-        return incremental_alter_configs.AlterConfigsResource(
+        return incremental_alter_configs.IncrementalAlterConfigsResource(
             resource_type=kind, resource_name=name, configs=tuple(configs)
         )
 

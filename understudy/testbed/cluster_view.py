@@ -75,16 +75,18 @@ class ClusterView:
 
     def controller_id(self) -> int | None:
         """Who is registered in `/controller`; None while nobody is."""
-        return self._ask(lambda session: session.store.controller_id())
+        return self._ask(lambda session: session.store.controller.id())
 
     def brokers(self) -> dict[int, RegisteredBroker]:
         """Who is registered, in order of id."""
-        return {broker_id: _registered(found) for broker_id, found in self._ask(lambda s: s.store.brokers()).items()}
+        return {
+            broker_id: _registered(found) for broker_id, found in self._ask(lambda s: s.store.brokers.all()).items()
+        }
 
     def leader(self, partition: TopicPartition) -> int | None:
         """Who leads the partition according to its state znode; None where nobody does or there is no such
         partition."""
-        state = self._ask(lambda session: session.store.partition_states([partition]))[partition]
+        state = self._ask(lambda session: session.store.states.read([partition]))[partition]
         if isinstance(state, Failure) or state.leader_and_isr.leader < 0:
             return None
         return state.leader_and_isr.leader
@@ -157,14 +159,14 @@ async def _open(connect_string: str) -> _Session:
 
 async def _picture(session: _Session) -> ClusterPicture:
     store = session.store
-    controller = await store.controller_id()
+    controller = await store.controller.id()
     epoch = await session.handle.get(ControllerEpochZNode.path)
-    brokers = await store.brokers()
-    assignments = await store.topic_assignments(await store.topics())
+    brokers = await store.brokers.all()
+    assignments = await store.topics.assignments(await store.topics.names())
     replicas = {
         partition: assignment for topic in assignments.values() for partition, assignment in topic.partitions.items()
     }
-    states = await store.partition_states(sorted(replicas))
+    states = await store.states.read(sorted(replicas))
     return ClusterPicture(
         controller=controller,
         controller_epoch=0 if isinstance(epoch, Failure) else ControllerEpochZNode.decode(epoch.data),

@@ -309,7 +309,7 @@ def test_looking_for_colliding_names_arms_no_watch() -> None:
             client = await world.zookeeper.connect(heard.append)
             zk = KafkaZkClient(client, events=world.events, fences=world.fences)
             services = dataclasses.replace(services, zk=lambda: zk)
-            await zk.topics(watch=True)
+            await zk.topics.names(watch=True)
             for name in ("one.topic", "another_topic", "third.topic"):
                 await create_topics.create(services, topic(name, 1, 1, 1), validate_only=False)
 

@@ -124,10 +124,18 @@ class Markers:
         self.marked = ["payments"]
         self._failure = failure
 
-    async def topic_exists(self, topic: str) -> bool:
+    @property
+    def topics(self) -> Markers:
+        return self
+
+    @property
+    def topic_deletions(self) -> Markers:
+        return self
+
+    async def exists(self, topic: str) -> bool:
         return topic in ("orders", "payments")
 
-    async def create_topic_deletion(self, topic: str) -> bool:
+    async def mark(self, topic: str) -> bool:
         if self._failure is not None:
             raise self._failure
         if topic in self.marked:

@@ -105,7 +105,11 @@ async def registers(stage: Stage) -> None:
     class Store:
         session_id = 5
 
-        async def register_broker(self, broker: Broker, **_: object) -> int:
+        @property
+        def brokers(self) -> Store:
+            return self
+
+        async def register(self, broker: Broker, **_: object) -> int:
             return 40
 
     endpoint = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "h1", 9092)

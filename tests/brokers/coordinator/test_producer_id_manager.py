@@ -446,12 +446,12 @@ def test_a_znode_that_says_nothing_costs_an_answer(brokers: Brokers) -> None:
 def test_a_broker_that_is_always_second_gives_up_for_now(brokers: Brokers) -> None:
     """Somebody else writes whenever it has read."""
     zk = brokers.stage.member(1).zk
-    read = zk.latest_producer_id_block
+    read = zk.producer_ids.read
 
     async def overtaken() -> LatestProducerIdBlock:
         found = await read()
-        await zk.set_producer_id_block(ProducerIdBlock(BrokerId(2), 0, 999), found)
+        await zk.producer_ids.write(ProducerIdBlock(BrokerId(2), 0, 999), found)
         return found
 
-    zk.latest_producer_id_block = overtaken  # type: ignore[method-assign]  # the other broker, at the worst moment
+    zk.producer_ids.read = overtaken  # type: ignore[method-assign]  # the other broker, at the worst moment
     assert brokers.id(1) == "COORDINATOR_LOAD_IN_PROGRESS"

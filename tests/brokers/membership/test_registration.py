@@ -20,7 +20,11 @@ def at(broker: int, *ports: int, host: str = "h") -> Broker:
 
 def check(broker: Broker, *registered: Broker) -> None:
     class Store:
-        async def brokers(self) -> dict[BrokerId, BrokerAndEpoch]:
+        @property
+        def brokers(self) -> Store:
+            return self
+
+        async def all(self) -> dict[BrokerId, BrokerAndEpoch]:
             return {other.id: BrokerAndEpoch(other, 7) for other in registered}
 
     registration = Registration(broker, znode_version=5, clock=StillClock(), events=Recorder().log)
@@ -60,12 +64,16 @@ def test_addresses_that_change_while_a_new_session_registers_are_not_lost() -> N
         session_id = 2
         written = at(1, 9092)
 
-        async def register_broker(self, broker: Broker, **_: object) -> int:
+        @property
+        def brokers(self) -> Store:
+            return self
+
+        async def register(self, broker: Broker, **_: object) -> int:
             await registration.change(at(1, 9093), self)  # type: ignore[arg-type]
             self.written = broker
             return 7
 
-        async def update_broker(self, broker: Broker, **_: object) -> None:
+        async def update(self, broker: Broker, **_: object) -> None:
             self.written = broker
 
     registration, store = Registration(at(1, 9092), znode_version=5, clock=StillClock(), events=Recorder().log), Store()

@@ -34,9 +34,9 @@ class Leader:
         self.answers: list[tuple[str, Errors, int]] = []
         stage.create_topic("t", {0: [2, 1], 1: [2, 1], 2: [2, 1]})
         operator = stage.operator
-        elected = operator.run(operator.zk.register_controller_and_increment_epoch(BrokerId(99), timestamp_ms=1))
+        elected = operator.run(operator.zk.controller.register_and_increment_epoch(BrokerId(99), timestamp_ms=1))
         states = dict.fromkeys([tp("t-0"), tp("t-1"), tp("t-2")], BEFORE)
-        operator.run(operator.zk.create_partition_states(states, CONTROLLER_EPOCH, elected.epoch_zk_version))
+        operator.run(operator.zk.states.create(states, CONTROLLER_EPOCH, elected.epoch_zk_version))
 
         async def begin() -> None:
             self.manager = ZkAlterPartitionManager(

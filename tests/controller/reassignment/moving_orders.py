@@ -119,7 +119,7 @@ class Orders(Office):
         wanted = replace(known.leader_and_isr, isr=ids(*isr))
         finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
         version = self.term.context.epoch_zk_version
-        self.run(self.term.zk.update_leader_and_isr({tp(name): wanted}, 1, version, finished.update))
+        self.run(self.term.zk.states.update({tp(name): wanted}, 1, version, finished.update))
         accepted = finished[tp(name)]
         assert isinstance(accepted, LeaderAndIsr)
         self.term.accept({tp(name): accepted}, "alter-partition")
@@ -127,7 +127,7 @@ class Orders(Office):
     def lose(self, broker: int) -> None:
         """What BrokerChange does to a dead broker."""
         context = self.term.context
-        self.away = self.run(self.term.zk.brokers())
+        self.away = self.run(self.term.zk.brokers.all())
         context.remove_live_brokers(ids(broker))
         self.run(on_replicas_become_offline(self.term, context.partitions_by_replica(only=ids(broker))))
         self.start_chapter()

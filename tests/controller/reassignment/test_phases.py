@@ -79,13 +79,13 @@ def test_a_leader_that_writes_its_isr_itself_is_believed() -> None:
     legacy = ControllerSettings(inter_broker_protocol_version=MetadataVersion.IBP_2_7_IV1)
     with Orders(settings=legacy) as office:
         watched: list[TopicPartition] = []
-        read = office.term.zk.partition_states
+        read = office.term.zk.states.read
 
         async def watching(partitions: Sequence[TopicPartition], *, watch: bool = False) -> object:
             watched.extend(partitions if watch else ())
             return await read(partitions, watch=watch)
 
-        office.term.zk.partition_states = watching  # type: ignore[method-assign,assignment]
+        office.term.zk.states.read = watching  # type: ignore[method-assign,assignment]
         office.reassign({"orders-0": [3, 1, 2]})
         assert watched == [tp("orders-0")]
         office.start_chapter()
@@ -286,7 +286,7 @@ def test_a_state_that_keeps_changing_fails_its_partition() -> None:
         ) -> dict[TopicPartition, object]:
             return {partition: office.term.context.leadership[partition] for partition in partitions}
 
-        office.term.zk.partition_states = as_memory_has_it  # type: ignore[method-assign,assignment]
+        office.term.zk.states.read = as_memory_has_it  # type: ignore[method-assign,assignment]
         assert office.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "UNKNOWN_SERVER_ERROR"}
         assert office.replica_state("orders-0", 3) is None
 
@@ -295,14 +295,14 @@ def test_a_state_that_has_changed_is_read_again() -> None:
     with Orders() as office:
         before = office.known("orders-0")
         office.rewrite_state("orders", 0)
-        read = office.term.zk.partition_states
+        read = office.term.zk.states.read
         asked = []
 
         async def late(partitions: Sequence[TopicPartition], *, watch: bool = False) -> object:
             asked.append(partitions)
             return {tp("orders-0"): before} if len(asked) == 1 else await read(partitions, watch=watch)
 
-        office.term.zk.partition_states = late  # type: ignore[method-assign,assignment]
+        office.term.zk.states.read = late  # type: ignore[method-assign,assignment]
         assert office.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
         assert office.steps()[-1] == "state 0 0@1 [0, 1, 2]"
 

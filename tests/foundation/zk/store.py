@@ -136,7 +136,7 @@ async def controller(ground: Ground, broker_id: int = 1, *, switched_off: Collec
     """A store whose broker has won the election on a tree of top-level paths, and its `epoch_zk_version`."""
     opened = await store(ground, switched_off=switched_off)
     await opened.zk.create_top_level_paths()
-    elected = await opened.zk.register_controller_and_increment_epoch(BrokerId(broker_id), timestamp_ms=0)
+    elected = await opened.zk.controller.register_and_increment_epoch(BrokerId(broker_id), timestamp_ms=0)
     return opened, elected.epoch_zk_version
 
 

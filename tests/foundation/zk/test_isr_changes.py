@@ -22,9 +22,9 @@ SHRUNK = LeaderAndIsr(ids(1)[0], 4, ids(1))
 async def led_partition(ground: Ground) -> Store:
     """t-0 is led by broker 1 at leader epoch 4, as the controller of epoch 1 decided."""
     opened, epoch_zk_version = await controller(ground)
-    assert await opened.zk.create_topic("t", None, {}) is None
+    assert await opened.zk.topics.create("t", None, {}) is None
     state = replace(led_by(1, leader_epoch=4), isr=ids(1, 2))
-    await opened.zk.create_partition_states({T0: state}, 1, epoch_zk_version)
+    await opened.zk.states.create({T0: state}, 1, epoch_zk_version)
     return opened
 
 
@@ -70,7 +70,7 @@ async def test_changes_are_announced_in_one_znode_that_stays(ground: Ground) -> 
     first = must(await opened.raw.get("/isr_change_notification/isr_change_0000000000"))
     assert first.data == b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":3}]}'
     assert first.stat.ephemeral_owner == 0
-    assert await opened.zk.isr_change_notifications() == {
+    assert await opened.zk.isr_changes.read() == {
         "isr_change_0000000000": (T0, TopicPartition("t", 3)),
         "isr_change_0000000001": (T0,),
     }
@@ -82,6 +82,6 @@ async def test_more_than_a_znode_holds_are_announced_in_several(ground: Ground) 
     opened = await led_partition(ground)
     many = partitions(PARTITIONS_PER_NOTIFICATION + 1, "n" * 249)
     await opened.zk.isr_changes.propagate(many)
-    announced = await opened.zk.isr_change_notifications()
+    announced = await opened.zk.isr_changes.read()
     assert [len(found) for _, found in sorted(announced.items())] == [PARTITIONS_PER_NOTIFICATION, 1]
     assert len(IsrChangeNotificationZNode.encode(many[:-1])) < MAX_REQUEST_BYTES

@@ -64,7 +64,7 @@ async def test_the_first_broker_names_the_cluster(ground: Ground) -> None:
 @contract
 async def test_generated_broker_ids_start_above_the_reserved_and_differ(ground: Ground) -> None:
     first, second = await store(ground), await store(ground)
-    found = [await zk.generate_broker_id(1000) for zk in (first.zk, second.zk, first.zk)]
+    found = [await zk.brokers.generate_id(1000) for zk in (first.zk, second.zk, first.zk)]
     assert found == [1001, 1002, 1003]
 
 
@@ -73,7 +73,7 @@ async def test_generated_broker_ids_start_above_the_reserved_and_differ(ground: 
 async def test_a_registration_is_ephemeral_and_its_czxid_is_the_epoch(ground: Ground) -> None:
     opened = await store(ground)
     await opened.zk.create_top_level_paths()
-    epoch = await opened.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
+    epoch = await opened.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
     node = must(await opened.raw.get("/brokers/ids/3"))
     assert (node.stat.czxid, node.stat.version, node.stat.ephemeral_owner) == (epoch, 1, opened.raw.session_id)
     assert BrokerIdZNode.decode(BrokerId(3), node.data) == broker(3)
@@ -85,9 +85,9 @@ async def test_a_registration_is_ephemeral_and_its_czxid_is_the_epoch(ground: Gr
 async def test_an_id_that_another_session_owns_is_refused(ground: Ground) -> None:
     first, second = await store(ground), await store(ground)
     await first.zk.create_top_level_paths()
-    await first.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
+    await first.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
     with pytest.raises(ZooKeeperFailure, match="broker id 3 is taken") as refused:
-        await second.zk.register_broker(broker(3, 9093), timestamp_ms=8, previous_session_id=12345)
+        await second.zk.brokers.register(broker(3, 9093), timestamp_ms=8, previous_session_id=12345)
     assert refused.value.failure is Failure.NODE_EXISTS
     assert BrokerIdZNode.decode(BrokerId(3), must(await first.raw.get("/brokers/ids/3")).data) == broker(3)
 
@@ -97,8 +97,8 @@ async def test_an_id_that_another_session_owns_is_refused(ground: Ground) -> Non
 async def test_what_our_previous_session_left_behind_is_made_anew(ground: Ground) -> None:
     old, new = await store(ground), await store(ground)
     await old.zk.create_top_level_paths()
-    first = await old.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
-    second = await new.zk.register_broker(broker(3), timestamp_ms=8, previous_session_id=old.zk.session_id)
+    first = await old.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
+    second = await new.zk.brokers.register(broker(3), timestamp_ms=8, previous_session_id=old.zk.session_id)
     assert second > first
     assert must(await new.raw.exists("/brokers/ids/3")).ephemeral_owner == new.zk.session_id
 
@@ -109,7 +109,7 @@ async def test_a_registration_whose_answer_was_lost_is_ours(ground: Ground) -> N
     opened = await store(ground)
     await opened.zk.create_top_level_paths()
     opened.below.lose_answers = 1
-    epoch = await opened.zk.register_broker(broker(3), timestamp_ms=7, previous_session_id=None)
+    epoch = await opened.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
     assert epoch == must(await opened.raw.exists("/brokers/ids/3")).czxid
 
 
@@ -120,14 +120,14 @@ async def test_a_registration_whose_answer_was_lost_is_ours(ground: Ground) -> N
 @contract
 async def test_the_first_controller_has_epoch_one_and_the_next_two(ground: Ground) -> None:
     first, second = await store(ground), await store(ground)
-    assert await first.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=5) == Elected(1, 1)
+    assert await first.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=5) == Elected(1, 1)
     node = must(await first.raw.get("/controller"))
     assert (ControllerZNode.decode(node.data).broker_id, node.stat.ephemeral_owner) == (1, first.raw.session_id)
     await first.raw.close()
-    assert await second.zk.controller_id() is None
-    assert await second.zk.register_controller_and_increment_epoch(BrokerId(2), timestamp_ms=5) == Elected(2, 2)
+    assert await second.zk.controller.id() is None
+    assert await second.zk.controller.register_and_increment_epoch(BrokerId(2), timestamp_ms=5) == Elected(2, 2)
     assert must(await second.raw.get("/controller_epoch")).data == b"2"
-    assert await second.zk.controller_id() == 2
+    assert await second.zk.controller.id() == 2
 
 
 @pytest.mark.spec("EL-6")
@@ -136,7 +136,7 @@ async def test_of_many_candidates_one_wins(ground: Ground) -> None:
     candidates = [await store(ground) for _ in range(4)]
     results = await asyncio.gather(
         *[
-            candidate.zk.register_controller_and_increment_epoch(BrokerId(number), timestamp_ms=5)
+            candidate.zk.controller.register_and_increment_epoch(BrokerId(number), timestamp_ms=5)
             for number, candidate in enumerate(candidates)
         ],
         return_exceptions=True,
@@ -144,7 +144,7 @@ async def test_of_many_candidates_one_wins(ground: Ground) -> None:
     winners = [number for number, result in enumerate(results) if isinstance(result, Elected)]
     assert len(winners) == 1
     assert all(isinstance(result, Elected | ControllerMoved) for result in results)
-    assert await candidates[0].zk.controller_id() == winners[0]
+    assert await candidates[0].zk.controller.id() == winners[0]
 
 
 @pytest.mark.spec("EL-6")
@@ -155,7 +155,7 @@ def test_an_election_is_won_although_an_answer_was_lost(subject, lost: str) -> N
         await opened.raw.write(Create("/controller_epoch", b"7"))
         await opened.raw.write(SetData("/controller_epoch", b"7"))
         setattr(opened.below, lost, 2)
-        assert await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=5) == Elected(8, 2)
+        assert await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=5) == Elected(8, 2)
 
     subject.run(case)
 
@@ -166,17 +166,17 @@ async def test_the_controller_znode_of_a_previous_life_is_no_victory(ground: Gro
     previous, opened = await store(ground), await store(ground)
     await previous.raw.write(Create("/controller", ControllerZNode.encode(BrokerId(1), 5), ephemeral=True))
     with pytest.raises(ControllerMoved):
-        await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=6)
+        await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=6)
 
 
 @pytest.mark.spec("EL-1", "ZC-3")
 @contract
 async def test_a_watch_stays_on_an_absent_controller(ground: Ground) -> None:
     opened, winner = await store(ground), await store(ground)
-    assert await opened.zk.controller_id(watch=True) is None
-    await winner.zk.register_controller_and_increment_epoch(BrokerId(2), timestamp_ms=5)
+    assert await opened.zk.controller.id(watch=True) is None
+    await winner.zk.controller.register_and_increment_epoch(BrokerId(2), timestamp_ms=5)
     await opened.session.hears_watch("/controller", WatchKind.CREATED)
-    assert await opened.zk.controller_id(watch=True) == 2
+    assert await opened.zk.controller.id(watch=True) == 2
     await winner.raw.close()
     await opened.session.hears_watch("/controller", WatchKind.DELETED)
 
@@ -185,22 +185,22 @@ async def test_a_watch_stays_on_an_absent_controller(ground: Ground) -> None:
 @contract
 async def test_a_controller_znode_left_over_is_deleted_by_its_own_session_only(ground: Ground) -> None:
     opened, other = await store(ground), await store(ground)
-    await opened.zk.delete_left_over_controller()
-    await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=5)
+    await opened.zk.controller.delete_left_over()
+    await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=5)
     await opened.raw.write(SetData("/controller_epoch", b"7"))
-    await other.zk.delete_left_over_controller()
-    assert await opened.zk.controller_id() == 1
-    await opened.zk.delete_left_over_controller()
-    assert await opened.zk.controller_id() is None
+    await other.zk.controller.delete_left_over()
+    assert await opened.zk.controller.id() == 1
+    await opened.zk.controller.delete_left_over()
+    assert await opened.zk.controller.id() is None
 
 
 @pytest.mark.spec("EL-10")
 @contract
 async def test_a_controller_that_resigns_deletes_its_znode(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.delete_controller(version)
-    assert await opened.zk.controller_id() is None
-    await opened.zk.delete_controller(version)
+    await opened.zk.controller.delete(version)
+    assert await opened.zk.controller.id() is None
+    await opened.zk.controller.delete(version)
 
 
 # ------------------------------------------------------------------ brokers
@@ -212,14 +212,14 @@ async def test_brokers_are_read_in_order_with_their_epochs(ground: Ground) -> No
     await stores[0].zk.create_top_level_paths()
     epochs = {}
     for number, opened in zip((10, 9, 1), stores, strict=True):
-        epochs[number] = await opened.zk.register_broker(broker(number), timestamp_ms=7, previous_session_id=None)
-    found = await stores[0].zk.brokers(watch=True)
+        epochs[number] = await opened.zk.brokers.register(broker(number), timestamp_ms=7, previous_session_id=None)
+    found = await stores[0].zk.brokers.all(watch=True)
     assert list(found.items()) == [(number, BrokerAndEpoch(broker(number), epochs[number])) for number in (1, 9, 10)]
-    assert await stores[0].zk.broker(BrokerId(9)) == found[BrokerId(9)]
-    assert await stores[0].zk.broker(BrokerId(8)) is None
+    assert await stores[0].zk.brokers.get(BrokerId(9)) == found[BrokerId(9)]
+    assert await stores[0].zk.brokers.get(BrokerId(8)) is None
     await stores[2].raw.close()
     await stores[0].session.hears_watch("/brokers/ids", WatchKind.CHILDREN)
-    assert list(await stores[0].zk.brokers()) == [9, 10]
+    assert list(await stores[0].zk.brokers.all()) == [9, 10]
 
 
 @pytest.mark.spec("ZN-4")
@@ -227,12 +227,12 @@ async def test_brokers_are_read_in_order_with_their_epochs(ground: Ground) -> No
 async def test_a_name_that_is_no_brokers_is_left_out_and_what_cannot_be_read_is_an_error(ground: Ground) -> None:
     opened = await store(ground)
     await opened.zk.create_top_level_paths()
-    await opened.zk.register_broker(broker(1), timestamp_ms=7, previous_session_id=None)
+    await opened.zk.brokers.register(broker(1), timestamp_ms=7, previous_session_id=None)
     await opened.raw.write(Create("/brokers/ids/lock"))
-    assert list(await opened.zk.brokers()) == [1]
+    assert list(await opened.zk.brokers.all()) == [1]
     await opened.raw.write(Create("/brokers/ids/2", b"{"))
     with pytest.raises(MalformedZNode, match="/brokers/ids/2"):
-        await opened.zk.brokers()
+        await opened.zk.brokers.all()
 
 
 @pytest.mark.spec("BR-16")
@@ -240,8 +240,8 @@ async def test_a_name_that_is_no_brokers_is_left_out_and_what_cannot_be_read_is_
 async def test_a_watched_broker_tells_of_its_change(ground: Ground) -> None:
     opened, other = await store(ground), await store(ground)
     await other.zk.create_top_level_paths()
-    await other.zk.register_broker(broker(1), timestamp_ms=7, previous_session_id=None)
-    await opened.zk.watch_brokers(ids(1, 2))
+    await other.zk.brokers.register(broker(1), timestamp_ms=7, previous_session_id=None)
+    await opened.zk.brokers.watch(ids(1, 2))
     await other.raw.write(SetData("/brokers/ids/1", BrokerIdZNode.encode(broker(1, 9999), timestamp_ms=8)))
     await opened.session.hears_watch("/brokers/ids/1", WatchKind.CHANGED)
 
@@ -253,7 +253,7 @@ async def test_a_registration_nobody_can_read_is_named(ground: Ground) -> None:
     await opened.zk.create_top_level_paths()
     await opened.raw.write(Create("/brokers/ids/1", b"{"))
     with pytest.raises(MalformedZNode, match="/brokers/ids/1"):
-        await opened.zk.brokers()
+        await opened.zk.brokers.all()
 
 
 # ------------------------------------------------------------------ topics
@@ -263,12 +263,12 @@ async def test_a_registration_nobody_can_read_is_named(ground: Ground) -> None:
 @contract
 async def test_a_topic_is_created_once(ground: Ground) -> None:
     opened = await store(ground)
-    assert await opened.zk.create_topic("t", TOPIC_ID, {0: ONE}) is None
-    assert await opened.zk.create_topic("t", None, {0: ONE}) is Failure.NODE_EXISTS
-    assert await opened.zk.topic_exists("t")
-    assert not await opened.zk.topic_exists("u")
-    assert await opened.zk.topics() == ("t",)
-    found = await opened.zk.topic_assignments(["t", "u"])
+    assert await opened.zk.topics.create("t", TOPIC_ID, {0: ONE}) is None
+    assert await opened.zk.topics.create("t", None, {0: ONE}) is Failure.NODE_EXISTS
+    assert await opened.zk.topics.exists("t")
+    assert not await opened.zk.topics.exists("u")
+    assert await opened.zk.topics.names() == ("t",)
+    found = await opened.zk.topics.assignments(["t", "u"])
     assert found == {"t": TopicAssignment(TOPIC_ID, {TopicPartition("t", 0): ONE})}
 
 
@@ -277,31 +277,31 @@ async def test_a_topic_is_created_once(ground: Ground) -> None:
 async def test_a_topic_too_large_for_zookeeper_is_refused(ground: Ground) -> None:
     opened = await store(ground)
     huge = {number: ReplicaAssignment(ids(*range(30))) for number in range(12_000)}
-    assert await opened.zk.create_topic("t", TOPIC_ID, huge) is Failure.TOO_LARGE
-    assert await opened.zk.create_topic("u", TOPIC_ID, {0: ONE}) is None
+    assert await opened.zk.topics.create("t", TOPIC_ID, huge) is Failure.TOO_LARGE
+    assert await opened.zk.topics.create("u", TOPIC_ID, {0: ONE}) is None
 
 
 @pytest.mark.spec("TP-2", "TC-12")
 @contract
 async def test_added_partitions_are_told_to_who_watches(ground: Ground) -> None:
     opened, other = await store(ground), await store(ground)
-    await other.zk.create_topic("t", TOPIC_ID, {0: ONE})
-    await opened.zk.topics(watch=True)
-    await opened.zk.topic_assignments(["t"], watch=True)
-    await other.zk.add_partitions("t", TOPIC_ID, {TopicPartition("t", 0): ONE, TopicPartition("t", 1): ONE})
+    await other.zk.topics.create("t", TOPIC_ID, {0: ONE})
+    await opened.zk.topics.names(watch=True)
+    await opened.zk.topics.assignments(["t"], watch=True)
+    await other.zk.topics.add_partitions("t", TOPIC_ID, {TopicPartition("t", 0): ONE, TopicPartition("t", 1): ONE})
     await opened.session.hears_watch("/brokers/topics/t", WatchKind.CHANGED)
-    await other.zk.create_topic("u", TOPIC_ID, {0: ONE})
+    await other.zk.topics.create("u", TOPIC_ID, {0: ONE})
     await opened.session.hears_watch("/brokers/topics", WatchKind.CHILDREN)
-    found = await opened.zk.topic_assignments(["t"])
+    found = await opened.zk.topics.assignments(["t"])
     assert list(found["t"].partitions) == partitions(2)
 
 
 @contract
 async def test_a_topic_nobody_can_read_is_left_out(ground: Ground) -> None:
     opened = await store(ground)
-    await opened.zk.create_topic("t", None, {0: ONE})
+    await opened.zk.topics.create("t", None, {0: ONE})
     await opened.raw.write(Create("/brokers/topics/broken", b"not json"))
-    assert list(await opened.zk.topic_assignments(["broken", "t"])) == ["t"]
+    assert list(await opened.zk.topics.assignments(["broken", "t"])) == ["t"]
 
 
 @pytest.mark.spec("FO-5", "ZN-5")
@@ -309,7 +309,7 @@ async def test_a_topic_nobody_can_read_is_left_out(ground: Ground) -> None:
 async def test_topics_without_id_are_rewritten_with_one(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.raw.write(Create("/brokers/topics/old", b'{"version":1,"partitions":{"3":[1]}}'))
-    await opened.zk.set_topic_ids({"old": TOPIC_ID, "gone": TOPIC_ID}, version)
+    await opened.zk.topics.set_ids({"old": TOPIC_ID, "gone": TOPIC_ID}, version)
     node = must(await opened.raw.get("/brokers/topics/old"))
     assert node.data == TopicZNode.encode(TOPIC_ID, {3: ONE})
     assert opened.records("ZkWrite")[-1]["fenced"]
@@ -319,7 +319,7 @@ async def test_topics_without_id_are_rewritten_with_one(ground: Ground) -> None:
 async def test_partitions_added_while_a_topic_is_given_an_id_are_kept(ground: Ground) -> None:
     """Between read and write: the first write meets the version of the added partitions."""
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", None, {0: ONE})
+    await opened.zk.topics.create("t", None, {0: ONE})
     send = opened.below.multi
 
     async def overtaken(ops):  # type: ignore[no-untyped-def]
@@ -328,19 +328,19 @@ async def test_partitions_added_while_a_topic_is_given_an_id_are_kept(ground: Gr
         return await send(ops)
 
     opened.below.multi = overtaken  # type: ignore[method-assign]
-    await opened.zk.set_topic_ids({"t": TOPIC_ID}, version)
-    found = await opened.zk.topic_assignments(["t"])
+    await opened.zk.topics.set_ids({"t": TOPIC_ID}, version)
+    found = await opened.zk.topics.assignments(["t"])
     assert found["t"] == TopicAssignment(TOPIC_ID, dict.fromkeys(partitions(2), ONE))
 
 
 @contract
 async def test_assignments_are_rewritten_behind_the_fence(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     moving = TopicAssignment(TOPIC_ID, {TopicPartition("t", 0): ReplicaAssignment(ids(2, 1), ids(2), ids(1))})
-    failed = await opened.zk.set_topic_assignments({"u": moving, "t": moving}, version)
+    failed = await opened.zk.topics.overwrite_assignments({"u": moving, "t": moving}, version)
     assert failed == {"u": Failure.NO_NODE}
-    assert await opened.zk.topic_assignments(["t"]) == {"t": moving}
+    assert await opened.zk.topics.assignments(["t"]) == {"t": moving}
 
 
 # ------------------------------------------------------------------ partition states
@@ -349,15 +349,15 @@ async def test_assignments_are_rewritten_behind_the_fence(ground: Ground) -> Non
 @contract
 async def test_states_are_read_and_what_is_missing_or_broken_is_said_of_each(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, dict.fromkeys(range(3), ONE))
-    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(2)}, 7, version)
+    await opened.zk.topics.create("t", TOPIC_ID, dict.fromkeys(range(3), ONE))
+    await opened.zk.states.create({partition: led_by(1) for partition in partitions(2)}, 7, version)
     await opened.raw.write(SetData(TopicPartitionStateZNode.path(TopicPartition("t", 1)), b"{}"))
-    assert await opened.zk.partition_states(partitions(3)) == {
+    assert await opened.zk.states.read(partitions(3)) == {
         TopicPartition("t", 0): LeaderIsrAndControllerEpoch(led_by(1), 7),
         TopicPartition("t", 1): Failure.BAD_ARGUMENTS,
         TopicPartition("t", 2): Failure.NO_NODE,
     }
-    assert await opened.zk.partition_states([]) == {}
+    assert await opened.zk.states.read([]) == {}
 
 
 @pytest.mark.spec("PSM-5")
@@ -365,14 +365,14 @@ async def test_states_are_read_and_what_is_missing_or_broken_is_said_of_each(gro
 async def test_states_are_created_with_their_folders(ground: Ground) -> None:
     opened, version = await controller(ground)
     for topic in ("t", "u"):
-        await opened.zk.create_topic(topic, TOPIC_ID, {0: ONE})
+        await opened.zk.topics.create(topic, TOPIC_ID, {0: ONE})
     states = {partition: led_by(1, partition_epoch=9) for topic in ("u", "t") for partition in partitions(300, topic)}
     created: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    await opened.zk.create_partition_states(states, 1, version, created.update)
+    await opened.zk.states.create(states, 1, version, created.update)
     assert created == {partition: led_by(1) for partition in states}
     assert must(await opened.raw.get("/brokers/topics/t/partitions")).data == b""
     assert must(await opened.raw.get("/brokers/topics/t/partitions/299")).data == b""
-    assert set((await opened.zk.partition_states(list(states))).values()) == {LeaderIsrAndControllerEpoch(led_by(1), 1)}
+    assert set((await opened.zk.states.read(list(states))).values()) == {LeaderIsrAndControllerEpoch(led_by(1), 1)}
     assert [write["operations"] for write in opened.records("ZkWrite") if write["purpose"] == "create-partitions"] == [
         2,
         500,
@@ -385,11 +385,11 @@ async def test_states_are_created_with_their_folders(ground: Ground) -> None:
 @contract
 async def test_states_of_added_partitions_find_their_folder(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
-    await opened.zk.create_partition_states({TopicPartition("t", 0): led_by(1)}, 1, version)
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
+    await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
     added = {partition: led_by(1) for partition in partitions(3)[1:]}
     created: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    await opened.zk.create_partition_states(added, 1, version, created.update)
+    await opened.zk.states.create(added, 1, version, created.update)
     assert created == added
 
 
@@ -397,16 +397,16 @@ async def test_states_of_added_partitions_find_their_folder(ground: Ground) -> N
 @contract
 async def test_a_state_that_cannot_be_created_fails_alone(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
-    await opened.zk.create_partition_states({TopicPartition("t", 5): led_by(2)}, 1, version)
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
+    await opened.zk.states.create({TopicPartition("t", 5): led_by(2)}, 1, version)
     await opened.raw.write(Create("/brokers/topics/t/partitions/6"))
     wanted = {partition: led_by(1) for partition in [*partitions(10), *partitions(2, "gone")]}
     created: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    await opened.zk.create_partition_states(wanted, 1, version, created.update)
+    await opened.zk.states.create(wanted, 1, version, created.update)
     assert created.pop(TopicPartition("t", 5)) is Failure.NODE_EXISTS
     assert [created.pop(partition) for partition in partitions(2, "gone")] == [Failure.NO_NODE] * 2
     assert created == {partition: led_by(1) for partition in partitions(10) if partition.partition != 5}
-    untouched = await opened.zk.partition_states([TopicPartition("t", 5)])
+    untouched = await opened.zk.states.read([TopicPartition("t", 5)])
     assert untouched == {TopicPartition("t", 5): LeaderIsrAndControllerEpoch(led_by(2), 1)}
 
 
@@ -414,8 +414,8 @@ async def test_a_state_that_cannot_be_created_fails_alone(ground: Ground) -> Non
 @contract
 async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
-    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(1_200)}, 1, version)
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
+    await opened.zk.states.create({partition: led_by(1) for partition in partitions(1_200)}, 1, version)
     conflicting = [TopicPartition("t", number) for number in (0, 499, 500, 777, 1_199)]
     for partition in conflicting:
         await opened.raw.write(SetData(TopicPartitionStateZNode.path(partition), b"by its leader"))
@@ -423,12 +423,12 @@ async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground
     opened.below.sent.clear()
     wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(1_200)}
     finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    assert await opened.zk.update_leader_and_isr(wanted, 1, version, finished.update) == tuple(conflicting)
+    assert await opened.zk.states.update(wanted, 1, version, finished.update) == tuple(conflicting)
     assert finished.pop(TopicPartition("t", 42)) is Failure.NO_NODE
     assert set(finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
     assert len(finished) == 1_200 - len(conflicting) - 1
     assert len(opened.below.sent) == 6, "three batches, each once with its conflicts and once without"
-    found = await opened.zk.partition_states(list(finished))
+    found = await opened.zk.states.read(list(finished))
     assert set(found.values()) == {LeaderIsrAndControllerEpoch(led_by(2, leader_epoch=1, partition_epoch=1), 1)}
 
 
@@ -436,10 +436,10 @@ async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground
 async def test_nothing_is_sent_where_there_is_nothing_to_write(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
-    assert await opened.zk.update_leader_and_isr({}, 1, version) == ()
-    await opened.zk.create_partition_states({}, 1, version)
-    await opened.zk.delete_topic_deletions([], version)
-    await opened.zk.set_topic_ids({}, version)
+    assert await opened.zk.states.update({}, 1, version) == ()
+    await opened.zk.states.create({}, 1, version)
+    await opened.zk.topic_deletions.unmark([], version)
+    await opened.zk.topics.set_ids({}, version)
     assert opened.below.sent == []
 
 
@@ -450,12 +450,12 @@ async def test_nothing_is_sent_where_there_is_nothing_to_write(ground: Ground) -
 @contract
 async def test_a_config_is_created_then_replaced(ground: Ground) -> None:
     opened, _ = await controller(ground)
-    assert await opened.zk.entity_config("topics", "t") == {}
-    await opened.zk.set_entity_config("topics", "t", {"retention.ms": "1"})
-    await opened.zk.set_entity_config("topics", "t", {"segment.bytes": "2"})
-    assert await opened.zk.entity_config("topics", "t") == {"segment.bytes": "2"}
+    assert (await opened.zk.configs.read("topics", "t")).config == {}
+    await opened.zk.configs.write("topics", "t", {"retention.ms": "1"})
+    await opened.zk.configs.write("topics", "t", {"segment.bytes": "2"})
+    assert (await opened.zk.configs.read("topics", "t")).config == {"segment.bytes": "2"}
     await opened.raw.write(Create("/config/topics/broken", b"]"))
-    assert await opened.zk.topic_configs(["t", "none", "broken"]) == {"t": {"segment.bytes": "2"}, "none": {}}
+    assert await opened.zk.configs.of_topics(["t", "none", "broken"]) == {"t": {"segment.bytes": "2"}, "none": {}}
 
 
 @pytest.mark.spec("ZN-9")
@@ -463,10 +463,10 @@ async def test_a_config_is_created_then_replaced(ground: Ground) -> None:
 async def test_a_config_is_not_written_without_a_controller_of_this_kind(ground: Ground) -> None:
     opened = await store(ground)
     with pytest.raises(ControllerMoved, match="no controller"):
-        await opened.zk.set_entity_config("topics", "t", {})
+        await opened.zk.configs.write("topics", "t", {})
     await opened.raw.write(Create("/controller", b'{"brokerid":3000,"kraftControllerEpoch":5}'))
     with pytest.raises(ControllerMoved, match="KRaft"):
-        await opened.zk.set_entity_config("topics", "t", {})
+        await opened.zk.configs.write("topics", "t", {})
 
 
 @pytest.mark.spec("ZN-9")
@@ -481,7 +481,7 @@ async def test_a_config_is_not_written_when_the_controller_changes_meanwhile(gro
 
     opened.below.multi = overtaken  # type: ignore[method-assign]
     with pytest.raises(ControllerMoved, match="changed meanwhile"):
-        await opened.zk.set_entity_config("topics", "t", {})
+        await opened.zk.configs.write("topics", "t", {})
 
 
 @pytest.mark.spec("ZN-9")
@@ -512,7 +512,7 @@ async def test_a_config_that_somebody_makes_in_between_is_not_overwritten(ground
 
     opened.below.multi = overtaken  # type: ignore[method-assign]
     assert not await opened.zk.configs.write("topics", "t", {"our": "s"}, ABSENT)
-    assert await opened.zk.entity_config("topics", "t") == {"their": "s"}
+    assert (await opened.zk.configs.read("topics", "t")).config == {"their": "s"}
 
 
 @pytest.mark.spec("CF-2")
@@ -557,13 +557,13 @@ async def test_a_config_change_is_announced_in_sequence(ground: Ground) -> None:
 @contract
 async def test_topic_deletions_are_listed_watched_and_taken_away(ground: Ground) -> None:
     opened, version = await controller(ground)
-    assert await opened.zk.topic_deletions(watch=True) == ()
+    assert await opened.zk.topic_deletions.topics(watch=True) == ()
     await opened.raw.multi([Create("/admin/delete_topics/u"), Create("/admin/delete_topics/t")])
     await opened.session.hears_watch("/admin/delete_topics", WatchKind.CHILDREN)
-    assert await opened.zk.topic_deletions() == ("t", "u")
-    assert [await opened.zk.is_topic_marked_for_deletion(topic) for topic in ("t", "v")] == [True, False]
-    await opened.zk.delete_topic_deletions(["t", "none"], version)
-    assert await opened.zk.topic_deletions() == ("u",)
+    assert await opened.zk.topic_deletions.topics() == ("t", "u")
+    assert [await opened.zk.topic_deletions.is_marked(topic) for topic in ("t", "v")] == [True, False]
+    await opened.zk.topic_deletions.unmark(["t", "none"], version)
+    assert await opened.zk.topic_deletions.topics() == ("u",)
 
 
 @pytest.mark.spec("FO-3")
@@ -571,25 +571,25 @@ async def test_topic_deletions_are_listed_watched_and_taken_away(ground: Ground)
 async def test_a_preferred_election_is_read_watched_and_taken_away(ground: Ground) -> None:
     opened, version = await controller(ground)
     path = "/admin/preferred_replica_election"
-    assert await opened.zk.preferred_replica_election(watch=True) is None
+    assert await opened.zk.preferred_elections.read(watch=True) is None
     await opened.raw.write(Create(path, b'{"version":1,"partitions":[{"topic":"t","partition":1}]}'))
     await opened.session.hears_watch(path, WatchKind.CREATED)
-    assert await opened.zk.preferred_replica_election() == (TopicPartition("t", 1),)
+    assert await opened.zk.preferred_elections.read() == (TopicPartition("t", 1),)
     await opened.raw.write(SetData(path, b"by hand"))
-    assert await opened.zk.preferred_replica_election() == ()
-    await opened.zk.delete_preferred_replica_election(version)
-    await opened.zk.delete_preferred_replica_election(version)
-    assert await opened.zk.preferred_replica_election() is None
+    assert await opened.zk.preferred_elections.read() == ()
+    await opened.zk.preferred_elections.delete(version)
+    await opened.zk.preferred_elections.delete(version)
+    assert await opened.zk.preferred_elections.read() is None
 
 
 @pytest.mark.spec("FO-3")
 @contract
 async def test_the_reassignment_znode_is_watched(ground: Ground) -> None:
     opened, _ = await controller(ground)
-    assert not await opened.zk.watch_reassign_partitions()
+    assert not await opened.zk.reassignments.watch()
     await opened.raw.write(Create("/admin/reassign_partitions"))
     await opened.session.hears_watch("/admin/reassign_partitions", WatchKind.CREATED)
-    assert await opened.zk.watch_reassign_partitions()
+    assert await opened.zk.reassignments.watch()
 
 
 @pytest.mark.spec("FO-4")
@@ -597,8 +597,8 @@ async def test_the_reassignment_znode_is_watched(ground: Ground) -> None:
 async def test_old_notifications_are_deleted_and_new_ones_watched(ground: Ground) -> None:
     opened, version = await controller(ground)
     for delete, path in (
-        (opened.zk.delete_log_dir_event_notifications, LogDirEventNotificationZNode.sequence_path),
-        (opened.zk.delete_isr_change_notifications, "/isr_change_notification/isr_change_"),
+        (opened.zk.log_dir_events.delete_all, LogDirEventNotificationZNode.sequence_path),
+        (opened.zk.isr_changes.delete_all, "/isr_change_notification/isr_change_"),
     ):
         folder = path.rpartition("/")[0]
         for _ in range(3):
@@ -616,19 +616,19 @@ async def test_old_notifications_are_deleted_and_new_ones_watched(ground: Ground
 async def test_features_are_written_over_what_was_read_and_over_nothing_else(ground: Ground) -> None:
     opened = await store(ground)
     none = Features(2, True, {})
-    assert await opened.zk.features(watch=True) is None
-    assert await opened.zk.set_features(none, None) == 0
+    assert await opened.zk.features.read(watch=True) is None
+    assert await opened.zk.features.write(none, None) == 0
     await opened.session.hears_watch("/feature", WatchKind.CREATED)
-    assert await opened.zk.set_features(none, None) is None, "it is there already"
+    assert await opened.zk.features.write(none, None) is None, "it is there already"
     assert must(await opened.raw.get("/feature")).data == b'{"features":{},"version":2,"status":1}'
-    read = await opened.zk.features(watch=True)
+    read = await opened.zk.features.read(watch=True)
     assert read == FeatureNode(none, 0)
     more = Features(1, False, {"f": 1})
     opened.below.lose_answers = 1
-    assert await opened.zk.set_features(more, read) == 1, "its answer was lost, and it is what was meant"
+    assert await opened.zk.features.write(more, read) == 1, "its answer was lost, and it is what was meant"
     await opened.session.hears_watch("/feature", WatchKind.CHANGED)
-    assert await opened.zk.set_features(none, read) is None
-    assert await opened.zk.features() == FeatureNode(more, 1)
+    assert await opened.zk.features.write(none, read) is None
+    assert await opened.zk.features.read() == FeatureNode(more, 1)
 
 
 @pytest.mark.spec("ZN-8", "EL-13")
@@ -636,13 +636,13 @@ async def test_features_are_written_over_what_was_read_and_over_nothing_else(gro
 async def test_a_block_of_producer_ids_is_written_over_what_was_read(ground: Ground) -> None:
     opened, _ = await controller(ground)
     first, second = ProducerIdBlock(BrokerId(1), 0, 999), ProducerIdBlock(BrokerId(2), 1000, 1999)
-    read = await opened.zk.latest_producer_id_block()
+    read = await opened.zk.producer_ids.read()
     assert read == LatestProducerIdBlock(None, 0)
-    assert await opened.zk.set_producer_id_block(first, read)
-    assert not await opened.zk.set_producer_id_block(second, read)
+    assert await opened.zk.producer_ids.write(first, read)
+    assert not await opened.zk.producer_ids.write(second, read)
     data = b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
     assert must(await opened.raw.get("/latest_producer_id_block")).data == data
-    assert await opened.zk.latest_producer_id_block() == LatestProducerIdBlock(first, 1)
+    assert await opened.zk.producer_ids.read() == LatestProducerIdBlock(first, 1)
 
 
 @pytest.mark.spec("ZN-8")
@@ -650,13 +650,13 @@ async def test_a_block_of_producer_ids_is_written_over_what_was_read(ground: Gro
 async def test_a_block_whose_answer_was_lost_is_nobodys_unless_it_was_never_written(ground: Ground) -> None:
     opened, _ = await controller(ground)
     block = ProducerIdBlock(BrokerId(1), 0, 999)
-    read = await opened.zk.latest_producer_id_block()
+    read = await opened.zk.producer_ids.read()
     opened.below.lose_answers = 1
-    assert not await opened.zk.set_producer_id_block(block, read), "another may have written these very bytes"
-    after = await opened.zk.latest_producer_id_block()
+    assert not await opened.zk.producer_ids.write(block, read), "another may have written these very bytes"
+    after = await opened.zk.producer_ids.read()
     assert after == LatestProducerIdBlock(block, 1)
     opened.below.lose_requests = 1
-    assert await opened.zk.set_producer_id_block(ProducerIdBlock(BrokerId(1), 1000, 1999), after)
+    assert await opened.zk.producer_ids.write(ProducerIdBlock(BrokerId(1), 1000, 1999), after)
 
 
 @pytest.mark.spec("ZN-8")
@@ -665,7 +665,7 @@ async def test_producer_ids_do_not_begin_again_where_the_znode_is_gone(ground: G
     opened, _ = await controller(ground)
     await opened.raw.write(Delete("/latest_producer_id_block"))
     with pytest.raises(ZooKeeperFailure, match="latest_producer_id_block"):
-        await opened.zk.latest_producer_id_block()
+        await opened.zk.producer_ids.read()
 
 
 @pytest.mark.spec("IS-18")
@@ -675,14 +675,14 @@ async def test_isr_change_notifications_are_read_watched_and_deleted_by_name(gro
     path = IsrChangeNotificationZNode.sequence_path
     for data in (IsrChangeNotificationZNode.encode(partitions(2)), b"what?"):
         await opened.raw.write(Create(path, data, sequential=True))
-    read = await opened.zk.isr_change_notifications()
+    read = await opened.zk.isr_changes.read()
     assert read == {"isr_change_0000000000": tuple(partitions(2)), "isr_change_0000000001": ()}
     await opened.raw.write(Create(path, b"", sequential=True))
     await opened.session.hears_watch("/isr_change_notification", WatchKind.CHILDREN)
-    await opened.zk.delete_isr_changes(read, version)
+    await opened.zk.isr_changes.delete(read, version)
     assert must(await opened.raw.children("/isr_change_notification")).names == ("isr_change_0000000002",)
     with pytest.raises(ControllerMoved):
-        await opened.zk.delete_isr_changes(["isr_change_0000000002"], version + 1)
+        await opened.zk.isr_changes.delete(["isr_change_0000000002"], version + 1)
 
 
 # ------------------------------------------------------------------ the session
@@ -696,15 +696,15 @@ async def test_once_the_session_has_expired_nothing_works(ground: Ground) -> Non
     zk = opened.zk
     state = {TopicPartition("t", 0): led_by(1)}
     for attempt in (
-        zk.controller_id(),
-        zk.brokers(),
-        zk.topic_assignments(["t"]),
-        zk.partition_states(partitions(1)),
-        zk.create_topic("t", None, {0: ONE}),
-        zk.update_leader_and_isr(state, 1, version),
-        zk.create_partition_states(state, 1, version),
-        zk.register_broker(broker(1), timestamp_ms=1, previous_session_id=None),
-        zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=1),
+        zk.controller.id(),
+        zk.brokers.all(),
+        zk.topics.assignments(["t"]),
+        zk.states.read(partitions(1)),
+        zk.topics.create("t", None, {0: ONE}),
+        zk.states.update(state, 1, version),
+        zk.states.create(state, 1, version),
+        zk.brokers.register(broker(1), timestamp_ms=1, previous_session_id=None),
+        zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=1),
     ):
         with pytest.raises(SessionLost):
             await attempt

@@ -20,10 +20,10 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 @contract
 async def test_it_is_read_and_watched_while_absent(ground: Ground) -> None:
     opened, _ = await controller(ground)
-    assert await opened.zk.partition_reassignment(watch=True) is None
+    assert await opened.zk.reassignments.read(watch=True) is None
     await opened.raw.write(Create(PATH, b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[3,1]}]}'))
     await opened.session.hears_watch(PATH, WatchKind.CREATED)
-    assert await opened.zk.partition_reassignment(watch=True) == {T1: ids(3, 1)}
+    assert await opened.zk.reassignments.read(watch=True) == {T1: ids(3, 1)}
 
 
 @pytest.mark.spec("RA-6")
@@ -33,14 +33,14 @@ async def test_what_an_operator_wrote_badly_asks_for_nothing(ground: Ground) -> 
     await opened.raw.write(Create(PATH))
     for data in BADLY_WRITTEN:
         await opened.raw.write(SetData(PATH, data))
-        assert await opened.zk.partition_reassignment() == {}
+        assert await opened.zk.reassignments.read() == {}
 
 
 @pytest.mark.spec("RA-14")
 @contract
 async def test_it_is_rewritten_created_where_it_has_gone_and_deleted_twice(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.set_or_create_partition_reassignment({T1: ids(2), T0: ids(3, 1)}, version)
+    await opened.zk.reassignments.write({T1: ids(2), T0: ids(3, 1)}, version)
     node = await opened.raw.get(PATH)
     assert not isinstance(node, Failure)
     assert json.loads(node.data)["partitions"] == [
@@ -48,8 +48,8 @@ async def test_it_is_rewritten_created_where_it_has_gone_and_deleted_twice(groun
         {"topic": "t", "partition": 1, "replicas": [2]},
     ]
     await opened.raw.write(SetData(PATH, b"{"))
-    await opened.zk.set_or_create_partition_reassignment({T0: ids(3)}, version)
-    assert await opened.zk.partition_reassignment() == {T0: ids(3)}
-    await opened.zk.delete_partition_reassignment(version)
-    await opened.zk.delete_partition_reassignment(version)
-    assert await opened.zk.partition_reassignment() is None
+    await opened.zk.reassignments.write({T0: ids(3)}, version)
+    assert await opened.zk.reassignments.read() == {T0: ids(3)}
+    await opened.zk.reassignments.delete(version)
+    await opened.zk.reassignments.delete(version)
+    assert await opened.zk.reassignments.read() is None

@@ -17,8 +17,8 @@ ONE = ReplicaAssignment(ids(1), (), ())
 async def with_topic(ground: Ground) -> tuple[Store, int]:
     """`t` has two partitions with states, a config and a marker."""
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", None, dict.fromkeys(range(2), ONE))
-    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(2)}, 1, version)
+    await opened.zk.topics.create("t", None, dict.fromkeys(range(2), ONE))
+    await opened.zk.states.create({partition: led_by(1) for partition in partitions(2)}, 1, version)
     await opened.raw.write(Create("/config/topics/t", b"{}"))
     await opened.raw.write(Create("/admin/delete_topics/t"))
     return opened, version
@@ -29,7 +29,7 @@ async def with_topic(ground: Ground) -> tuple[Store, int]:
 async def test_a_topic_goes_in_one_transaction_with_all_that_is_known_below_it(ground: Ground) -> None:
     opened, version = await with_topic(ground)
     opened.below.sent.clear()
-    await opened.zk.delete_topics({"t": partitions(2)}, version)
+    await opened.zk.topics.delete({"t": partitions(2)}, version)
     assert await opened.raw.get("/brokers/topics/t") is Failure.NO_NODE
     (transaction,) = opened.below.sent
     assert [op.path for op in transaction] == [
@@ -49,7 +49,7 @@ async def test_what_nobody_knew_of_goes_too_and_what_is_gone_is_gone(ground: Gro
     opened, version = await with_topic(ground)
     for path in ("partitions/0/state/odd", "partitions/7", "partitions/7/state", "notes", "notes/deep"):
         await opened.raw.write(Create(f"/brokers/topics/t/{path}"))
-    await opened.zk.delete_topics({"t": [*partitions(2), TopicPartition("t", 5)], "never": ()}, version)
+    await opened.zk.topics.delete({"t": [*partitions(2), TopicPartition("t", 5)], "never": ()}, version)
     assert await opened.raw.get("/brokers/topics/t") is Failure.NO_NODE
     assert must(await opened.raw.children("/brokers/topics")).names == ()
 
@@ -59,7 +59,7 @@ async def test_what_nobody_knew_of_goes_too_and_what_is_gone_is_gone(ground: Gro
 async def test_a_lost_answer_is_no_obstacle(ground: Ground) -> None:
     opened, version = await with_topic(ground)
     opened.below.lose_answers = 1
-    await opened.zk.delete_topics({"t": partitions(2)}, version)
+    await opened.zk.topics.delete({"t": partitions(2)}, version)
     assert await opened.raw.get("/brokers/topics/t") is Failure.NO_NODE
 
 
@@ -69,10 +69,10 @@ async def test_who_is_controller_no_more_deletes_nothing(ground: Ground) -> None
     opened, version = await with_topic(ground)
     await opened.raw.write(SetData("/controller_epoch", b"9"))
     with pytest.raises(ControllerMoved):
-        await opened.zk.delete_topics({"t": partitions(2)}, version)
+        await opened.zk.topics.delete({"t": partitions(2)}, version)
     with pytest.raises(ControllerMoved):
-        await opened.zk.delete_topic_configs(["t"], version)
-    assert len(await opened.zk.partitions_in_zookeeper("t")) == 2
+        await opened.zk.configs.delete_of_topics(["t"], version)
+    assert len(await opened.zk.topics.partition_znodes("t")) == 2
     assert not isinstance(await opened.raw.get("/config/topics/t"), Failure)
 
 
@@ -80,7 +80,7 @@ async def test_who_is_controller_no_more_deletes_nothing(ground: Ground) -> None
 @contract
 async def test_configs_go_where_there_are_any(ground: Ground) -> None:
     opened, version = await with_topic(ground)
-    await opened.zk.delete_topic_configs(["by-hand", "t"], version)
+    await opened.zk.configs.delete_of_topics(["by-hand", "t"], version)
     assert must(await opened.raw.children("/config/topics")).names == ()
 
 
@@ -88,9 +88,9 @@ async def test_configs_go_where_there_are_any(ground: Ground) -> None:
 @contract
 async def test_a_topic_is_marked_once(ground: Ground) -> None:
     opened, _ = await controller(ground)
-    assert await opened.zk.create_topic_deletion("t")
-    assert not await opened.zk.create_topic_deletion("t")
-    assert await opened.zk.topic_deletions() == ("t",)
+    assert await opened.zk.topic_deletions.mark("t")
+    assert not await opened.zk.topic_deletions.mark("t")
+    assert await opened.zk.topic_deletions.topics() == ("t",)
 
 
 @pytest.mark.spec("TC-12")
@@ -98,5 +98,5 @@ async def test_a_topic_is_marked_once(ground: Ground) -> None:
 async def test_the_partitions_of_a_topic_are_those_with_znodes_of_their_own(ground: Ground) -> None:
     opened, _ = await with_topic(ground)
     await opened.raw.write(Create("/brokers/topics/t/partitions/odd"))
-    assert await opened.zk.partitions_in_zookeeper("t") == tuple(partitions(2))
-    assert await opened.zk.partitions_in_zookeeper("never") == ()
+    assert await opened.zk.topics.partition_znodes("t") == tuple(partitions(2))
+    assert await opened.zk.topics.partition_znodes("never") == ()

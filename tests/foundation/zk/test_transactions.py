@@ -34,17 +34,17 @@ TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
 # ------------------------------------------------------------------ the fence
 
 FENCED: dict[str, Callable[[KafkaZkClient, int], Awaitable[object]]] = {
-    "update": lambda zk, version: zk.update_leader_and_isr(STATE, 1, version),
-    "create": lambda zk, version: zk.create_partition_states({TopicPartition("t", 1): led_by(1)}, 1, version),
-    "topic ids": lambda zk, version: zk.set_topic_ids({"t": TOPIC_ID}, version),
-    "assignment": lambda zk, version: zk.set_topic_assignments({"t": TopicAssignment(TOPIC_ID, {})}, version),
-    "reassignment": lambda zk, version: zk.set_or_create_partition_reassignment({}, version),
-    "reassignment done": lambda zk, version: zk.delete_partition_reassignment(version),
-    "controller": lambda zk, version: zk.delete_controller(version),
-    "deletions": lambda zk, version: zk.delete_topic_deletions(["t"], version),
-    "preferred": lambda zk, version: zk.delete_preferred_replica_election(version),
-    "log dirs": lambda zk, version: zk.delete_log_dir_event_notifications(version),
-    "isr changes": lambda zk, version: zk.delete_isr_change_notifications(version),
+    "update": lambda zk, version: zk.states.update(STATE, 1, version),
+    "create": lambda zk, version: zk.states.create({TopicPartition("t", 1): led_by(1)}, 1, version),
+    "topic ids": lambda zk, version: zk.topics.set_ids({"t": TOPIC_ID}, version),
+    "assignment": lambda zk, version: zk.topics.overwrite_assignments({"t": TopicAssignment(TOPIC_ID, {})}, version),
+    "reassignment": lambda zk, version: zk.reassignments.write({}, version),
+    "reassignment done": lambda zk, version: zk.reassignments.delete(version),
+    "controller": lambda zk, version: zk.controller.delete(version),
+    "deletions": lambda zk, version: zk.topic_deletions.unmark(["t"], version),
+    "preferred": lambda zk, version: zk.preferred_elections.delete(version),
+    "log dirs": lambda zk, version: zk.log_dir_events.delete_all(version),
+    "isr changes": lambda zk, version: zk.isr_changes.delete_all(version),
 }
 
 
@@ -67,8 +67,8 @@ async def tree(ground: Ground) -> dict[str, object]:
 def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject, method: str) -> None:
     async def case(ground: Ground) -> None:
         opened, version = await controller(ground)
-        await opened.zk.create_topic("t", None, {})
-        await opened.zk.create_partition_states({TopicPartition("t", 0): led_by(1)}, 1, version)
+        await opened.zk.topics.create("t", None, {})
+        await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
         for path in (
             "/admin/delete_topics/t",
             "/admin/preferred_replica_election",
@@ -92,12 +92,12 @@ def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject
 @contract
 async def test_a_fence_that_is_switched_off_lets_the_deposed_write_and_says_so(ground: Ground) -> None:
     opened, version = await controller(ground, switched_off=[Fence.ZK_CONTROLLER_EPOCH])
-    await opened.zk.create_topic("t", None, {})
-    await opened.zk.create_partition_states({TopicPartition("t", 0): led_by(1)}, 1, version)
+    await opened.zk.topics.create("t", None, {})
+    await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
     assert opened.records("FenceHit") == []
     await opened.raw.write(SetData("/controller_epoch", b"2", version))
     finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    await opened.zk.update_leader_and_isr(STATE, 1, version, finished.update)
+    await opened.zk.states.update(STATE, 1, version, finished.update)
     assert finished == {TopicPartition("t", 0): led_by(2, leader_epoch=1, partition_epoch=1)}
     (hit,) = opened.records("FenceHit")
     assert (hit["switched_off"], hit["known"]) == (True, version + 1)
@@ -109,7 +109,7 @@ async def test_without_an_epoch_there_is_no_controller_to_be(ground: Ground) -> 
     opened, version = await controller(ground)
     await opened.raw.write(Delete("/controller_epoch"))
     with pytest.raises(ZooKeeperFailure, match="/controller_epoch"):
-        await opened.zk.update_leader_and_isr(STATE, 1, version)
+        await opened.zk.states.update(STATE, 1, version)
 
 
 @contract
@@ -118,7 +118,7 @@ async def test_the_batches_behind_a_refused_one_are_not_sent(ground: Ground) -> 
     opened.below.sent.clear()
     states = {partition: led_by(1) for partition in partitions(10_000)}
     with pytest.raises(ControllerMoved):
-        await opened.zk.update_leader_and_isr(states, 1, version + 5)
+        await opened.zk.states.update(states, 1, version + 5)
     assert len(opened.below.sent) == 10, "what was in flight when the first refusal came"
 
 
@@ -131,13 +131,13 @@ async def test_the_batches_behind_a_refused_one_are_not_sent(ground: Ground) -> 
 def test_an_update_whose_answer_is_lost_counts_once(subject: Subject, lost: str, times: int) -> None:
     async def case(ground: Ground) -> None:
         opened, version = await controller(ground)
-        await opened.zk.create_topic("t", None, {})
-        await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(1_000)}, 1, version)
+        await opened.zk.topics.create("t", None, {})
+        await opened.zk.states.create({partition: led_by(1) for partition in partitions(1_000)}, 1, version)
         await opened.raw.write(SetData(f"/brokers/topics/t/partitions/{7}/state", b"changed"))
         setattr(opened.below, lost, times)
         wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(1_000)}
         finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-        conflicts = await opened.zk.update_leader_and_isr(wanted, 1, version, finished.update)
+        conflicts = await opened.zk.states.update(wanted, 1, version, finished.update)
         assert conflicts == (TopicPartition("t", 7),)
         assert set(finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
         assert len(finished) == 999
@@ -149,11 +149,11 @@ def test_an_update_whose_answer_is_lost_counts_once(subject: Subject, lost: str,
 def test_creations_whose_answer_is_lost_are_created(subject: Subject, lost: str) -> None:
     async def case(ground: Ground) -> None:
         opened, version = await controller(ground)
-        await opened.zk.create_topic("t", None, {})
+        await opened.zk.topics.create("t", None, {})
         setattr(opened.below, lost, 2)
         states = {partition: led_by(1) for partition in partitions(3)}
         finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-        await opened.zk.create_partition_states(states, 1, version, finished.update)
+        await opened.zk.states.create(states, 1, version, finished.update)
         assert finished == states
 
     subject.run(case)
@@ -164,13 +164,13 @@ def test_creations_whose_answer_is_lost_are_created(subject: Subject, lost: str)
 async def test_an_update_survives_a_real_cut(ground: Ground) -> None:
     opened, version = await controller(ground)
     observer = await ground.open()
-    await opened.zk.create_topic("t", None, {})
-    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(20)}, 1, version)
+    await opened.zk.topics.create("t", None, {})
+    await opened.zk.states.create({partition: led_by(1) for partition in partitions(20)}, 1, version)
     await observer.zk.exists("/brokers/topics/t/partitions/19/state", watch=True)
     await ground.hold_answers(opened.session)
     wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(20)}
     finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    update = asyncio.ensure_future(opened.zk.update_leader_and_isr(wanted, 1, version, finished.update))
+    update = asyncio.ensure_future(opened.zk.states.update(wanted, 1, version, finished.update))
     await observer.hears_watch("/brokers/topics/t/partitions/19/state", WatchKind.CHANGED)
     await ground.cut(opened.session)
     await asyncio.sleep(0.2)
@@ -251,7 +251,7 @@ async def test_answers_that_keep_being_lost_are_a_failure_not_an_endless_wait(gr
         lambda: opened.transactions.get_many(["/a"]),
         lambda: opened.transactions.write(Create("/a"), "test"),
         lambda: opened.transactions.multi([Create("/a")], "test"),
-        lambda: opened.zk.update_leader_and_isr(STATE, 1, version),
+        lambda: opened.zk.states.update(STATE, 1, version),
     ):
         opened.below.lose_requests = MAX_LOST_ANSWERS + 1
         with pytest.raises(ZooKeeperFailure) as failed:
@@ -299,7 +299,7 @@ async def test_transactions_are_split_by_size_and_what_is_too_large_fails_alone(
 async def test_a_transaction_that_only_the_chroot_makes_too_large_goes_out_in_pieces(ground: Ground) -> None:
     opened = Store(await ground.open(chroot="/" + "chroot" * 400))
     await opened.zk.create_top_level_paths()
-    elected = await opened.zk.register_controller_and_increment_epoch(BrokerId(1), timestamp_ms=0)
+    elected = await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=0)
     ops = [Create(f"/{number}", b"x" * 1_000) for number in range(500)]
     results = await opened.transactions.fenced(ops, "test", Fenced(elected.epoch_zk_version))
     assert results == [Created(op.path) for op in ops]
@@ -364,7 +364,7 @@ async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground
 @contract
 async def test_every_transaction_is_announced_before_it_is_sent_and_its_outcome_recorded(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", None, {})
+    await opened.zk.topics.create("t", None, {})
     announced: list[int] = []
     send = opened.below.multi
 
@@ -374,7 +374,7 @@ async def test_every_transaction_is_announced_before_it_is_sent_and_its_outcome_
 
     before = len(opened.records("ZkWrite"))
     opened.below.multi = sending  # type: ignore[method-assign]
-    await opened.zk.create_partition_states({partition: led_by(1) for partition in partitions(5)}, 1, version)
+    await opened.zk.states.create({partition: led_by(1) for partition in partitions(5)}, 1, version)
     assert announced == [before + 1, before + 2]
     write, done = opened.records("ZkWrite")[-1], opened.records("ZkWriteDone")[-1]
     assert (write["purpose"], write["operations"], write["fenced"], write["epoch_zk_version"]) == (

@@ -20,7 +20,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 async def written(zk: KafkaZkClient) -> dict[TopicPartition, ReplicaAssignment]:
-    return (await zk.topic_assignments(["t"]))["t"].partitions
+    return (await zk.topics.assignments(["t"]))["t"].partitions
 
 
 def overtaken(opened: Store, *, times: int = 1) -> None:
@@ -40,11 +40,11 @@ def overtaken(opened: Store, *, times: int = 1) -> None:
 @contract
 async def test_partitions_the_writer_does_not_know_stay(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     overtaken(opened)
-    assert await opened.zk.update_topic_assignments({"t": TopicAssignment(TOPIC_ID, {T0: MOVING})}, version) == {}
+    assert await opened.zk.topics.update_assignments({"t": TopicAssignment(TOPIC_ID, {T0: MOVING})}, version) == {}
     assert await written(opened.zk) == {T0: MOVING, T1: ONE}
-    assert await opened.zk.set_topic_assignments({"t": TopicAssignment(TOPIC_ID, {T0: TWO})}, version) == {}
+    assert await opened.zk.topics.overwrite_assignments({"t": TopicAssignment(TOPIC_ID, {T0: TWO})}, version) == {}
     assert await written(opened.zk) == {T0: TWO}
 
 
@@ -53,11 +53,11 @@ async def test_what_cannot_be_read_is_written_over(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.raw.write(Create("/brokers/topics/t", b"{"))
     both = {name: TopicAssignment(TOPIC_ID, {TopicPartition(name, 0): ONE}) for name in ("t", "gone")}
-    assert await opened.zk.update_topic_assignments(both, version) == {"gone": Failure.NO_NODE}
+    assert await opened.zk.topics.update_assignments(both, version) == {"gone": Failure.NO_NODE}
     assert await written(opened.zk) == {T0: ONE}
     await opened.raw.write(SetData("/brokers/topics/t", b"{"))
     with pytest.raises(MalformedZNode):
-        await opened.zk.set_topic_ids({"t": TOPIC_ID}, version)
+        await opened.zk.topics.set_ids({"t": TOPIC_ID}, version)
 
 
 @pytest.mark.spec("D14")
@@ -65,22 +65,22 @@ async def test_what_cannot_be_read_is_written_over(ground: Ground) -> None:
 async def test_a_topic_that_would_outgrow_zookeeper_is_refused_alone(ground: Ground) -> None:
     opened, version = await controller(ground)
     for name in ("t", "u"):
-        await opened.zk.create_topic(name, TOPIC_ID, {0: ONE})
+        await opened.zk.topics.create(name, TOPIC_ID, {0: ONE})
     huge = {TopicPartition("u", number): ReplicaAssignment(ids(*range(30))) for number in range(12_000)}
     wanted = {"u": TopicAssignment(TOPIC_ID, huge), "t": TopicAssignment(TOPIC_ID, {T0: MOVING})}
-    assert await opened.zk.update_topic_assignments(wanted, version) == {"u": Failure.TOO_LARGE}
+    assert await opened.zk.topics.update_assignments(wanted, version) == {"u": Failure.TOO_LARGE}
     assert await written(opened.zk) == {T0: MOVING}
 
 
 @contract
 async def test_a_topic_that_keeps_changing_is_given_up(ground: Ground) -> None:
     opened, version = await controller(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     overtaken(opened, times=1_000)
     wanted = {"t": TopicAssignment(TOPIC_ID, {T0: MOVING})}
-    assert await opened.zk.update_topic_assignments(wanted, version) == {"t": Failure.BAD_VERSION}
+    assert await opened.zk.topics.update_assignments(wanted, version) == {"t": Failure.BAD_VERSION}
     with pytest.raises(ZooKeeperFailure, match="/brokers/topics/t: BadVersion"):
-        await opened.zk.set_topic_ids({"t": TOPIC_ID}, version)
+        await opened.zk.topics.set_ids({"t": TOPIC_ID}, version)
     assert len([record for record in opened.records("ZkWrite") if record["purpose"] == "topic"]) >= MAX_ROUNDS
 
 
@@ -88,13 +88,13 @@ async def test_a_topic_that_keeps_changing_is_given_up(ground: Ground) -> None:
 @contract
 async def test_partitions_are_added_only_over_what_was_read(ground: Ground) -> None:
     opened = await store(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     read = await written(opened.zk)
     grown = {**read, T1: TWO}
     await opened.raw.write(SetData("/brokers/topics/t", TopicZNode.encode(TOPIC_ID, {0: MOVING})))
-    assert not await opened.zk.add_partitions("t", TOPIC_ID, grown, over=read)
+    assert not await opened.zk.topics.add_partitions("t", TOPIC_ID, grown, over=read)
     assert await written(opened.zk) == {T0: MOVING}
-    assert await opened.zk.add_partitions("t", TOPIC_ID, {T0: MOVING, T1: TWO}, over={T0: MOVING})
+    assert await opened.zk.topics.add_partitions("t", TOPIC_ID, {T0: MOVING, T1: TWO}, over={T0: MOVING})
     assert await written(opened.zk) == {T0: MOVING, T1: TWO}
 
 
@@ -102,7 +102,7 @@ async def test_partitions_are_added_only_over_what_was_read(ground: Ground) -> N
 @contract
 async def test_partitions_are_not_added_over_what_comes_in_between(ground: Ground) -> None:
     opened = await store(ground)
-    await opened.zk.create_topic("t", TOPIC_ID, {0: ONE})
+    await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     send = opened.below.write
 
     async def late(op):  # type: ignore[no-untyped-def]
@@ -111,5 +111,5 @@ async def test_partitions_are_not_added_over_what_comes_in_between(ground: Groun
         return await send(op)
 
     opened.below.write = late  # type: ignore[method-assign]
-    assert not await opened.zk.add_partitions("t", TOPIC_ID, {T0: ONE, T1: TWO}, over={T0: ONE})
+    assert not await opened.zk.topics.add_partitions("t", TOPIC_ID, {T0: ONE, T1: TWO}, over={T0: ONE})
     assert await written(opened.zk) == {T0: MOVING}

@@ -1,0 +1,122 @@
+"""Requests that operators' tools leave in ZooKeeper for the controller: topic deletions, preferred leader elections and
+reassignments. Mirrors the methods of `KafkaZkClient` for `/admin/…`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.zk.admin_znodes import (
+    DeleteTopicsTopicZNode,
+    DeleteTopicsZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
+from foundation.zk.client import MATCH_ANY_VERSION, Create, Failure, SetData
+from foundation.zk.transactions import Fenced, Transactions, ZooKeeperFailure, tolerate
+from foundation.zk.znodes import MalformedZNode
+
+_log = structlog.get_logger(__name__)
+
+
+class TopicDeletions:
+    """`/admin/delete_topics`: topics marked for deletion. The part `topic_deletions` of `KafkaZkClient`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def topics(self, *, watch: bool = False) -> tuple[str, ...]:
+        """The topics marked for deletion; `watch` arms the child watch."""
+        listed = await self._transactions.children(DeleteTopicsZNode.path, watch=watch)
+        return listed.names if listed else ()
+
+    async def mark(self, topic: str) -> bool:
+        """Mark `topic` for deletion, unfenced (TX-1); False where it was marked already."""
+        path = DeleteTopicsTopicZNode.path(topic)
+        refused = await self._transactions.create_recursive(path, None, "topic-deletion")
+        tolerate(refused, path, Failure.NODE_EXISTS)
+        return refused is None
+
+    async def is_marked(self, topic: str) -> bool:
+        """Whether `topic` is marked for deletion."""
+        return await self._transactions.exists(DeleteTopicsTopicZNode.path(topic)) is not None
+
+    async def unmark(self, topics: Sequence[str], epoch_zk_version: int) -> None:
+        """Delete the markers of `topics`, fenced."""
+        paths = [DeleteTopicsTopicZNode.path(topic) for topic in topics]
+        await self._transactions.delete_all(paths, "topic-deletion", Fenced(epoch_zk_version))
+
+
+class PreferredElections:
+    """`/admin/preferred_replica_election`. The part `preferred_elections` of `KafkaZkClient`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def read(self, *, watch: bool = False) -> tuple[TopicPartition, ...] | None:
+        """The partitions whose preferred leader shall be elected, or None where there is no such znode.
+
+        `watch` uses exists, so that a watch stays on an absent znode. A malformed znode counts as empty.
+        """
+        if watch and await self._transactions.exists(PreferredReplicaElectionZNode.path, watch=True) is None:
+            return None
+        node = await self._transactions.get(PreferredReplicaElectionZNode.path)
+        if node is None:
+            return None
+        try:
+            return PreferredReplicaElectionZNode.decode(node.data)
+        except MalformedZNode as error:
+            _log.error("preferred replica election ignored", why=str(error))
+            return ()
+
+    async def delete(self, epoch_zk_version: int) -> None:
+        """Delete the znode, fenced."""
+        paths = [PreferredReplicaElectionZNode.path]
+        await self._transactions.delete_all(paths, "preferred-election", Fenced(epoch_zk_version))
+
+
+class Reassignments:
+    """`/admin/reassign_partitions`. The part `reassignments` of `KafkaZkClient`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def watch(self) -> bool:
+        """Arm the watch of the znode; returns whether it exists."""
+        return await self._transactions.exists(ReassignPartitionsZNode.path, watch=True) is not None
+
+    async def read(self, *, watch: bool = False) -> dict[TopicPartition, tuple[BrokerId, ...]] | None:
+        """The target replicas of each partition to be reassigned, or None where there is no such znode.
+
+        `watch` uses exists, so that a watch stays on an absent znode. A malformed znode counts as empty (RA-6).
+        """
+        if watch and not await self.watch():
+            return None
+        node = await self._transactions.get(ReassignPartitionsZNode.path)
+        if node is None:
+            return None
+        try:
+            return ReassignPartitionsZNode.decode(node.data)
+        except MalformedZNode as error:
+            _log.warning("partition reassignment ignored", why=str(error))
+            return {}
+
+    async def write(
+        self, replicas_by_partition: Mapping[TopicPartition, Sequence[BrokerId]], epoch_zk_version: int
+    ) -> None:
+        """Set the znode, or create it where it is absent, fenced (RA-14)."""
+        path, data = ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(replicas_by_partition)
+        for write in (SetData(path, data, MATCH_ANY_VERSION), Create(path, data)):
+            result = (await self._transactions.fenced([write], "reassignment", Fenced(epoch_zk_version)))[0]
+            if result is not Failure.NO_NODE:
+                tolerate(result, path)
+                return
+        raise ZooKeeperFailure(Failure.NO_NODE, path)
+
+    async def delete(self, epoch_zk_version: int) -> None:
+        """Delete the znode, fenced."""
+        paths = [ReassignPartitionsZNode.path]
+        await self._transactions.delete_all(paths, "reassignment", Fenced(epoch_zk_version))

@@ -1,0 +1,131 @@
+"""Broker registrations, `/brokers/ids/N`, and generated broker ids. Mirrors `KafkaZkClient.registerBroker` with its
+`CheckedEphemeral`, `getAllBrokerAndEpochsInCluster` and `getBrokerSequenceId`.
+
+A registration is created together with a second write in one transaction, and a conflict over it may be with the
+success of a transaction whose answer was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+
+from foundation.cluster.broker import Broker, BrokerAndEpoch
+from foundation.cluster.identifiers import BrokerId
+from foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
+from foundation.zk.transactions import MAX_ROUNDS, Transactions, ZooKeeperFailure, tolerate
+from foundation.zk.znodes import BrokerIdsZNode, BrokerIdZNode, BrokerSequenceIdZNode
+
+_log = structlog.get_logger(__name__)
+
+
+class BrokerRegistrations:
+    """Reads and writes broker registrations. The part `brokers` of `KafkaZkClient`, and raises what it does."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def all(self, *, watch: bool = False) -> dict[BrokerId, BrokerAndEpoch]:
+        """All registered brokers in order of id.
+
+        A broker that vanishes between list and read is left out, and so is a name that is no broker id, which would
+        end every takeover.
+
+        Raises:
+            MalformedZNode: a registration cannot be read.
+        """
+        listed = await self._transactions.children(BrokerIdsZNode.path, watch=watch)
+        names = listed.names if listed else ()
+        if no_ids := sorted(name for name in names if not name.isdecimal()):
+            _log.error("not a broker id", names=no_ids, path=BrokerIdsZNode.path)
+        broker_ids = sorted(BrokerId(int(name)) for name in names if name.isdecimal())
+        nodes = await self._transactions.get_many([BrokerIdZNode.path(broker_id) for broker_id in broker_ids])
+        return {
+            broker_id: BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)
+            for broker_id, node in zip(broker_ids, nodes, strict=True)
+            if not isinstance(node, Failure)
+        }
+
+    async def get(self, broker_id: BrokerId, *, watch: bool = False) -> BrokerAndEpoch | None:
+        """One registered broker; None where the id is not registered."""
+        node = await self._transactions.get(BrokerIdZNode.path(broker_id), watch=watch)
+        return None if node is None else BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)
+
+    async def watch(self, broker_ids: Iterable[BrokerId]) -> None:
+        """Arm the data watch of each registration (Kafka's BrokerModificationsHandler)."""
+        paths = [BrokerIdZNode.path(broker_id) for broker_id in broker_ids]
+        await asyncio.gather(*[self._transactions.exists(path, watch=True) for path in paths])
+
+    async def register(
+        self,
+        broker: Broker,
+        *,
+        timestamp_ms: int,
+        previous_session_id: int | None,
+        znode_version: int = BrokerIdZNode.VERSION,
+    ) -> int:
+        """Register `broker` and return its epoch, the czxid of the registration (BR-3).
+
+        The znode is created empty and set at once, because only the answer to a set holds the czxid. A registration of
+        this process's previous session that ZooKeeper has not removed (ZOOKEEPER-2985) is deleted and made again
+        (KAFKA-7165); one of this session is a success whose answer was lost.
+
+        Args:
+            previous_session_id: the session of this process's last registration.
+            znode_version: the version of the registration's JSON (ZN-4).
+
+        Raises:
+            ZooKeeperFailure: NODE_EXISTS where another session owns the id, or where the znode keeps coming and going.
+        """
+        path = BrokerIdZNode.path(broker.id)
+        ops = (
+            Create(path, None, ephemeral=True),
+            SetData(path, BrokerIdZNode.encode(broker, timestamp_ms=timestamp_ms, version=znode_version), version=0),
+        )
+        session_id = self._transactions.client.session_id
+        for _ in range(MAX_ROUNDS):
+            match await self._transactions.multi(ops, "registration"):
+                case MultiOk((_, Updated(stat))):
+                    return stat.czxid
+                case MultiFailed(_, Failure.NODE_EXISTS):
+                    present = await self._transactions.get(path)
+                case other:
+                    failure = other.failure if isinstance(other, MultiFailed) else Failure.BAD_ARGUMENTS
+                    raise ZooKeeperFailure(failure, f"registration of broker {broker.id} at {path}")
+            if present is None:
+                continue
+            owner = present.stat.ephemeral_owner
+            if owner == session_id:
+                return present.stat.czxid
+            if owner != previous_session_id:
+                raise ZooKeeperFailure(
+                    Failure.NODE_EXISTS, f"broker id {broker.id} is taken: {path} is owned by session 0x{owner:x}"
+                )
+            _log.info("deleting the registration of this broker's previous session", path=path, session=f"0x{owner:x}")
+            # At its version: one whose listeners were changed since is not ours to delete. One that another session has
+            # only just made has the same version, and would go too, as in Kafka, which deletes at any version.
+            removal = await self._transactions.write(Delete(path, present.stat.version), "registration")
+            tolerate(removal, path, Failure.NO_NODE, Failure.BAD_VERSION)
+        raise ZooKeeperFailure(Failure.NODE_EXISTS, f"{path} comes and goes; gave up after {MAX_ROUNDS} attempts")
+
+    async def update(self, broker: Broker, *, timestamp_ms: int, znode_version: int = BrokerIdZNode.VERSION) -> None:
+        """Rewrite a registration of this session, at any version (BR-5)."""
+        path = BrokerIdZNode.path(broker.id)
+        data = BrokerIdZNode.encode(broker, timestamp_ms=timestamp_ms, version=znode_version)
+        tolerate(await self._transactions.write(SetData(path, data), "registration"), path)
+
+    async def generate_id(self, reserved_max_id: int) -> BrokerId:
+        """The next broker id above `reserved_max_id`. An id whose answer was lost is skipped."""
+        path = BrokerSequenceIdZNode.path
+        for _ in range(MAX_ROUNDS):
+            match await self._transactions.write(SetData(path, b""), "broker-id"):
+                case Updated(stat):
+                    return BrokerId(reserved_max_id + stat.version)
+                case Failure.NO_NODE:
+                    refused = await self._transactions.create_recursive(path, None, "broker-id")
+                    tolerate(refused, path, Failure.NODE_EXISTS)
+                case other:
+                    tolerate(other, path)
+        raise ZooKeeperFailure(Failure.NO_NODE, path)

@@ -1,0 +1,118 @@
+"""The controller election's znodes, `/controller` and `/controller_epoch`. Mirrors
+`KafkaZkClient.registerControllerAndIncrementControllerEpoch`.
+
+`/controller` is created and `/controller_epoch` raised in one transaction, and a conflict may be with the success of a
+transaction whose answer was lost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from foundation.cluster.identifiers import BrokerId
+from foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
+from foundation.zk.transactions import ControllerMoved, Fenced, Transactions, ZooKeeperFailure, tolerate
+from foundation.zk.znodes import ControllerEpochZNode, ControllerZNode
+
+INITIAL_CONTROLLER_EPOCH = 0
+
+
+class Elected(NamedTuple):
+    """The controller epoch that was won, and the version of `/controller_epoch` that holds it."""
+
+    epoch: int
+    epoch_zk_version: int
+
+
+class ControllerRegistration:
+    """Reads, wins and gives back `/controller`. The part `controller` of `KafkaZkClient`, and raises what it does."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def id(self, *, watch: bool = False) -> BrokerId | None:
+        """The broker registered as controller. `watch` uses exists, so that a watch stays on an absent znode."""
+        if watch and await self._transactions.exists(ControllerZNode.path, watch=True) is None:
+            return None
+        node = await self._transactions.get(ControllerZNode.path)
+        return None if node is None else ControllerZNode.decode(node.data).broker_id
+
+    async def register_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> Elected:
+        """Create `/controller` and raise `/controller_epoch` in one transaction (EL-3, EL-4, EL-6).
+
+        Raises:
+            ControllerMoved: another broker won.
+        """
+        return await _register(self._transactions, broker_id, timestamp_ms)
+
+    async def delete(self, epoch_zk_version: int) -> None:
+        """Delete `/controller`, fenced; it may be absent already."""
+        await self._transactions.delete_all([ControllerZNode.path], "resignation", Fenced(epoch_zk_version))
+
+    async def delete_left_over(self) -> None:
+        """Delete a `/controller` of this session whose term is over, fenced by the epoch as it is now.
+
+        A `/controller` of another session is left alone.
+
+        Raises:
+            ControllerMoved: another broker was elected meanwhile.
+        """
+        # The epoch is read first: a controller elected after that has raised it, and is not deleted.
+        _, version = await _controller_epoch(self._transactions)
+        node = await self._transactions.get(ControllerZNode.path)
+        if node is not None and node.stat.ephemeral_owner == self._transactions.client.session_id:
+            delete = Delete(ControllerZNode.path, node.stat.version)
+            deleted = (await self._transactions.fenced([delete], "resignation", Fenced(version)))[0]
+            tolerate(deleted, ControllerZNode.path, Failure.NO_NODE)
+
+
+async def _register(transactions: Transactions, broker_id: BrokerId, timestamp_ms: int) -> Elected:
+    """EL-3, EL-4, EL-6: win the race for `/controller` and raise the epoch, both or neither.
+
+    Raises:
+        ControllerMoved: another won.
+    """
+    epoch, version = await _controller_epoch(transactions)
+    outcome = await transactions.multi(
+        (
+            Create(ControllerZNode.path, ControllerZNode.encode(broker_id, timestamp_ms), ephemeral=True),
+            SetData(ControllerEpochZNode.path, ControllerEpochZNode.encode(epoch + 1), version),
+        ),
+        "election",
+    )
+    match outcome:
+        case MultiOk((_, Updated(stat))):
+            return Elected(epoch + 1, stat.version)
+        case MultiFailed(_, Failure.NODE_EXISTS | Failure.BAD_VERSION):
+            return await _won_after_all(transactions, broker_id, epoch + 1)
+        case other:
+            failure = other.failure if isinstance(other, MultiFailed) else Failure.BAD_ARGUMENTS
+            raise ZooKeeperFailure(failure, f"election of broker {broker_id}")
+
+
+async def _controller_epoch(transactions: Transactions) -> tuple[int, int]:
+    """Epoch and version of `/controller_epoch`, which is created where it is missing."""
+    node = await transactions.get(ControllerEpochZNode.path)
+    if node is None:
+        data = ControllerEpochZNode.encode(INITIAL_CONTROLLER_EPOCH)
+        created = await transactions.write(Create(ControllerEpochZNode.path, data), "election")
+        tolerate(created, ControllerEpochZNode.path, Failure.NODE_EXISTS)
+        node = await transactions.must_get(ControllerEpochZNode.path)
+    return ControllerEpochZNode.decode(node.data), node.stat.version
+
+
+async def _won_after_all(transactions: Transactions, broker_id: BrokerId, epoch: int) -> Elected:
+    """Whether the conflict was with our own success whose answer was lost.
+
+    Kafka compares id and epoch. Here the session must be ours too: a broker that was killed and came back may find the
+    `/controller` of its previous life, and that one will vanish.
+    """
+    node = await transactions.get(ControllerZNode.path)
+    if node is None:
+        raise ControllerMoved(f"{ControllerZNode.path} went away while the election of broker {broker_id} was verified")
+    winner = ControllerZNode.decode(node.data).broker_id
+    if winner == broker_id and node.stat.ephemeral_owner == transactions.client.session_id:
+        current, version = await _controller_epoch(transactions)
+        if current == epoch:
+            return Elected(epoch, version)
+    raise ControllerMoved(f"broker {winner} is controller; broker {broker_id} lost the election for epoch {epoch}")

@@ -1,0 +1,51 @@
+"""Log directory failures that brokers announce to the controller, `/log_dir_event_notification` (LD-2). Mirrors
+`getAllLogDirEventNotifications` and `deleteLogDirEventNotifications` of `KafkaZkClient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from foundation.cluster.identifiers import BrokerId
+from foundation.zk.admin_znodes import LogDirEventNotificationZNode
+from foundation.zk.client import Node
+from foundation.zk.transactions import Fenced, Transactions
+from foundation.zk.znodes import MalformedZNode
+
+PURPOSE = "log-dir-events"
+
+_log = structlog.get_logger(__name__)
+
+
+class LogDirEvents:
+    """Reads and deletes notifications. The part `log_dir_events` of `KafkaZkClient`, and raises what it does."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def read(self) -> dict[str, BrokerId | None]:
+        """The broker with a failed directory by the name of the notification's znode; arms the child watch (LD-2).
+
+        None stands for a notification that cannot be decoded.
+        """
+        notifications = await self._transactions.read_children(LogDirEventNotificationZNode.path)
+        return {name: _broker_of(node) for name, node in notifications.items()}
+
+    async def delete(self, names: Iterable[str], epoch_zk_version: int) -> None:
+        """Delete the notifications with these names, fenced."""
+        paths = [f"{LogDirEventNotificationZNode.path}/{name}" for name in names]
+        await self._transactions.delete_all(paths, PURPOSE, Fenced(epoch_zk_version))
+
+    async def delete_all(self, epoch_zk_version: int) -> None:
+        """Delete all notifications, fenced; arms the child watch (FO-4)."""
+        await self._transactions.delete_children(LogDirEventNotificationZNode.path, PURPOSE, Fenced(epoch_zk_version))
+
+
+def _broker_of(notification: Node) -> BrokerId | None:
+    try:
+        return LogDirEventNotificationZNode.decode(notification.data)
+    except MalformedZNode as error:
+        _log.error("log dir event ignored", why=str(error))
+        return None
