@@ -68,5 +68,5 @@ def chart(value: str, size: str, curves: Sequence[Curve]) -> str:
 def _step(highest: float) -> float:
     """Between two grid lines: 1, 2 or 5 times a power of ten, five or so to the top."""
     rough = highest / 5
-    power = 10 ** math.floor(math.log10(rough))
+    power = 10.0 ** math.floor(math.log10(rough))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)

@@ -241,7 +241,7 @@ class _Normaliser:
             "answer": response["errorCode"],
         }
         answers = _answers(request, response)
-        partitions = {
+        partitions: dict[tuple[str, int], tuple[str, ...]] = {
             (topic["topicName"], state["partitionIndex"]): (
                 _text(
                     {

@@ -202,7 +202,7 @@ def disagreements(picture: ClusterPicture, broker: int, metadata: MetadataRespon
         ("the controller", metadata.controller_id, picture.controller),
         ("the brokers", {known.node_id for known in metadata.brokers}, set(picture.brokers)),
     ]
-    in_zookeeper = {
+    in_zookeeper: dict[tuple[str | None, int], object] = {
         (partition.topic, partition.partition): (
             (seen.state.leader_and_isr.leader, seen.state.leader_and_isr.leader_epoch, seen.state.leader_and_isr.isr)
             if seen.state
@@ -211,7 +211,7 @@ def disagreements(picture: ClusterPicture, broker: int, metadata: MetadataRespon
         )
         for partition, seen in picture.partitions.items()
     }
-    known_here = {
+    known_here: dict[tuple[str | None, int], object] = {
         (topic.name, partition.partition_index): (
             (partition.leader_id, partition.leader_epoch, tuple(partition.isr_nodes)),
             tuple(partition.replica_nodes),

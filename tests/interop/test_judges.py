@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.wire.messages.metadata import (
     MetadataResponse,
@@ -20,15 +20,16 @@ from tests.interop.mixed import alarming, disagreements
 from tests.interop.scene import Line, Printed, differences, parse, recorded, without_chance
 from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
+ONE, TWO = BrokerId(1), BrokerId(2)
 ORDERS = TopicPartition("orders", 0)
 BROKER = MetadataResponseBroker(node_id=9, host="localhost", port=9092)
 
 
 def picture(*, leader_epoch: int = 4) -> ClusterPicture:
-    leadership = LeaderAndIsr(leader=1, leader_epoch=leader_epoch, isr=(1, 2), partition_epoch=7)
+    leadership = LeaderAndIsr(leader=ONE, leader_epoch=leader_epoch, isr=(ONE, TWO), partition_epoch=7)
     state = LeaderIsrAndControllerEpoch(leader_and_isr=leadership, controller_epoch=2)
-    partition = PartitionPicture(assignment=ReplicaAssignment(replicas=(1, 2)), state=state)
-    return ClusterPicture(controller=1, controller_epoch=2, brokers={}, partitions={ORDERS: partition})
+    partition = PartitionPicture(assignment=ReplicaAssignment(replicas=(ONE, TWO)), state=state)
+    return ClusterPicture(controller=ONE, controller_epoch=2, brokers={}, partitions={ORDERS: partition})
 
 
 def metadata(*, controller: int = 1, isr: tuple[int, ...] = (1, 2)) -> MetadataResponse:
