@@ -36,7 +36,8 @@ def chart(value: str, size: str, curves: Sequence[Curve]) -> str:
         return HEIGHT - BOTTOM - number / (step * steps) * (HEIGHT - TOP - BOTTOM)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         f'<text x="{LEFT}" y="20" fill="{_INK}">{escape(value)}</text>',
         f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 12}" fill="{_INK}" text-anchor="end">{escape(size)}</text>',
@@ -56,10 +57,12 @@ def chart(value: str, size: str, curves: Sequence[Curve]) -> str:
         for x, y in curve.points:
             parts.append(f'<circle cx="{x_of(x):.1f}" cy="{y_of(y):.1f}" r="3.5" fill="{curve.colour}"/>')
             parts.append(
-                f'<text x="{x_of(x):.1f}" y="{y_of(y) - 9:.1f}" fill="{curve.colour}" text-anchor="middle">{y:.0f}</text>'
+                f'<text x="{x_of(x):.1f}" y="{y_of(y) - 9:.1f}" fill="{curve.colour}" '
+                f'text-anchor="middle">{y:.0f}</text>'
             )
         parts.append(
-            f'<text x="{WIDTH - RIGHT}" y="{20 + 16 * row}" fill="{curve.colour}" text-anchor="end">{escape(curve.name)}</text>'
+            f'<text x="{WIDTH - RIGHT}" y="{20 + 16 * row}" fill="{curve.colour}" '
+            f'text-anchor="end">{escape(curve.name)}</text>'
         )
     parts.append("</svg>\n")
     return "\n".join(parts)
@@ -68,5 +71,5 @@ def chart(value: str, size: str, curves: Sequence[Curve]) -> str:
 def _step(highest: float) -> float:
     """Between two grid lines: 1, 2 or 5 times a power of ten, five or so to the top."""
     rough = highest / 5
-    power = 10 ** math.floor(math.log10(rough))
+    power = 10.0 ** math.floor(math.log10(rough))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)

@@ -82,7 +82,9 @@ def measure(cluster: Arrangement, size: int) -> Measured:
 
 def takeovers(cluster: Arrangement, size: int) -> tuple[float, float]:
     """The median of the warm takeovers and the worst of the cold ones. Which of the two brokers wins is chance."""
-    seen, warm, cold = {cluster.controller_id()}, [], []
+    seen = {cluster.controller_id()}
+    warm: list[float] = []
+    cold: list[float] = []
     while len(warm) < TAKEOVERS:
         seconds = cluster.depose(cluster_size=size)
         winner = cluster.controller_id()

@@ -18,8 +18,7 @@ from benchmarks.rows import Row
 from benchmarks.store import open_store
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
-from foundation.zk.client import Check, Create, Op, SetData
-from foundation.zk.kazoo_client import KazooSession
+from foundation.zk.client import Check, Create, Op, SetData, ZooKeeperClient
 from foundation.zk.transactions import MAX_IN_FLIGHT
 from foundation.zk.znodes import ControllerEpochZNode, TopicPartitionStateZNode
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -72,7 +71,7 @@ async def _timed(work: Callable[[], Awaitable[object]]) -> float:
     return (time.perf_counter() - begun) / STATES * 1e6
 
 
-async def _create_singly(session: KazooSession, version: int, states: Iterable[TopicPartition]) -> None:
+async def _create_singly(session: ZooKeeperClient, version: int, states: Iterable[TopicPartition]) -> None:
     """The folders first, then the states, one transaction each."""
     data = TopicPartitionStateZNode.encode(STATE, 1)
     state_paths = [TopicPartitionStateZNode.path(partition) for partition in states]
@@ -81,7 +80,7 @@ async def _create_singly(session: KazooSession, version: int, states: Iterable[T
     await _one_by_one(session, version, [Create(path, data) for path in state_paths])
 
 
-async def _one_by_one(session: KazooSession, version: int, ops: Iterable[Op]) -> None:
+async def _one_by_one(session: ZooKeeperClient, version: int, ops: Iterable[Op]) -> None:
     check = Check(ControllerEpochZNode.path, version)
     await _in_flight(session.multi([check, op]) for op in ops)
 

@@ -15,28 +15,30 @@ PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 HEAD = """\
 # Metrics
 
-`metrics.port=7071` in `server.properties` makes a broker answer `GET /metrics` with its numbers in Prometheus' text format
-(`0` takes any free port; without the key nothing is served). It listens on the loopback address unless `metrics.host` says
-otherwise; what was bound is in the log, and as `host:port` in the file `metrics.address` in the log directory.
+With `metrics.port=7071` in `server.properties`, a broker answers `GET /metrics` with its metrics in Prometheus' text
+format (`0` takes any free port; without the key no port is opened). It listens on the loopback address unless
+`metrics.host` names another; the broker logs the address it has bound, and writes it as `host:port` to the file
+`metrics.address` in the log directory.
 
 ```
 curl -s http://127.0.0.1:7071/metrics | grep activecontrollercount
 ```
 
-The names are those the JMX exporter gives Kafka's MBeans with its own example rules for Kafka, so that dashboards and alerts
-made for Apache Kafka find them ([decision 4](decisions/0004-metrics-names.md)). The kind of an MBean says which series it has:
+The names are those that the JMX exporter gives Kafka's MBeans with its own example rules for Kafka, so dashboards and
+alerts made for Apache Kafka find them ([decision 4](decisions/0004-metrics-names.md)). The kind of an MBean determines
+its series:
 
 | kind | series |
 |---|---|
 | gauge | the name itself |
-| meter | `…_total` as shown, a counter; per s `<name>_meanrate` `…_oneminuterate` `…_fiveminuterate` `…_fifteenminuterate` |
-| histogram | `<name>{quantile}` (0.50 0.75 0.95 0.98 0.99 0.999); `…_count`, a counter; `…_min` `…_max` `…_mean` `…_stddev` |
+| meter | `…_total`, a counter; per s `<name>_meanrate` `…_oneminuterate` `…_fiveminuterate` `…_fifteenminuterate` |
+| histogram | `<name>{quantile}` 0.50 0.75 0.95 0.98 0.99 0.999, `…_count` (total) `…_min` `…_max` `…_mean` `…_stddev` |
 | timer | those of a histogram, in ms, and the rates of a meter |
 
-Counts of the cluster are those after the controller's last event, as in Kafka; a scrape in the middle of an event waits up to a
-second for its end. They are taken when somebody asks and something has happened since. Kafka's gauges of each single partition
-(`kafka.cluster:type=Partition`), of the logs and of the request handlers are not there; what a topic's own
-`min.insync.replicas` asks for is not looked at.
+As in Kafka, counts of the cluster are those after the controller's last event: a scrape during an event waits up to a
+second for its end. They are counted at a scrape, if an event has been processed since the last one. Kafka's gauges of
+each partition (`kafka.cluster:type=Partition`), of the logs and of the request handlers are missing. A topic's own
+`min.insync.replicas` is not considered.
 """
 
 

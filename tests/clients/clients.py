@@ -7,12 +7,21 @@ import warnings
 from typing import NamedTuple, Protocol
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own documentation imports these from here
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a function of importlib that Python 3.11 calls deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+    from kafka.admin import ConfigResource as KafkaPythonConfigResource
+    from kafka.admin import ConfigResourceType, KafkaAdminClient
     from kafka.admin import NewTopic as KafkaPythonNewTopic
     from kafka.errors import KafkaError
 
@@ -101,19 +110,19 @@ class KafkaPython:
         )
 
     def topic_config(self, name: str) -> dict[str, str]:
-        resource = ConfigResource(ConfigResourceType.TOPIC, name)
+        resource = KafkaPythonConfigResource(ConfigResourceType.TOPIC, name)
         described = self._admin.describe_configs([resource], config_filter="all")
         return {key: entry["value"] for key, entry in described["topic"][name].items()}
 
     def alter_config(self, kind: str, name: str, changes: dict[str, str | None]) -> None:
         operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in changes.items()}
-        resource = ConfigResource(ConfigResourceType[kind.upper()], name, operations)
+        resource = KafkaPythonConfigResource(ConfigResourceType[kind.upper()], name, operations)
         answer: str = self._admin.alter_configs([resource])[kind][name]
         if answer != "OK":
             raise Refused(answer)
 
     def broker_config(self, broker: str) -> dict[str, tuple[str | None, bool]]:
-        resource = ConfigResource(ConfigResourceType.BROKER, broker)
+        resource = KafkaPythonConfigResource(ConfigResourceType.BROKER, broker)
         described = self._admin.describe_configs([resource], config_filter="all")["broker"][broker]
         return {key: (entry["value"], entry["read_only"]) for key, entry in described.items()}
 
@@ -172,24 +181,24 @@ class Confluent:
         )
 
     def topic_config(self, name: str) -> dict[str, str]:
-        resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, name)
+        resource = ConfigResource(ResourceType.TOPIC, name)
         entries = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
         return {key: entry.value for key, entry in entries.items()}
 
     def alter_config(self, kind: str, name: str, changes: dict[str, str | None]) -> None:
         incremental = [
-            confluent_kafka.admin.ConfigEntry(
+            ConfigEntry(
                 key,
                 value,
-                incremental_operation=confluent_kafka.admin.AlterConfigOpType["DELETE" if value is None else "SET"],
+                incremental_operation=AlterConfigOpType["DELETE" if value is None else "SET"],
             )
             for key, value in changes.items()
         ]
-        resource = confluent_kafka.admin.ConfigResource(kind, name, incremental_configs=incremental)
+        resource = ConfigResource(kind, name, incremental_configs=incremental)
         _result(self._admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource])
 
     def broker_config(self, broker: str) -> dict[str, tuple[str | None, bool]]:
-        resource = confluent_kafka.admin.ConfigResource("broker", broker)
+        resource = ConfigResource("broker", broker)
         entries = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
         return {key: (entry.value, entry.is_read_only) for key, entry in entries.items()}
 
@@ -198,7 +207,7 @@ class Confluent:
         return {node.id for node in cluster.nodes}, cluster.controller.id
 
     def close(self) -> None:
-        self._admin = None
+        del self._admin  # librdkafka closes the connections of a handle that is released
 
 
 def _result(future: object) -> None:

@@ -130,7 +130,9 @@ def test_no_feature_is_supported_and_none_can_be_finalized(cluster: LocalCluster
     refusals = {
         "metadata.version": "Could not apply finalized feature update because the provided feature is not supported.",
         "transaction.version": "Can not delete non-existing finalized feature.",
-        "kraft.version": "Can not provide versionLevel: 0 less than 1 without setting the SAFE downgradeType in the request.",
+        "kraft.version": (
+            "Can not provide versionLevel: 0 less than 1 without setting the SAFE downgradeType in the request."
+        ),
     }
     assert list(answers) == list(refusals)
     assert {feature: answer[-len(refusals[feature]) :] for feature, answer in answers.items()} == refusals

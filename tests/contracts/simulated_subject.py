@@ -7,7 +7,7 @@ import random
 
 from foundation.zk.client import Create, SessionSuspended, ZooKeeperUnreachable
 from tests.contracts.subject import Case, Session
-from understudy.simulator.loop import SimulatedLoop
+from understudy.simulator.loop import SimulatedLoop, new_loop
 from understudy.simulator.zookeeper import ServerConnection, SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
 
@@ -94,7 +94,7 @@ class SimulatedSubject:
     name = "simulated"
 
     def run(self, case: Case) -> None:
-        loop = SimulatedLoop()
+        loop = new_loop()
 
         async def play() -> None:
             ground = SimulatedGround(loop)

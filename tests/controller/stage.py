@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from brokers.membership.finalized_features import FinalizedFeatureChangeListener
+from brokers.world import World
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from controller.settings import ControllerSettings
@@ -39,10 +40,10 @@ from foundation.wire.schema import Message
 from foundation.zk.client import Create, Notification, SessionExpired, SetData, WatchFired
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.checkers.history import tree_after
-from understudy.simulator.loop import new_loop
+from understudy.simulator.loop import Process, new_loop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived
-from understudy.simulator.world import Node, World
+from understudy.simulator.world import Node
 from understudy.simulator.zookeeper import SimulatedZooKeeper
 
 PORT = 9092
@@ -198,7 +199,7 @@ class Member:
 
     def start(self) -> None:
         self.boot()
-        self.node.process.spawn(self.live())
+        self.process.spawn(self.live())
         self.stage.settle(200)
 
     def boot(self) -> None:
@@ -215,7 +216,7 @@ class Member:
         if self.stands:
             self.feature_listener = FinalizedFeatureChangeListener(self.features, lambda: self.zk)
             await self.feature_listener.refresh(self.zk)
-            self.node.process.spawn(self.feature_listener.run())
+            self.process.spawn(self.feature_listener.run())
             self._controller = KafkaController(
                 self.id,
                 self.stage.settings,
@@ -252,7 +253,7 @@ class Member:
                         self.feature_listener.notified(notification)
                     self._controller.notified(notification)
             case SessionExpired() if self._controller is not None:
-                self.node.process.spawn(self.renew(self._controller))
+                self.process.spawn(self.renew(self._controller))
             case _:
                 pass
 
@@ -266,7 +267,7 @@ class Member:
     def crash(self) -> None:
         """SIGKILL, and the session ends at once rather than after its timeout."""
         session = self.client.session_id
-        self.node.process.kill()
+        self.process.kill()
         self._controller = None
         self.stage.zookeeper.expire(session)
         self.stage.settle()
@@ -284,6 +285,7 @@ class Member:
             while data := await connection.receive():
                 for frame in frames.feed(data):
                     header, message = decode_request(frame)
+                    assert isinstance(message, LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest)
                     now = self.stage.loop.time() * 1000
                     heard = Heard(now, header.api_version, header.client_id, header.correlation_id, message)
                     self.heard.append(heard)
@@ -308,16 +310,22 @@ class Member:
         return self._controller
 
     @property
+    def process(self) -> Process:
+        assert self.node.process is not None
+        return self.node.process
+
+    @property
     def world(self) -> World:
         assert self._world is not None
         return self._world
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run something on this process to its end."""
-        return self.stage.loop.run_until_complete(self.node.process.spawn(coroutine))
+        result: T = self.stage.loop.run_until_complete(self.process.spawn(coroutine))
+        return result
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        return self.node.process.spawn(coroutine)
+        return self.process.spawn(coroutine)
 
     def records(self, kind: type[P]) -> list[P]:
         """Its records of one type, in order."""

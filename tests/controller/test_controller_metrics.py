@@ -250,7 +250,7 @@ def test_who_asks_in_the_middle_of_an_event_hears_what_is_true_after_it() -> Non
         stage.create_topic("orders", {0: [2], 1: [1]})
         member = stage.member(0)
         assert gauges(member)["OfflinePartitionsCount"] == 0
-        stage.member(2).node.process.kill()
+        stage.member(2).process.kill()
         stage.zookeeper.expire(stage.member(2).client.session_id)
         while not member.controller._event_manager.is_busy:
             stage.settle(0.1)

@@ -72,7 +72,8 @@ class Desk:
 def play(coroutine: Coroutine[Any, Any, T]) -> T:
     loop = new_loop()
     try:
-        return loop.run_until_complete(loop.create_task(coroutine))
+        result: T = loop.run_until_complete(loop.create_task(coroutine))
+        return result
     finally:
         loop.close()
 

@@ -337,7 +337,7 @@ def test_a_topic_without_id_gets_one_at_takeover() -> None:
         stage.start()
         stage.create_topic("orders", {0: [1, 2]})
         plain = b'{"version":1,"partitions":{"0":[1,2]}}'
-        stage.member(0).node.process.kill()
+        stage.member(0).process.kill()
         stage.operator.run(stage.operator.client.write(SetData("/brokers/topics/orders", plain)))
         stage.zookeeper.expire(stage.member(0).client.session_id)
         stage.settle()
@@ -351,7 +351,7 @@ def test_topics_queued_for_deletion_get_no_leaders_at_takeover() -> None:
     with Stage(standing=(0, 1), brokers=(2,)) as stage:
         stage.start()
         stage.create_topic("orders", {0: [0, 2]})
-        stage.member(0).node.process.kill()
+        stage.member(0).process.kill()
         stage.write_znode("/admin/delete_topics/orders", b"")
         stage.zookeeper.expire(stage.member(0).client.session_id)
         stage.settle()
@@ -380,7 +380,7 @@ def test_elections_pending_in_the_znode_are_held_at_takeover_and_senseless_ones_
                 )
             )
         )
-        stage.member(0).node.process.kill()
+        stage.member(0).process.kill()
         asked = [{"topic": name, "partition": 0} for name in ("orders", "dead", "nobody")]
         stage.write_znode("/admin/preferred_replica_election", json.dumps({"version": 1, "partitions": asked}).encode())
         stage.zookeeper.expire(stage.member(0).client.session_id)
@@ -690,7 +690,7 @@ def lose_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
 
         def kill(_: int) -> None:
             if link.requests - first >= kill_at and controller.node.alive:
-                controller.node.process.kill()
+                controller.process.kill()
                 stage.loop.call_later(0.05, lambda: stage.zookeeper.expire(session), context=stage.zookeeper.context)
 
         if kill_at:

@@ -14,7 +14,7 @@ from controller.topic_deletion import NextSteps, next_steps
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.eventlog.records import InvalidTransition, TopicsChanged
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
@@ -228,7 +228,7 @@ def test_a_topic_of_the_same_name_is_another_one() -> None:
         office.hear_answers()
         office.run(process_topic_change(office.term))
         office.forget()
-        new = office.create_topic("orders", {0: [2, 1]}, topic_id="AAAAAAAAAAAAAAAAAAAAAg")
+        new = office.create_topic("orders", {0: [2, 1]}, topic_id=TopicId("AAAAAAAAAAAAAAAAAAAAAg"))
         office.run(process_topic_change(office.term))
         office.settle()
         assert office.term.context.topic_ids["orders"] == new != old
@@ -422,12 +422,16 @@ def test_an_error_of_the_whole_request_is_one_of_each_partition() -> None:
 
 
 @pytest.mark.spec("TD-6", "SN-5")
-@pytest.mark.parametrize("stale", [{"controller_epoch": 0}, {"broker_epoch": 1}])
-def test_answers_to_an_earlier_term_or_registration_are_void(stale: dict[str, int]) -> None:
+@pytest.mark.parametrize("stale", ["controller_epoch", "broker_epoch"])
+def test_answers_to_an_earlier_term_or_registration_are_void(stale: str) -> None:
     with Orders() as office:
         office.mark("orders")
         for answer in office.answers():
-            void = replace(answer, **stale)
+            earlier = {
+                "controller_epoch": replace(answer, controller_epoch=0),
+                "broker_epoch": replace(answer, broker_epoch=1),
+            }
+            void = earlier[stale]
             office.run(topic_deletion.process_stop_replica_response(office.term, void))
         assert office.replica_states("orders-0") == [STARTED] * 3
 
@@ -560,7 +564,7 @@ def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
 
         def kill(_: int) -> None:
             if link.requests - first >= kill_at and controller.node.alive:
-                controller.node.process.kill()
+                controller.process.kill()
                 stage.loop.call_later(0.05, lambda: stage.zookeeper.expire(session), context=stage.zookeeper.context)
 
         if kill_at and after:

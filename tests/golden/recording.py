@@ -241,7 +241,7 @@ class _Normaliser:
             "answer": response["errorCode"],
         }
         answers = _answers(request, response)
-        partitions = {
+        partitions: dict[tuple[str, int], tuple[str, ...]] = {
             (topic["topicName"], state["partitionIndex"]): (
                 _text(
                     {
@@ -273,7 +273,8 @@ class _Normaliser:
                 path = f"/brokers/topics/{topic['topicName']}/partitions/{state['partitionIndex']}/state"
                 written = self._versions.get((path, version), [])
                 if not any(zxid is None or "zxid" not in recorded or zxid <= recorded["zxid"] for zxid in written):
-                    yield f"{recorded['key']} to {recorded['to']} speaks of version {version} of {path} before it was written"
+                    request = f"{recorded['key']} to {recorded['to']}"
+                    yield f"{request} carries version {version} of {path} before it was written"
 
 
 def _refused_as_ineligible(requests: Iterable[Json]) -> Iterator[TopicPartition]:

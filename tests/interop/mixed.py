@@ -34,18 +34,22 @@ HARMLESS = {
     r"Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader": "a follower hears of a topic before its leader",
     r"marked as failed": "a follower fenced by a newer leader epoch waits for the LeaderAndIsr that brings it",
     r"the new leader -1 is unavailable": "a takeover tells of dead leaders before it elects others, Kafka's own too",
-    r"[Cc]onnection to .* (failed|could not be established|was disconnected|was unsuccessful)": "the peer was killed or left",
+    r"[Cc]onnection to .* (failed|could not be established|was disconnected|was unsuccessful)": (
+        "the peer was killed or left"
+    ),
     r"send response via channel for which there is no open connection": "whoever asked was killed meanwhile",
     r"Received error STALE_BROKER_EPOCH": "the broker was killed and is back before its controller knows",
     r"Broker had a stale broker epoch": "a leader has registered anew and asks for an ISR; it asks again",
     r"AllocateProducerIds due to|broker ID is not yet known by the controller|currentBlockCount was stale": (
         "as before, of a broker that asks for producer ids"
     ),
-    r"from an old controller|its controller epoch \d+ is old|ControllerMovedException|Received error STALE_CONTROLLER_EPOCH": (
+    r"from an old controller|its controller epoch \d+ is old|ControllerMovedException|"
+    r"Received error STALE_CONTROLLER_EPOCH": (
         "a controller that is deposed in the middle of something hears so; to hand the role over is to depose"
     ),
     r"\(org\.apache\.zookeeper\.ClientCnxn\)": "it was paused, or the machine was too busy for a heartbeat",
-    r"fails to send (a )?request[^\n]*\n[^\n]*(InterruptedException|was shutdown before|was disconnected before|CLOSING)": (
+    r"fails to send (a )?request[^\n]*\n"
+    r"[^\n]*(InterruptedException|was shutdown before|was disconnected before|CLOSING)": (
         "a controller stops sending to a broker that is gone"
     ),
 }
@@ -202,7 +206,7 @@ def disagreements(picture: ClusterPicture, broker: int, metadata: MetadataRespon
         ("the controller", metadata.controller_id, picture.controller),
         ("the brokers", {known.node_id for known in metadata.brokers}, set(picture.brokers)),
     ]
-    in_zookeeper = {
+    in_zookeeper: dict[tuple[str | None, int], object] = {
         (partition.topic, partition.partition): (
             (seen.state.leader_and_isr.leader, seen.state.leader_and_isr.leader_epoch, seen.state.leader_and_isr.isr)
             if seen.state
@@ -211,7 +215,7 @@ def disagreements(picture: ClusterPicture, broker: int, metadata: MetadataRespon
         )
         for partition, seen in picture.partitions.items()
     }
-    known_here = {
+    known_here: dict[tuple[str | None, int], object] = {
         (topic.name, partition.partition_index): (
             (partition.leader_id, partition.leader_epoch, tuple(partition.isr_nodes)),
             tuple(partition.replica_nodes),

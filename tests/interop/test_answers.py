@@ -299,10 +299,11 @@ def test_describe_configs(both: Both) -> None:
 
 
 BROKER_CONFIGS = (
-    ("zzz", "1"), ("num.partitions", "3"), ("num.io.threads", "0"), ("num.io.threads", "100"), ("num.io.threads", "abc"),
-    ("ssl.key.password", "x"), ("log.roll.ms", "0"), ("log.roll.jitter.ms", "-1"), ("log.cleaner.dedupe.buffer.size", "100"),
-    ("log.local.retention.ms", "99999999999999"), ("max.connections", "-1"), ("unclean.leader.election.enable", "maybe"),
-    ("listener.name.plaintext.max.connections", "x"), ("log.cleanup.policy", "x"), ("log.retention.hours", "5"), ("", "x"),
+    ("zzz", "1"), ("num.partitions", "3"), ("num.io.threads", "0"), ("num.io.threads", "100"),
+    ("num.io.threads", "abc"), ("ssl.key.password", "x"), ("log.roll.ms", "0"), ("log.roll.jitter.ms", "-1"),
+    ("log.cleaner.dedupe.buffer.size", "100"), ("log.local.retention.ms", "99999999999999"), ("max.connections", "-1"),
+    ("unclean.leader.election.enable", "maybe"), ("listener.name.plaintext.max.connections", "x"),
+    ("log.cleanup.policy", "x"), ("log.retention.hours", "5"), ("", "x"),
 )  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def _listed(replicas: Sequence[Sequence[int]]) -> str:
 
 def _normalised(stdout: str, stderr: str, rc: int, ports: dict[int, int]) -> Printed:
     """Without stack traces, the time of a line of the tool's log, and ports."""
-    return Printed(*(_without_chance(printed, ports) for printed in (stdout, stderr)), rc)
+    return Printed(_without_chance(stdout, ports), _without_chance(stderr, ports), rc)
 
 
 def _without_chance(printed: str, ports: dict[int, int]) -> str:

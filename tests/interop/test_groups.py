@@ -136,8 +136,8 @@ def produce(tools: Tools, bootstrap: str, topic: str, values: range) -> None:
     """With Kafka's console producer; each value is its own key, and so they are in all partitions. What could not be
     written it says, and ends well all the same."""
     keys = "--property parse.key=true --property key.separator=:"
-    line = f"kafka-console-producer --bootstrap-server {bootstrap} --topic {topic} --request-required-acks all {PATIENT} {keys}"
-    outcome = tools.run(line, "".join(f"{value}:{value}\n" for value in values))
+    line = f"kafka-console-producer --bootstrap-server {bootstrap} --topic {topic} --request-required-acks all"
+    outcome = tools.run(f"{line} {PATIENT} {keys}", "".join(f"{value}:{value}\n" for value in values))
     assert (outcome.rc, "ERROR" in outcome.stderr) == (0, False), outcome.stderr
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.wire.messages.metadata import (
     MetadataResponse,
@@ -20,15 +20,16 @@ from tests.interop.mixed import alarming, disagreements
 from tests.interop.scene import Line, Printed, differences, parse, recorded, without_chance
 from understudy.testbed.picture import ClusterPicture, PartitionPicture
 
+ONE, TWO = BrokerId(1), BrokerId(2)
 ORDERS = TopicPartition("orders", 0)
 BROKER = MetadataResponseBroker(node_id=9, host="localhost", port=9092)
 
 
 def picture(*, leader_epoch: int = 4) -> ClusterPicture:
-    leadership = LeaderAndIsr(leader=1, leader_epoch=leader_epoch, isr=(1, 2), partition_epoch=7)
+    leadership = LeaderAndIsr(leader=ONE, leader_epoch=leader_epoch, isr=(ONE, TWO), partition_epoch=7)
     state = LeaderIsrAndControllerEpoch(leader_and_isr=leadership, controller_epoch=2)
-    partition = PartitionPicture(assignment=ReplicaAssignment(replicas=(1, 2)), state=state)
-    return ClusterPicture(controller=1, controller_epoch=2, brokers={}, partitions={ORDERS: partition})
+    partition = PartitionPicture(assignment=ReplicaAssignment(replicas=(ONE, TWO)), state=state)
+    return ClusterPicture(controller=ONE, controller_epoch=2, brokers={}, partitions={ORDERS: partition})
 
 
 def metadata(*, controller: int = 1, isr: tuple[int, ...] = (1, 2)) -> MetadataResponse:
@@ -72,13 +73,14 @@ def test_what_kafka_complains_about_is_found_with_its_stack_trace() -> None:
         "WARN [RequestSendThread controllerId=4] Controller 4's connection to broker 127.0.0.1:1 (id: 1 rack: null) was"
         " unsuccessful (kafka.controller.RequestSendThread)\n"
         "org.apache.kafka.common.errors.DisconnectException: NetworkClient is no longer active, state is CLOSING",
-        "WARN [RequestSendThread controllerId=3] Controller 3 epoch 8 fails to send request (type: UpdateMetadataRequest=) to"
-        " broker 127.0.0.1:1 (id: 1 rack: null). Reconnecting to broker. (kafka.controller.RequestSendThread)\n"
+        "WARN [RequestSendThread controllerId=3] Controller 3 epoch 8 fails to send request"
+        " (type: UpdateMetadataRequest=) to broker 127.0.0.1:1 (id: 1 rack: null). Reconnecting to broker."
+        " (kafka.controller.RequestSendThread)\n"
         "java.io.IOException: Client was shutdown before response was read",
-        "ERROR [RequestSendThread controllerId=3] Controller 3 fails to send a request to broker 127.0.0.1:1 (id: 1 rack: null)"
-        " (kafka.controller.RequestSendThread)\njava.lang.InterruptedException",
-        "WARN [Broker id=3] Received update metadata request with correlation id 5 from an old controller 1 with epoch 7."
-        " Latest known controller epoch is 8 (state.change.logger)",
+        "ERROR [RequestSendThread controllerId=3] Controller 3 fails to send a request to broker 127.0.0.1:1"
+        " (id: 1 rack: null) (kafka.controller.RequestSendThread)\njava.lang.InterruptedException",
+        "WARN [Broker id=3] Received update metadata request with correlation id 5 from an old controller 1"
+        " with epoch 7. Latest known controller epoch is 8 (state.change.logger)",
         "WARN Client session timed out, have not heard from server in 6822ms for session id 0x1"
         " (org.apache.zookeeper.ClientCnxn)",
         "WARN [AlterPartitionManager id=4] Broker had a stale broker epoch (88), retrying."
@@ -90,8 +92,8 @@ def test_what_kafka_complains_about_is_found_with_its_stack_trace() -> None:
 def test_what_any_kafka_says_when_brokers_come_and_go_is_no_complaint(said: str) -> None:
     answered = "ERROR Received error INCONSISTENT_TOPIC_ID in LeaderAndIsr response from broker 1 (state.change.logger)"
     unread = (
-        "WARN [RequestSendThread controllerId=3] Controller 3 epoch 8 fails to send request to broker 127.0.0.1:1 (id: 1 rack:"
-        " null).\norg.apache.kafka.common.protocol.types.SchemaException: Buffer underflow"
+        "WARN [RequestSendThread controllerId=3] Controller 3 epoch 8 fails to send request to broker 127.0.0.1:1"
+        " (id: 1 rack: null).\norg.apache.kafka.common.protocol.types.SchemaException: Buffer underflow"
     )
     assert list(alarming(f"[t] {said}\n[t] {answered}\n[t] {unread}\n")) == [f"[t] {answered}", f"[t] {unread}"]
 

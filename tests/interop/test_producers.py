@@ -130,8 +130,8 @@ def test_every_record_that_is_acknowledged_stays_while_our_controllers_change(
 ) -> None:
     create(tools, cluster, "verified", BOTH_ACKNOWLEDGE)
     # However long the takeover lasts, it produces until it is asked to end.
-    line = f"kafka-verifiable-producer --bootstrap-server {ours(cluster)} --topic verified --max-messages -1 --throughput 500"
-    producing = tools.start(line, tools.directory / "verified.log")
+    line = f"kafka-verifiable-producer --bootstrap-server {ours(cluster)} --topic verified --max-messages -1"
+    producing = tools.start(f"{line} --throughput 500", tools.directory / "verified.log")
     cluster.wait_until(lambda: acknowledged(producing.log), "the first record is acknowledged")
     kill_the_controller(cluster)
     let_another_of_ours_rule(cluster)
@@ -149,8 +149,8 @@ def test_performance_is_measured_through_a_takeover(cluster: LocalCluster, tools
     create(tools, cluster, "measured", BOTH_ACKNOWLEDGE)
     properties = f"--producer-props bootstrap.servers={ours(cluster)} acks=all"
     # Half a minute, of which a third goes until the session of the dead has ended.
-    line = f"kafka-producer-perf-test --topic measured --num-records 30000 --record-size 100 --throughput 1000 {properties}"
-    producing = tools.start(line, tools.directory / "produced.log")
+    line = "kafka-producer-perf-test --topic measured --num-records 30000 --record-size 100 --throughput 1000"
+    producing = tools.start(f"{line} {properties}", tools.directory / "produced.log")
     wait_for_records(cluster, "measured", 1)
     epoch = controller_epoch(cluster)
     kill_the_controller(cluster)
@@ -166,8 +166,8 @@ def test_performance_is_measured_through_a_takeover(cluster: LocalCluster, tools
     assert summary == ["30000"]
     assert sum(ends(cluster, "measured")) == 30_000 > halfway > 0, "an idempotent producer writes nothing twice"
 
-    line = f"kafka-consumer-perf-test --bootstrap-server {ours(cluster)} --topic measured --messages 30000 --group measuring"
-    printed = tools.succeed(f"{line} --timeout 60000")
+    line = f"kafka-consumer-perf-test --bootstrap-server {ours(cluster)} --topic measured --messages 30000"
+    printed = tools.succeed(f"{line} --group measuring --timeout 60000")
     header, *rows = [row.split(", ") for row in printed.splitlines()]
     consumed_by = [dict(zip(header, row, strict=True)) for row in rows]
     assert [row["data.consumed.in.nMsg"] for row in consumed_by] == ["30000"], printed

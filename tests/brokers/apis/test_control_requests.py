@@ -12,6 +12,7 @@ import pytest
 
 from brokers.apis import leader_and_isr, stop_replica, update_metadata
 from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.fences import Fence, Fences
 from foundation.operator_lines import LINES
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
@@ -93,7 +94,7 @@ def test_the_newest_controller_epoch_is_shared_by_all_three(
 
 @pytest.mark.spec("BK-2", "EL-16")
 def test_a_refused_request_changes_nothing() -> None:
-    async def act(stage: Stage) -> list[int]:
+    async def act(stage: Stage) -> list[TopicPartition]:
         await umr(stage, controller_epoch=5)
         await lisr(stage, controller_epoch=4)
         return sorted(stage.replicas.partitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -43,9 +43,11 @@ def placed(*replicas: tuple[int, ...]) -> dict[int, tuple[BrokerId, ...]]:
 
 
 def refusal(
-    name: str = "orders", assignment: dict[int, tuple[BrokerId, ...]] | None = None, **config: str
+    name: str = "orders",
+    assignment: dict[int, tuple[BrokerId, ...]] | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> tuple[str, str]:
-    configs = tuple(CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in config.items())
+    configs = tuple(CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items())
     topic = CreatableTopic(name=name, configs=configs)
     with pytest.raises(ApiError) as raised:
         validated(topic, assignment or placed((1, 2)), ("taken", "with.dot"), DEFAULTS)
@@ -104,24 +106,27 @@ def test_assignments_that_cannot_be(assignment: dict[int, tuple[BrokerId, ...]],
     ("key", "value", "message"),
     [
         ("colour", "red", "Unknown topic config name: colour"),
-        ("retention_ms", "soon", "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
-        ("min_insync_replicas", "0", "Invalid value 0 for configuration min.insync.replicas: Value must be at least 1"),
-        ("cleanup_policy", "shred", "Invalid value shred for configuration cleanup.policy: "
+        ("retention.ms", "soon", "Invalid value soon for configuration retention.ms: Not a number of type LONG"),
+        ("min.insync.replicas", "0", "Invalid value 0 for configuration min.insync.replicas: Value must be at least 1"),
+        ("cleanup.policy", "shred", "Invalid value shred for configuration cleanup.policy: "
          "String must be one of: compact, delete"),
-        ("min_cleanable_dirty_ratio", "1.5", "Invalid value 1.5 for configuration min.cleanable.dirty.ratio: "
+        ("min.cleanable.dirty.ratio", "1.5", "Invalid value 1.5 for configuration min.cleanable.dirty.ratio: "
          "Value must be no more than 1"),
-        ("remote_storage_enable", "true", "Tiered Storage functionality is disabled in the broker. "
+        ("remote.storage.enable", "true", "Tiered Storage functionality is disabled in the broker. "
          "Topic cannot be configured with remote log storage."),
     ],
 )  # fmt: skip
 def test_configurations_that_are_refused(key: str, value: str, message: str) -> None:
-    assert refusal(**{key: value}) == ("INVALID_CONFIG", message)
+    assert refusal(config={key: value}) == ("INVALID_CONFIG", message)
 
 
 @pytest.mark.spec("TC-4")
 def test_of_several_bad_configs_an_unknown_name_is_told_first_then_the_first_bad_value_in_kafkas_order() -> None:
-    assert refusal(cleanup_policy="shred", colour="red") == ("INVALID_CONFIG", "Unknown topic config name: colour")
-    error, message = refusal(cleanup_policy="shred", retention_ms=" soon ")
+    assert refusal(config={"cleanup.policy": "shred", "colour": "red"}) == (
+        "INVALID_CONFIG",
+        "Unknown topic config name: colour",
+    )
+    error, message = refusal(config={"cleanup.policy": "shred", "retention.ms": " soon "})
     assert (error, message) == (
         "INVALID_CONFIG",
         "Invalid value  soon  for configuration retention.ms: Not a number of type LONG",
@@ -129,7 +134,7 @@ def test_of_several_bad_configs_an_unknown_name_is_told_first_then_the_first_bad
 
 
 def test_configurations_that_contradict_each_other() -> None:
-    error, message = refusal(min_compaction_lag_ms="10", max_compaction_lag_ms="5")
+    error, message = refusal(config={"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"})
     assert error == "INVALID_CONFIG"
     assert "min.compaction.lag.ms (10) > max.compaction.lag.ms (5)" in message
 

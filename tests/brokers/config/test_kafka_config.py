@@ -235,6 +235,7 @@ def test_a_key_is_acted_upon_or_accepted_never_both() -> None:
 
 def test_every_row_says_what_it_is_and_its_default_obeys_it() -> None:
     for key in TABLE.values():
+        assert key.doc is not None, key.name
         assert key.doc.endswith("."), key.name
         if isinstance(key.default, int) and key.minimum is not None:
             assert key.default >= key.minimum, key.name

@@ -403,7 +403,7 @@ def test_two_brokers_at_the_same_moment_take_different_blocks(brokers: Brokers) 
         heard[of] = await brokers._asked(of)
 
     for number in brokers.managers:
-        brokers.stage.member(number).node.process.spawn(ask(number))
+        brokers.stage.member(number).process.spawn(ask(number))
     brokers.stage.settle()
     assert sorted(heard.values(), key=str) == [0, 1_000]
 

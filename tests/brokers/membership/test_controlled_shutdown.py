@@ -75,8 +75,10 @@ def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_go
     with SimulatedCluster(2, brokers=3) as cluster:
         cluster.start()
         cluster.settle()
-        leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
-        cluster.cut([leaver.id], [cluster.controller()])
+        controller = cluster.controller()
+        assert controller is not None
+        leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != controller))
+        cluster.cut([leaver.id], [controller])
         leaver.stop()
         cluster.run_for(2_000)
         assert leaver.running is not None

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from brokers.machine.socket_network import SocketNetwork
 from brokers.metrics.metrics_server import ADDRESS_FILE, CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refused
+from foundation.cluster.identifiers import BrokerId
 from foundation.metrics.mbeans import Kind, MBean, Reading
 from foundation.wire.network import Connection, ConnectionFailed
 from understudy.simulator.cluster import SimulatedCluster
@@ -54,7 +55,8 @@ class Scene:
         assert self.loop.failures == []
 
     def on(self, process: Any, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(process.spawn(coroutine))
+        result: T = self.loop.run_until_complete(process.spawn(coroutine))
+        return result
 
     async def connect(self) -> Connection:
         return await self.network.node(self.scraper).connect("broker", 7071, timeout_ms=1_000)
@@ -209,15 +211,15 @@ def test_over_real_sockets_any_free_port_will_do_and_a_taken_one_is_named() -> N
 
 def scrape(cluster: SimulatedCluster, broker_id: int) -> dict[str, float]:
     """The series without labels that this broker shows on port 7071, asked for on its own machine."""
-    node = cluster.brokers[broker_id].node  # type: ignore[index]
+    process = cluster.brokers[BrokerId(broker_id)].node.process
+    assert process is not None
 
     async def asking() -> bytes:
-        connection = await cluster.network.node(node.process).connect("127.0.0.1", 7071, timeout_ms=1_000)
+        connection = await cluster.network.node(process).connect("127.0.0.1", 7071, timeout_ms=1_000)
         await connection.send(SCRAPE)
         return await whole_answer(connection)
 
-    assert node.process is not None
-    answer = cluster.loop.run_until_complete(node.process.spawn(asking()))
+    answer = cluster.loop.run_until_complete(process.spawn(asking()))
     body = answer.partition(b"\r\n\r\n")[2].decode()
     found = (
         sample for family in text_string_to_metric_families(body) for sample in family.samples if not sample.labels

@@ -225,4 +225,5 @@ def test_a_replica_comes_hears_of_itself_twice_and_is_cancelled_as_of_the_epoch_
     stop = StopReplicaPartitionState(partition_index=0, leader_epoch=5, delete_partition=True)
     topic = StopReplicaTopicState(topic_name="orders", partition_states=(stop,))
     assert manager.stop_replicas(StopReplicaRequest(topic_states=(topic,))).errors == {ORDERS_0: Errors.NONE}
-    assert manager.partitions == fetchers.following == {}
+    assert manager.partitions == {}
+    assert fetchers.following == {}

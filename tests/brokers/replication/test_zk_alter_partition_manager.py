@@ -42,7 +42,7 @@ class Leader:
             self.manager = ZkAlterPartitionManager(
                 BrokerId(LEADER), zk=lambda: self.member.zk, clock=self.member.world.clock, answered=self._answered
             )
-            self.member.node.process.spawn(self.manager.run())
+            self.member.process.spawn(self.manager.run())
 
         self.member.run(begin())
 

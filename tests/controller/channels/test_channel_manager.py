@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -84,7 +85,7 @@ class Office:
 
     def open(self, *brokers: int) -> None:
         for broker in brokers:
-            self.act(lambda broker=broker: self.manager.open(registered(broker)))
+            self.act(partial(self.manager.open, registered(broker)))
 
     def send(self, *requests: ControlRequest) -> None:
         self.act(lambda: self.manager.send(requests, event="Test"))

@@ -17,7 +17,8 @@ def distribution(*values: float) -> Distribution:
 
 def test_a_distribution_is_what_yammer_makes_of_the_same_values() -> None:
     found = distribution(*(float(value * value) for value in range(1, 101)))
-    assert found[:5] == (100, 1.0, 10_000.0, 3383.5, pytest.approx(3024.355854282583))
+    assert found[:4] == (100, 1.0, 10_000.0, 3383.5)
+    assert found[4] == pytest.approx(3024.355854282583)
     assert found.quantiles == pytest.approx((2550.5, 5738.25, 9206.45, 9797.06, 9998.01, 10_000.0))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -117,17 +117,26 @@ def test_a_tagged_field_is_written_only_when_it_says_something() -> None:
 # ------------------------------------------------------------------ values that cannot be sent
 
 
+def wrong(value: object) -> Any:
+    """`value` where a field of another type is expected."""
+    return value
+
+
+def leader_and_isr(topic: object) -> LeaderAndIsrRequest:
+    return LeaderAndIsrRequest(topic_states=(wrong(topic),))
+
+
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
         (AlterPartitionRequest(broker_id=1 << 31), r"\.broker_id is 2147483648; expected an integer of 32 bits"),
-        (AlterPartitionRequest(broker_id="one"), r"broker_id is 'one'; expected an integer"),  # type: ignore[arg-type]
-        (AlterPartitionRequest(topics=None), r"topics is None; expected a tuple"),  # type: ignore[arg-type]
-        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="x" * 32768),)), r"topic_name .* 32768"),
-        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_name="\ud800"),)), r"no Unicode text"),
-        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_id=TopicId("short")),)), r"topic_id is 'short'"),
-        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrTopicState(topic_id=TopicId("A" * 22 + "!")),)), r"topic_id is 'A+!'"),
-        (LeaderAndIsrRequest(topic_states=(LeaderAndIsrPartitionState(),)), r"expected a LeaderAndIsrTopicState"),  # type: ignore[arg-type]
+        (AlterPartitionRequest(broker_id=wrong("one")), r"broker_id is 'one'; expected an integer"),
+        (AlterPartitionRequest(topics=wrong(None)), r"topics is None; expected a tuple"),
+        (leader_and_isr(LeaderAndIsrTopicState(topic_name="x" * 32768)), r"topic_name .* 32768"),
+        (leader_and_isr(LeaderAndIsrTopicState(topic_name="\ud800")), r"no Unicode text"),
+        (leader_and_isr(LeaderAndIsrTopicState(topic_id=TopicId("short"))), r"topic_id is 'short'"),
+        (leader_and_isr(LeaderAndIsrTopicState(topic_id=TopicId("A" * 22 + "!"))), r"topic_id is 'A+!'"),
+        (leader_and_isr(LeaderAndIsrPartitionState()), r"expected a LeaderAndIsrTopicState"),
     ],
 )  # fmt: skip
 def test_an_unencodable_value_is_named(request_: Message, text: str) -> None:
@@ -203,7 +212,8 @@ for name in sorted(names, key=lambda name: name == "foundation.wire.request_chan
     if name == "foundation.wire.request_channel":
         assert not {"socket", "ssl", "asyncio", "asyncio.streams", "selectors"} & set(sys.modules)
     importlib.import_module(name)
-ours = {module for module in sys.modules if module.split(".")[0] in {"foundation", "controller", "brokers", "understudy"}}
+packages = {"foundation", "controller", "brokers", "understudy"}
+ours = {module for module in sys.modules if module.split(".")[0] in packages}
 assert all(module.startswith(("foundation.wire", "foundation.cluster")) for module in ours - {"foundation"}), ours
 for module in ours:
     assert not {"socket", "open_connection", "start_server"} & set(vars(sys.modules[module])), module

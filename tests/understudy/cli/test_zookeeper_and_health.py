@@ -51,17 +51,12 @@ def test_a_zookeeper_that_dies_takes_the_command_with_it(tmp_path: Path) -> None
         assert serving.stdout is not None
         assert serving.stderr is not None
         assert serving.stdout.readline().startswith("ZooKeeper at ")
-        (server,) = [
-            int(child) for child in Path(f"/proc/{serving.pid}/task").glob("*/children") for child in _children(child)
-        ]
+        listings = Path(f"/proc/{serving.pid}/task").glob("*/children")
+        (server,) = [int(child) for listing in listings for child in listing.read_text().split()]
         assert linux.listening_ports(server)
         os.kill(server, signal.SIGKILL)
         assert serving.wait(timeout=60) == 1
         assert "understudy zookeeper: ZooKeeper ended with SIGKILL" in serving.stderr.read()
-
-
-def _children(listing: Path) -> list[str]:
-    return listing.read_text().split()
 
 
 def test_a_java_that_does_not_fit_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

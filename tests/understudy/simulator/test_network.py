@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
-from understudy.simulator.loop import Process, SimulatedLoop
+from understudy.simulator.loop import Process, SimulatedLoop, new_loop
 from understudy.simulator.network import BUFFER_BYTES, SimulatedNetwork
 
 
@@ -51,7 +51,7 @@ class Pair:
 
 @pytest.fixture
 def pair() -> Iterator[Pair]:
-    loop = SimulatedLoop()
+    loop = new_loop()
     yield Pair(loop)
     loop.close()
     assert loop.failures == []

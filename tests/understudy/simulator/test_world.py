@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from brokers.world import World
 from foundation.eventlog.reader import decode_record, read
 from foundation.eventlog.records import PointReached, ProcessExiting, ProcessStarted
-from understudy.simulator.loop import SimulatedLoop
+from understudy.simulator.loop import Process, SimulatedLoop, new_loop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived
 from understudy.simulator.world import EPOCH_MS, Node, SimulatedStorage
@@ -24,13 +25,18 @@ class Place:
         self.chronicle: list[bytes] = []
         self.node = Node("broker-1", run="run", seed=1, loop=loop, chronicle=self.chronicle)
 
-    def start(self) -> object:
+    def start(self) -> World:
         return self.node.start(self.server, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000)
+
+    @property
+    def process(self) -> Process:
+        assert self.node.process is not None
+        return self.node.process
 
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    loop = SimulatedLoop()
+    loop = new_loop()
     yield Place(loop)
     loop.close()
     assert loop.failures == []
@@ -39,7 +45,7 @@ def place() -> Iterator[Place]:
 def test_files_survive_the_process(place: Place) -> None:
     first = place.start()
     first.storage.write("meta.properties", b"broker.id=1")
-    place.node.process.kill()
+    place.process.kill()
     second = place.start()
     assert second.storage.read("meta.properties") == b"broker.id=1"
 
@@ -57,7 +63,7 @@ def test_each_incarnation_has_a_log_and_random_draws_of_its_own(place: Place, tm
     first = place.start()
     first.events.append(ProcessStarted(role="broker", broker_id=1))
     first.events.append(ProcessExiting(reason="why not"))
-    place.node.process.kill()
+    place.process.kill()
     second = place.start()
     second.events.append(ProcessStarted(role="broker", broker_id=1))
     assert first.random.random() != second.random.random()
@@ -83,7 +89,7 @@ def test_a_clock_may_be_wrong_about_the_day_but_not_about_a_second(place: Place)
 @pytest.mark.parametrize("action", ["pause", "crash"])
 def test_an_armed_point_strikes_once_and_before_the_next_line(place: Place, action: str) -> None:
     world = place.start()
-    process = place.node.process
+    process = place.process
     place.node.arm("partition.after_write", action, process.pause if action == "pause" else process.kill)
     marks: list[str] = []
 

@@ -31,7 +31,7 @@ from foundation.zk.client import (
     ZooKeeperClient,
 )
 from understudy.checkers.history import OpKind, tree_after
-from understudy.simulator.loop import SimulatedLoop
+from understudy.simulator.loop import SimulatedLoop, new_loop
 from understudy.simulator.zookeeper import LostAnswer, SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
 
@@ -40,7 +40,7 @@ TIMEOUT_MS = 6_000
 
 @pytest.fixture
 def loop() -> Iterator[SimulatedLoop]:
-    loop = SimulatedLoop()
+    loop = new_loop()
     yield loop
     loop.close()
     assert loop.failures == []
