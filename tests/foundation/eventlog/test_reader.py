@@ -28,7 +28,7 @@ def steps(count: int) -> list[bytes]:
     return logs.lines["broker-1-0001-0001.jsonl"]
 
 
-def names(reading: reader.Reading) -> list[str]:
+def names(reading: reader.RunReading) -> list[str]:
     return [record.data.step for record in reading.records if isinstance(record.data, StepReached)]
 
 
