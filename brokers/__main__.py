@@ -37,7 +37,7 @@ from foundation.zk.client import ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.Kafka")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.Kafka")
 
 START_FAILURES = (
     ConfigError,

@@ -49,7 +49,7 @@ from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
 
 class KafkaBroker:

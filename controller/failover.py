@@ -22,7 +22,7 @@ from foundation.zk.client import Failure
 FIRST_REBALANCE_MS = 5_000
 """After a takeover leaderships are looked at sooner than later (AR-1)."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def on_controller_failover(term: Term) -> None:

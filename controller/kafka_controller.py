@@ -110,7 +110,7 @@ from foundation.zk.client import WatchFired
 from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 class KafkaController:

@@ -23,7 +23,7 @@ from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from foundation.wire.registry import api_of
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class StateChangeLog:

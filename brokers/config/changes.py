@@ -29,7 +29,7 @@ EXPIRATION_MS = 15 * 60 * 1000
 AT_A_TIME = 500
 """Notifications read with one request."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ZkConfigManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ZkConfigManager")
 
 
 async def stored_broker_configs(zk: KafkaZkClient, broker_id: BrokerId) -> tuple[dict[str, str], dict[str, str]]:

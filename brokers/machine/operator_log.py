@@ -40,7 +40,7 @@ class _Forwarding(logging.Handler):
     """Lets the libraries underneath, kazoo and asyncio, speak in the same log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        logger: structlog.stdlib.BoundLogger = structlog.get_logger(record.name)
+        logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(record.name)
         logger.log(record.levelno, record.getMessage(), exc_info=record.exc_info)
 
 

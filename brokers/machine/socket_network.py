@@ -19,7 +19,7 @@ NO_ADDRESS = (OSError, OverflowError, ValueError)
 """What asyncio raises for an address nobody can have: a port beyond 65535 overflows, and a host with an empty label or
 a NUL is a ValueError. Addresses come from znodes and requests, so that none of it may surprise whoever connects."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.Acceptor")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.Acceptor")
 
 
 class SocketConnection:

@@ -14,7 +14,7 @@ from foundation.zk.znodes import BrokerIdZNode
 
 NO_BROKER_EPOCH = -1
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.zk.KafkaZkClient")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.zk.KafkaZkClient")
 
 
 class RegistrationRefused(Exception):

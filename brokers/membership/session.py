@@ -37,7 +37,7 @@ from foundation.zk.kafka_zk_client import KafkaZkClient
 
 REOPEN_INTERVAL_MS = 1_000
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.zookeeper.ZooKeeperClient")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.zookeeper.ZooKeeperClient")
 
 
 class Tenant(Protocol):

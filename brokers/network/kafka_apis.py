@@ -50,7 +50,7 @@ from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
 from foundation.wire.registry import Api, api_by_key, api_of
 from foundation.wire.schema import Message
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaApis")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaApis")
 
 _SERVED: tuple[Serves[Any], ...] = (
     fetch.SERVES,

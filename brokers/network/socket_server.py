@@ -23,7 +23,7 @@ from foundation.wire.errors import MalformedMessage, UnsupportedVersion
 from foundation.wire.framing import FrameReader
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.SocketServer")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.SocketServer")
 
 
 class _Idle(Exception):

@@ -65,8 +65,8 @@ RETRY_PAUSE_MS = 100
 REFUSALS_RECORDED = 100
 """A broker that refuses 10,000 partitions for one reason is one fact, not 10,000."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
-state_change_log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
+state_change_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class ControllerChannelManager:

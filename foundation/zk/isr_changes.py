@@ -23,7 +23,7 @@ PURPOSE = "isr-changes"
 PARTITIONS_PER_NOTIFICATION = 3_000
 """So many fit into a znode however long their names are. Kafka puts all into one, and loses its connection over it."""
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class IsrChanges:

@@ -19,7 +19,7 @@ from foundation.zk.topic_removal import delete_topics
 from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
 from foundation.zk.znodes import MalformedZNode, TopicAssignment, TopicPartitionsZNode, TopicsZNode, TopicZNode
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 Change: TypeAlias = Callable[[str, bytes], TopicAssignment]
 """From a topic and the data of its znode to what it shall hold."""
