@@ -131,7 +131,7 @@ class KafkaBroker:
             events=self.world.events,
             fences=self.world.fences,
             supervisor=supervisor,
-            tenant=lambda: self._controller,
+            owner=lambda: self._controller,
         )
         zk = await session.open()
         await zk.create_top_level_paths()
@@ -248,6 +248,8 @@ class KafkaBroker:
     def _config_listener(
         self, services: BrokerServices, server: SocketServer, registration: Registration
     ) -> ConfigChangeListener:
+        assert self._supervisor is not None, "made before the parts it watches over"
+
         async def apply_listeners() -> None:
             await registration.change(self._info(services.broker_id, await server.rebind()), services.zk())
 
@@ -256,7 +258,7 @@ class KafkaBroker:
             "brokers": BrokerConfigHandler(services.broker_id, self.dynamic, services.controller, apply_listeners),
             **{kind: QuotaConfigHandler(kind) for kind in ("users", "clients", "ips")},
         }
-        return ConfigChangeListener(services.broker_id, handlers, services.zk)
+        return ConfigChangeListener(services.broker_id, handlers, services.zk, self._supervisor.record)
 
     def _registration_at(self, broker_id: BrokerId, ports: Mapping[str, int]) -> Registration:
         broker = self._info(broker_id, ports)

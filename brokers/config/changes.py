@@ -50,15 +50,21 @@ class ConfigChangeListener:
     Args:
         broker_id: whose config is read, beside the brokers' default, at each new session.
         handlers: by kind: `topics`, `brokers`, …
-        zk: the store over the session of now.
+        zk: returns the client of the newest session.
+        record: puts the exception of a broken handler on record.
     """
 
     def __init__(
-        self, broker_id: BrokerId, handlers: Mapping[str, ConfigHandler], zk: Callable[[], KafkaZkClient]
+        self,
+        broker_id: BrokerId,
+        handlers: Mapping[str, ConfigHandler],
+        zk: Callable[[], KafkaZkClient],
+        record: Callable[[str, Exception], None],
     ) -> None:
         self._brokers = (DEFAULT_ENTITY, str(broker_id))
         self._handlers = handlers
         self._zk = zk
+        self._record = record
         self._created_ms: dict[str, int] = {}
         """By notification that is still there, and has been seen, when it was made."""
         self._reading = Rereading("config changes", self._process, log, complain=log.error)
@@ -127,6 +133,7 @@ class ConfigChangeListener:
             except Exception as error:
                 # A handler that is broken must not keep others from their changes.
                 log.error("error processing config change", entity_path=entity_path, exc_info=error)
+                self._record(f"handler of {entity_path}", error)
 
     async def _purge(self, zk: KafkaZkClient) -> None:
         newest_ms = max(self._created_ms.values(), default=0)

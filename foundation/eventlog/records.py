@@ -70,7 +70,8 @@ class ProcessExiting(_Record, frozen=True, kw_only=True, gc=False):
 
 
 class TaskFailed(_Record, frozen=True, kw_only=True, gc=False):
-    """Something that must not fail did: the broker stops, or gives up the connection it happened on."""
+    """Something failed that must not fail. The broker stops, unless the task was a callback of its session or of a
+    config."""
 
     task: str
     error: str

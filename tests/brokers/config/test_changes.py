@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 
@@ -317,6 +317,10 @@ def test_an_exception_of_a_handler_is_logged_and_the_next_change_is_handled() ->
         for name in (b"one", b"bad", b"two"):
             announce(cluster, b'{"version":2,"entity_path":"topics/%s"}' % name)
         handler = Handler()
+        recorded: list[tuple[str, str]] = []
+
+        def record(what: str, error: Exception) -> None:
+            recorded.append((what, str(error)))
 
         async def follow() -> None:
             assert cluster.simulator.events is not None
@@ -329,7 +333,7 @@ def test_an_exception_of_a_handler_is_logged_and_the_next_change_is_handled() ->
                     listener.notified(notification)
 
             zk = KafkaZkClient(await below.connect(notified), events=events, fences=Fences(events))
-            listener = ConfigChangeListener(BrokerId(7), {"topics": handler}, lambda: zk)
+            listener = ConfigChangeListener(BrokerId(7), {"topics": handler}, lambda: zk, record)
             following = asyncio.create_task(listener.run())
             await asyncio.sleep(1)
             announce(cluster, b'{"version":2,"entity_path":"topics/three"}')
@@ -339,6 +343,7 @@ def test_an_exception_of_a_handler_is_logged_and_the_next_change_is_handled() ->
 
         cluster.ask(follow())
     assert handler.given == ["one", "two", "three"]
+    assert recorded == [("handler of topics/bad", "this handler is broken")]
     (line,) = [line for line in lines if line.logger == "kafka.server.ZkConfigManager"]
     assert line.fields["entity_path"] == "topics/bad"
     assert isinstance(line.fields["exc_info"], RuntimeError)
@@ -366,7 +371,8 @@ def test_notifications_that_cannot_be_purged_are_not_tried_again_before_the_next
 
     loop = new_loop()
     with operators_log(logging.ERROR) as lines:
-        listener = ConfigChangeListener(BrokerId(7), {}, lambda: Store())  # type: ignore[arg-type, return-value]
+        store = cast(KafkaZkClient, Store())
+        listener = ConfigChangeListener(BrokerId(7), {}, lambda: store, lambda what, error: None)
         loop.create_task(listener.run())
         loop.run_for(60)
     loop.close()
