@@ -1,7 +1,14 @@
 """One broker, put together: the same in a process and in the simulator. Mirrors `kafka.server.KafkaServer`.
 
-Order matters (BR-1): ZooKeeper, the cluster's id, who we are, sockets bound, registration, the race for the controller,
-and only then answers. A controller that hears of us early waits in the backlog.
+The order of the start matters (BR-1):
+
+1. a ZooKeeper session, the cluster's id, the broker's id, the stored configs
+2. listeners of port 0 are bound, because their ports have to be registered
+3. the addresses are compared with those of other brokers, and the broker registers
+4. listeners of fixed ports are bound
+5. the controller election, and the first answers to requests
+
+A controller that connects before step 4 is refused and tries again; before step 5 it waits in the backlog.
 """
 
 from __future__ import annotations
@@ -146,13 +153,14 @@ class KafkaBroker:
         server = self._server = SocketServer(
             config=lambda: self.config, network=self.world.network, events=self.world.events
         )
-        ports = await server.bind()
+        ports = await server.bind_wildcard_ports()
         await self._serve_metrics()
         registration = self._registration = self._registration_at(broker_id, ports)
-        await registration.check_endpoints(zk)
+        await registration.check_endpoints(zk, self.config.advertised_endpoints())
         coordinator_partitions = await read_partition_counts(zk, self.config)
         services = self._assemble(broker_id, cluster_id, registration, session, supervisor, coordinator_partitions)
         await registration.register(zk)
+        await server.bind()
         services.controller.startup(zk)
         config_listener = self._config_listener(services, server, registration)
         session.add_listener(config_listener)

@@ -31,7 +31,7 @@ class _Idle(Exception):
 
 
 class SocketServer:
-    """This broker's listeners. Bound first, started later: early connections wait in the backlog (BR-1).
+    """This broker's listeners. Between `bind` and `start` connections wait in the kernel's backlog (BR-1).
 
     Args:
         config: asked for whenever it matters, because limits and listeners may change while the broker runs.
@@ -46,15 +46,29 @@ class SocketServer:
         self._bound: dict[str, EndPoint] = {}
         self._open: Counter[str] = Counter()
 
-    async def bind(self) -> dict[str, int]:
-        """Bind every listener; the port of each by its name.
+    async def bind_wildcard_ports(self) -> dict[str, int]:
+        """Bind the listeners of port 0, whose real ports have to be registered; the port of every listener by its name.
+
+        The others stay closed until `bind`, as in Kafka: an open port shall mean a broker that is registered.
 
         Raises:
-            ConnectionFailed: an address is taken or not ours.
+            ConnectionFailed: an address cannot be bound.
+        """
+        endpoints = self._config().bound_endpoints()
+        for endpoint in endpoints:
+            if endpoint.port == 0:
+                await self._listen(endpoint)
+        return {endpoint.listener: endpoint.port for endpoint in endpoints} | self._ports()
+
+    async def bind(self) -> None:
+        """Bind every listener that is not bound yet.
+
+        Raises:
+            ConnectionFailed: an address is taken, or not one of this machine's.
         """
         for endpoint in self._config().bound_endpoints():
-            await self._listen(endpoint)
-        return self._ports()
+            if endpoint.listener not in self._bound:
+                await self._listen(endpoint)
 
     async def rebind(self) -> dict[str, int]:
         """BR-5: close the listeners that are configured no more, or elsewhere, and serve on those that are new. The

@@ -348,7 +348,14 @@ def test_a_broker_starts_answers_and_leaves_at_sigterm(tmp_path: Path, zookeeper
             ["listeners=PLAINTEXT://:0", "log.dirs={folder}/two"], "RegistrationRefused", id="the id is taken"
         ),
         pytest.param(["listeners=PLAINTEXT://:0"], "DirectoryLocked", id="the directory is taken"),
-        pytest.param(["broker.id=2", "log.dirs={folder}/two"], "ConnectionFailed", id="the port is taken"),
+        pytest.param(
+            ["broker.id=2", "log.dirs={folder}/two"], "RegistrationRefused", id="the address is another broker's"
+        ),
+        pytest.param(
+            ["broker.id=2", "log.dirs={folder}/two", "advertised.listeners=PLAINTEXT://elsewhere:9092"],
+            "ConnectionFailed",
+            id="the port is taken",
+        ),
         pytest.param(["broker.id=2"], "InconsistentMetaProperties", id="the directory is another broker's"),
     ],
 )
