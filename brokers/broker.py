@@ -151,7 +151,10 @@ class KafkaBroker:
             await feature_listener.refresh(zk)
         self.dynamic.start_with(*await stored_broker_configs(zk, broker_id))
         server = self._server = SocketServer(
-            config=lambda: self.config, network=self.world.network, events=self.world.events
+            config=lambda: self.config,
+            network=self.world.network,
+            events=self.world.events,
+            clock=self.world.clock,
         )
         ports = await server.bind_wildcard_ports()
         await self._serve_metrics()

@@ -16,7 +16,9 @@ import structlog
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.network.kafka_apis import HandlerFailed, KafkaApis
+from brokers.network.report_limit import ReportLimit, host_of
 from foundation.cluster.broker import EndPoint
+from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import ConnectionRefused
 from foundation.wire.errors import MalformedMessage, UnsupportedVersion
@@ -37,10 +39,11 @@ class SocketServer:
         config: asked for whenever it matters, because limits and listeners may change while the broker runs.
     """
 
-    def __init__(self, *, config: Callable[[], KafkaConfig], network: Network, events: EventLog) -> None:
+    def __init__(self, *, config: Callable[[], KafkaConfig], network: Network, events: EventLog, clock: Clock) -> None:
         self._config = config
         self._network = network
         self._events = events
+        self._refusals = ReportLimit(clock)
         self._apis: KafkaApis | None = None
         self._servers: dict[str, Server] = {}
         self._bound: dict[str, EndPoint] = {}
@@ -108,7 +111,7 @@ class SocketServer:
         return {listener: server.port for listener, server in self._servers.items()}
 
     async def _serve(self, listener: str, connection: Connection) -> None:
-        address = connection.peer.rpartition(":")[0]
+        address = host_of(connection.peer)
         config = self._config()
         if self._open.total() >= config.max_connections or self._open[address] >= config.max_connections_per_ip:
             self._refuse(connection, "too many connections (max.connections, max.connections.per.ip)")
@@ -131,9 +134,11 @@ class SocketServer:
         connection.close()
 
     async def _answer(self, listener: str, connection: Connection) -> None:
-        """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive.
-        Another
-        spans its handling: a client may ask to wait for weeks and be gone, which shows only when it is answered."""
+        """Answer requests until the peer closes.
+
+        One deadline spans a whole request, so that single bytes do not keep a connection alive. Another spans its
+        handling: a client may ask to wait for weeks and be gone, which shows only when it is answered.
+        """
         assert self._apis is not None, "connections are served after start()"
         frames = FrameReader(self._config().socket_request_max_bytes)
         while True:
@@ -141,13 +146,12 @@ class SocketServer:
                 ready = await self._next_frames(connection, frames)
             if not ready:
                 if frames.has_unfinished_frame:
-                    log.info("connection ended inside a request", peer=connection.peer)
+                    log.debug("connection ended inside a request", peer=connection.peer)
                 return
             for position, frame in enumerate(ready):
                 if position:
-                    await asyncio.sleep(
-                        0
-                    )  # who sends thousands of requests at once keeps nobody else waiting for all of them
+                    # A client that sends thousands of requests at once must not keep the others waiting for all of them.
+                    await asyncio.sleep(0)
                 async with self._idle_limit("no answer was found"):
                     answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
                 async with self._idle_limit("an answer was not read"):
@@ -174,6 +178,12 @@ class SocketServer:
                 return ready
 
     def _refuse(self, connection: Connection, reason: str) -> None:
-        self._events.append(ConnectionRefused(peer=connection.peer, reason=reason))
-        log.warning("closing socket because of error", peer=connection.peer, reason=reason)
+        """Close the connection, with a line and a record of the reason unless there were many of them."""
+        peer = connection.peer
+        left_out = self._refusals.take(peer)
+        if left_out is None:
+            log.debug("closing socket because of error", peer=peer, reason=reason)
+        else:
+            self._events.append(ConnectionRefused(peer=peer, reason=reason, left_out=left_out))
+            log.warning("closing socket because of error", peer=peer, reason=reason, left_out=left_out)
         connection.close()

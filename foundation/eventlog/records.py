@@ -79,10 +79,13 @@ class TaskFailed(_Record, frozen=True, kw_only=True, gc=False):
 
 
 class ConnectionRefused(_Record, frozen=True, kw_only=True, gc=False):
-    """A connection was closed for what came over it, or for being one too many."""
+    """A connection was closed for what came over it, or for being one too many. Of one address at most ten in a minute
+    are recorded."""
 
     peer: str
     reason: str
+    left_out: int = 0
+    """Refusals since the last record that have none of their own."""
 
 
 class SessionOpened(_Record, frozen=True, kw_only=True, gc=False):
