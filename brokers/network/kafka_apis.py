@@ -109,7 +109,7 @@ class KafkaApis:
         Raises:
             UnsupportedVersion: an API or version that is not served; the connection is to be closed (AP-4).
             MalformedMessage: the frame cannot be read.
-            RequestFailed: the handler failed, or its answer cannot be sent in this version.
+            HandlerFailed: the handler failed, or its answer cannot be sent in this version.
         """
         header, body = decode_request_header(frame)
         api = api_by_key(header.api_key)

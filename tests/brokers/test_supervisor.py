@@ -27,7 +27,7 @@ def test_a_task_that_fails_is_recorded_and_fails_the_broker() -> None:
 
 
 def test_an_error_that_is_only_recorded_stops_nothing() -> None:
-    async def scene() -> tuple[bool, list[object]]:
+    async def scene() -> tuple[bool, list[dict[str, object]]]:
         recorder = Recorder()
         supervisor = Supervisor(recorder.log)
         supervisor.record("session handler", ZeroDivisionError("by nothing"))
