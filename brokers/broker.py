@@ -83,6 +83,8 @@ class KafkaBroker:
         self._replicas: ReplicaManager | None = None
         self._channels: list[ControllerChannel] = []
         self._started = False
+        self._is_shutting_down = False
+        self._closing = asyncio.Lock()
         self._closed = asyncio.Event()
 
     @property
@@ -191,12 +193,16 @@ class KafkaBroker:
         ]
 
     async def shutdown(self) -> None:
-        """Leave: hand leaderships over where there is somebody to take them, then end the session and close everything.
+        """Ask the controller to move this broker's leaderships, then end the session and close everything.
 
-        Bounded by the configured retries and timeouts; calling it again, or after a failure, is harmless.
+        Bounded by the configured retries and timeouts. A second call waits for the first; after a failed start there is
+        nothing left to do.
         """
+        if self._is_shutting_down:
+            await self._closed.wait()
         if self._closed.is_set():
             return
+        self._is_shutting_down = True
         if self._started and self.config.controlled_shutdown_enable:
             self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             await self._hand_over()
@@ -420,7 +426,17 @@ class KafkaBroker:
             log.warning("skipping controlled shutdown: nobody knows who else is there", why=str(malformed))
 
     async def _close(self) -> None:
-        """CS-4: fetchers and tasks, the controller, the session (the registration vanishes here), the sockets last."""
+        """Close everything, once: a broker may fail while it is being shut down (CS-4).
+
+        Fetchers and tasks come first, then the controller, then the session, with which the registration vanishes. The
+        sockets come last.
+        """
+        async with self._closing:
+            if not self._closed.is_set():
+                await self._close_parts()
+                self._closed.set()
+
+    async def _close_parts(self) -> None:
         self.state = BrokerState.SHUTTING_DOWN
         if self._fetchers is not None:
             self._fetchers.close()
@@ -441,4 +457,3 @@ class KafkaBroker:
         self.state = BrokerState.NOT_RUNNING
         if await self._metrics_server.close():
             self.world.storage.delete(ADDRESS_FILE)
-        self._closed.set()

@@ -424,6 +424,24 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, zookeeper: EmbeddedZooK
             assert two.wait(60) == -signal.SIGTERM
 
 
+@pytest.mark.slow
+@pytest.mark.spec("CS-4")
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_broker_stops_while_zookeeper_is_gone(tmp_path: Path, is_silent: bool) -> None:
+    """`ServerShutdownTest.testCleanShutdownWithZkUnavailable`: its server is dead, or accepts and does not answer."""
+    with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:
+        path = properties_file(tmp_path, zookeeper_connect=server.connect_string, zookeeper_session_timeout_ms="1000")
+        with broker(path) as process:
+            lines_until(process, "started")
+            if is_silent:
+                server.pause()
+            else:
+                server.kill()
+            process.send_signal(signal.SIGTERM)
+            lines_until(process, "shut down completed")
+            assert process.wait(60) == 0
+
+
 def catches(pid: int, number: signal.Signals) -> bool:
     """Whether the process has a handler of its own for the signal."""
     (caught,) = re.findall(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
