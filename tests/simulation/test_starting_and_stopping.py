@@ -14,7 +14,7 @@ from brokers.membership.registration import RegistrationRefused
 from controller.settings import ControllerSettings
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.reader import decode_record
-from foundation.eventlog.records import ProcessExiting, RequestReceived
+from foundation.eventlog.records import ProcessExiting, RequestReceived, RequestSent, ResponseReceived
 from foundation.zk.client import ZooKeeperUnreachable
 from understudy.simulator.cluster import PORT, SETTINGS, SimulatedBroker, SimulatedCluster
 from understudy.simulator.judgement import judge
@@ -208,3 +208,28 @@ def test_a_broker_that_could_not_start_may_be_stopped() -> None:
 
         state = cluster.loop.run_until_complete(node.process.spawn(start_and_stop_twice()))
         assert (state, broker.state.name) == ("NOT_RUNNING", "NOT_RUNNING")
+
+
+@pytest.mark.spec("CS-4", "SN-3")
+def test_a_controller_stops_without_waiting_for_a_broker_that_does_not_answer() -> None:
+    """`ServerShutdownTest.testControllerShutdownDuringSend`: its request was received, and is never answered."""
+    timeout_ms = 20 * STOP_WITHIN_MS
+    settings = {"controller.socket.timeout.ms": str(timeout_ms), "controlled.shutdown.enable": "false"}
+    with SimulatedCluster(4, brokers=3, settings=settings) as cluster:
+        cluster.start()
+        stopping = cluster.broker(cluster.controller())
+        silent = next(broker for broker in cluster.brokers.values() if broker is not stopping)
+        silent.pause()
+        asked = cluster.admin.asking(f"{stopping.node.name}:{PORT}")
+        cluster.begin(asked.create_topic("orders", assignment={0: [int(silent.id)]}))
+        cluster.run_for(2_000)
+        records = [decode_record(line) for line in cluster.chronicle]
+        requests = [r.data for r in records if isinstance(r.data, RequestSent) and r.data.to == silent.id]
+        answers = [r.data for r in records if isinstance(r.data, ResponseReceived) and r.data.sender == silent.id]
+        assert len(requests) == len(answers) + 1, "one request is not answered"
+        stopping.stop()
+        cluster.run_for(ControllerSettings().drain_timeout_ms + 100)
+        assert not stopping.alive
+        cluster.heal()
+        cluster.settle()
+    assert judge(cluster).problems == ()
