@@ -326,7 +326,7 @@ def test_isr_changes_have_so_many_lines_in_a_second_and_a_count_of_the_rest() ->
 
 def test_lines_are_built_for_those_who_read_them_while_levels_change() -> None:
     levels, stream = LoggerLevels(), io.StringIO()
-    configure_operator_log(stream, node="broker-1", levels=levels)
+    configure_operator_log(stream, broker_id=1, levels=levels)
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
     read = []
     for level in ("INFO", "DEBUG", "ERROR"):
