@@ -324,7 +324,7 @@ class KafkaController:
         except Exception as failure:  # noqa: BLE001  classified here and nowhere else
             electing = isinstance(event, ELECTING_EVENTS)
             fault = classify(failure, electing=electing)
-            self._log_failure(event, fault, failure)
+            self._log_failure(fault, failure)
             refuse(event, fault.answer)
             await self._pay(fault, f"{name_of(event)} failed with {failure!r}", electing=electing)
             return fault.outcome
@@ -410,16 +410,14 @@ class KafkaController:
                 assert_never(event)
         return "done"
 
-    def _log_failure(self, event: ControllerEvent, fault: Fault, failure: Exception) -> None:
+    def _log_failure(self, fault: Fault, failure: Exception) -> None:
         """A lost role or a refused client is everyday life; the rest comes with its story (LG-15)."""
         if isinstance(failure, ControllerMoved):
-            log.info(
-                "controller moved to another broker when processing an event", name=name_of(event), why=str(failure)
-            )
+            log.info("controller moved to another broker when processing an event", why=str(failure))
         elif isinstance(failure, SessionLost | ApiError):
-            log.info("event ended early", name=name_of(event), why=f"{type(failure).__name__}: {failure}")
+            log.info("event ended early", why=f"{type(failure).__name__}: {failure}")
         else:
-            log.error("error processing event", name=name_of(event), cost=fault.cost.value, exc_info=failure)
+            log.error("error processing event", cost=fault.cost.value, exc_info=failure)
 
     async def _pay(self, fault: Fault, why: str, *, electing: bool) -> None:
         """What a fault costs. Where ZooKeeper cannot be asked, not acting is the safe side."""
@@ -502,6 +500,8 @@ class KafkaController:
 
     async def _take_over(self, elected: Elected) -> None:
         assert self._zk is not None, "startup comes first"
+        # In every line of the events of this term, and of the channels that they open.
+        structlog.contextvars.bind_contextvars(controller_epoch=elected.epoch)
         self._term = Term(
             broker_id=self.broker_id,
             zk=self._zk,
@@ -536,7 +536,8 @@ class KafkaController:
         auto_rebalance.cancel(term)
         term.channels.shutdown()
         self._events.append(ControllerResigned(epoch=term.context.epoch, why=why))
-        log.info("resigned", epoch=term.context.epoch, why=why)
+        log.info("resigned", controller_epoch=term.context.epoch, why=why)
+        structlog.contextvars.unbind_contextvars("controller_epoch")
 
     def _record_idle(self) -> None:
         """For C6, when an event changed something; not for clusters so large that it would be felt."""

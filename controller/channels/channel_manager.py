@@ -94,8 +94,6 @@ class ControllerChannelManager:
         self.clock = clock
         self.events = events
         self.put = put
-        self.who = {"controller": controller_id, "controller_epoch": controller_epoch}
-        """Whose line it is, in every line about a broker."""
         self._channels: dict[BrokerId, BrokerChannel] = {}
 
     def open(self, registered: BrokerAndEpoch) -> None:
@@ -234,6 +232,8 @@ class BrokerChannel:
             await self._deliver(waiting)
 
     async def _deliver(self, waiting: _Waiting) -> None:
+        # The task was started by an earlier event, whose name its lines would have.
+        structlog.contextvars.bind_contextvars(controller_event=waiting.event)
         attempt = 1
         while not await self._attempt(waiting, attempt):
             attempt += 1
@@ -273,7 +273,6 @@ class BrokerChannel:
             )
             log.info(
                 "connected for sending state change requests",
-                **self._manager.who,
                 to=self.broker_id,
                 address=connection.peer,
             )
@@ -341,7 +340,6 @@ class BrokerChannel:
         error, refused = _refusals(waiting.request, response)
         state_change_log.debug(
             "received response",
-            **self._manager.who,
             api=api_of(response).name,
             sender=self.broker_id,
             correlation_id=self._correlation_id,
@@ -372,7 +370,7 @@ class BrokerChannel:
             "partitions": waiting.request.partitions,
             "address": f"{self._endpoint.host}:{self._endpoint.port}",
         }
-        log.warning(said, **self._manager.who, to=self.broker_id, **request, why=str(failure))
+        log.warning(said, to=self.broker_id, **request, why=str(failure))
         record = RequestFailed(
             to=self.broker_id,
             api=api,
