@@ -38,21 +38,21 @@ class SimulatedStage:
     # -- what is done
 
     def start(self, broker: int) -> None:
-        self._broker(broker).start()
+        self._broker(broker).launch()
         events = self._broker(broker).node.events
         assert events is not None
         events.detail = True
 
     def start_in_vain(self, broker: int) -> None:
         self.start(broker)
-        self._until(lambda: not self._broker(broker).alive, f"broker {broker} has given up")
+        self._until(lambda: not self._broker(broker).is_running, f"broker {broker} has given up")
 
     def kill(self, broker: int) -> None:
-        self._broker(broker).crash()
+        self._broker(broker).kill()
 
     def stop(self, broker: int) -> None:
         self._broker(broker).stop()
-        self._until(lambda: not self._broker(broker).alive, f"broker {broker} has ended")
+        self._until(lambda: not self._broker(broker).is_running, f"broker {broker} has ended")
 
     def pause(self, broker: int) -> None:
         self._broker(broker).pause()

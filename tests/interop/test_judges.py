@@ -18,7 +18,7 @@ from foundation.wire.messages.metadata import (
 from tests.interop.maven import NotFetched, kafka_libs
 from tests.interop.mixed import alarming, disagreements
 from tests.interop.scene import Line, Printed, differences, parse, recorded, without_chance
-from understudy.testbed.picture import ClusterPicture, PartitionPicture
+from understudy.picture import ClusterPicture, PartitionPicture
 
 ORDERS = TopicPartition("orders", 0)
 BROKER = MetadataResponseBroker(node_id=9, host="localhost", port=9092)
