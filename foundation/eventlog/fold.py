@@ -98,7 +98,7 @@ class NodePicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerPicture:
-    """The last one that was elected; whether it still rules, its own node and `ClusterPicture.controller_gone` say."""
+    """The last one that was elected; whether it still rules, its own node and `EventLogPicture.controller_gone` say."""
 
     broker_id: int
     epoch: int
@@ -124,7 +124,7 @@ class InFlight(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPicture:
+class EventLogPicture:
     """Everything the records have said so far."""
 
     run: str = ""
@@ -151,16 +151,16 @@ class ClusterPicture:
         return self.node(broker_node(broker_id))
 
 
-EMPTY = ClusterPicture()
+EMPTY = EventLogPicture()
 
 
-def fold_all(records: Iterable[Envelope], picture: ClusterPicture = EMPTY) -> ClusterPicture:
+def fold_all(records: Iterable[Envelope], picture: EventLogPicture = EMPTY) -> EventLogPicture:
     for record in records:
         picture = fold(picture, record)
     return picture
 
 
-def fold(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
+def fold(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     """The picture after `record`."""
     node = picture.node(record.node)
     if record.incarnation < node.incarnation:
@@ -221,7 +221,7 @@ def _node_after(node: NodePicture, record: Envelope) -> NodePicture:
             return node
 
 
-def _cluster_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
+def _cluster_after(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     match record.data:
         case ControllerElected() | ControllerReady() | ControllerResigned() | WatchFiredRecord():
             return _controller_after(picture, record)
@@ -252,7 +252,7 @@ def _cluster_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
             return picture
 
 
-def _controller_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
+def _controller_after(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     controller = picture.controller
     match record.data:
         case ControllerElected() as elected if controller is None or elected.epoch > controller.epoch:
@@ -273,7 +273,7 @@ def _controller_after(picture: ClusterPicture, record: Envelope) -> ClusterPictu
 _LIFE_AFTER = {"kill": Life.DEAD, "crash": Life.DEAD, "pause": Life.PAUSED, "continue": Life.RUNNING}
 
 
-def _struck(picture: ClusterPicture, target: str, fault: str) -> ClusterPicture:
+def _struck(picture: EventLogPicture, target: str, fault: str) -> EventLogPicture:
     picture = replace(picture, struck=f"{fault} {target}")
     if fault not in _LIFE_AFTER or target not in picture.nodes:
         return picture

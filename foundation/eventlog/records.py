@@ -255,7 +255,7 @@ class LeadershipWritten(_Record, frozen=True, kw_only=True, gc=False):
 class LeadershipNotWritten(_Record, frozen=True, kw_only=True, gc=False):
     """State changes of partitions that did not reach ZooKeeper: no leader was found, or the write was refused.
 
-    `why` is as in `LeadershipWritten`; version 0.1.0 wrote this record as `LeaderElectionFailed`.
+    `why` is as in `LeadershipWritten`; version 0.1.0 wrote this record as `LeadershipNotWritten`.
     """
 
     why: str
@@ -437,7 +437,7 @@ class PointReached(_Record, frozen=True, kw_only=True, gc=False):
 
 
 class FaultInjected(_Record, frozen=True, kw_only=True, gc=False):
-    """The testbed or simulator injected a fault into `target`. Version 0.1.0 wrote this record as `FaultStruck`."""
+    """The testbed or simulator injected a fault into `target`. Version 0.1.0 wrote this record as `FaultInjected`."""
 
     fault: str
     """`kill`, `pause`, `continue`, `stop`, `start`, `cut`, `heal`, `expire` …"""

@@ -46,9 +46,9 @@ def test_a_broker_that_advertises_the_address_of_another_does_not_start() -> Non
     with SimulatedCluster(
         3, brokers=2, own_settings=[{}, {"advertised.listeners": "PLAINTEXT://broker-1:9092"}]
     ) as cluster:
-        cluster.broker(1).start()
+        cluster.broker(1).launch()
         cluster.run_for(1_000)
-        cluster.broker(2).start()
+        cluster.broker(2).launch()
         cluster.run_for(1_000)
         (exit_,) = cluster.exits
         assert (exit_.node, type(exit_.error)) == ("broker-2", RegistrationRefused)

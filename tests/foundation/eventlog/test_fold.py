@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fold import EMPTY, ClusterPicture, Life, fold, fold_all
+from foundation.eventlog.fold import EMPTY, EventLogPicture, Life, fold, fold_all
 from foundation.eventlog.reader import read_lines
 from foundation.eventlog.records import (
     ControllerElected,
@@ -24,7 +24,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 ORDERS_0 = TopicPartition("orders", 0)
 
 
-def picture_at(ms: float) -> ClusterPicture:
+def picture_at(ms: float) -> EventLogPicture:
     records = read_lines(killed_controller().lines).records
     return fold_all(record for record in records if record.mono_ms <= ms)
 
@@ -65,7 +65,7 @@ def test_at_the_end() -> None:
     assert picture.records == 48
 
 
-def folded(logs: Logs) -> ClusterPicture:
+def folded(logs: Logs) -> EventLogPicture:
     return fold_all(read_lines(logs.lines).records)
 
 
