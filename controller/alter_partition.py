@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from controller.context import ControllerContext
 from controller.events import AlterPartitionReceived
 from controller.reassignment import partition_reassignment
+from controller.state_writes import StateWrites
 from controller.term import Term
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -199,29 +200,22 @@ def _recovery_state(value: int) -> LeaderRecoveryState:
 
 
 async def _write(term: Term, accepted: Mapping[TopicPartition, LeaderAndIsr]) -> dict[TopicPartition, _Outcome]:
-    """IS-12. The leader epoch stays; a conflict is the leader's to resolve, by asking again with what is."""
-    if not accepted:
-        return {}
-    context = term.context
-    await term.points.reach("alter_partition.before_write")
-    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    conflicts = await term.zk.states.update(accepted, context.epoch, context.epoch_zk_version, finished.update)
-    await term.points.reach("alter_partition.after_write")
+    """Write the accepted proposals. The leader epoch stays; on a conflict the leader proposes again (IS-12)."""
+    writes = StateWrites(term, "alter_partition", why="alter-partition")
+    conflicts = await writes.write(accepted)
     outcomes: dict[TopicPartition, _Outcome] = dict.fromkeys(conflicts, Errors.INVALID_UPDATE_VERSION)
-    written: dict[TopicPartition, LeaderAndIsr] = {}
     for partition in with_a_line(log, conflicts):
         log.info("failed to update ISR, bad version", partition=str(partition), isr=accepted[partition].isr)
-    for partition, outcome in finished.items():
+    for partition, outcome in writes.outcomes.items():
         if isinstance(outcome, LeaderAndIsr):
-            written[partition] = outcomes[partition] = outcome
+            outcomes[partition] = outcome
         else:
-            log.error("failed to update ISR", partition=str(partition), why=outcome.value)
-            outcomes[partition] = _error_of(outcome)
-    term.accept(written, "alter-partition")
+            log.error("failed to update ISR", partition=str(partition), why=outcome.label)
+            outcomes[partition] = _error_of(outcome.failure)
     return outcomes
 
 
-def _error_of(failure: Failure) -> Errors:
+def _error_of(failure: Failure | None) -> Errors:
     return Errors.UNKNOWN_TOPIC_OR_PARTITION if failure is Failure.NO_NODE else Errors.UNKNOWN_SERVER_ERROR
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import structlog
 
@@ -29,10 +29,11 @@ from controller.leader_election import (
     elect_for_reassigned_partition,
     elect_preferred_replica,
 )
+from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
 from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.cluster.leadership import LeaderAndIsr
 from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, PartitionsMoved, Refused, Transition
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
@@ -65,18 +66,7 @@ _IN_KAFKA = {
 }
 
 
-class StateChangeFailed(NamedTuple):
-    """Why a partition did not get a leader. `failure` is ZooKeeper's, where it was ZooKeeper that refused."""
-
-    why: str
-    failure: Failure | None = None
-
-    @property
-    def label(self) -> str:
-        return "StateChangeFailed" if self.failure is None else self.failure.value
-
-
-ElectionResults: TypeAlias = dict[TopicPartition, LeaderAndIsr | StateChangeFailed]
+ElectionResults: TypeAlias = dict[TopicPartition, Outcome]
 
 
 async def startup(term: Term) -> None:
@@ -122,31 +112,32 @@ async def handle_state_changes(
         _move(term, valid, target)
         return {}
     batch = term.new_batch()
-    results: ElectionResults = {}
-    try:
-        await _bring_online(term, valid, strategy, results, batch)
-    except ZooKeeperFailure as failure:
-        if failure.failure is Failure.UNKNOWN:
-            raise
-        log.error("error while moving partitions", target=target.value, partitions=len(valid), why=str(failure))
-        failed = StateChangeFailed(str(failure), failure.failure)
-        results |= {partition: failed for partition in valid if not isinstance(results.get(partition), LeaderAndIsr)}
-        _enter_online(term, results)
-        _record_failures(term, results, strategy.value)
-    # What was written before a failure must be heard all the same.
+    results = await _bring_online(term, valid, strategy, batch)
+    _enter_online(term, results)
+    _record_failures(term, results, strategy.value)
+    # Also after a failure: what was written before it must be sent.
     await term.flush(batch, "partition")
     return results
 
 
 async def _bring_online(
-    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, results: ElectionResults, batch: RequestBatch
-) -> None:
+    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, batch: RequestBatch
+) -> ElectionResults:
+    """Initialise the new partitions among these, and elect leaders for the others."""
     states = term.context.partition_states
     new = [partition for partition in partitions if states[partition] is PartitionState.NEW]
     led_before = [partition for partition in partitions if states[partition] is not PartitionState.NEW]
     if new:
-        led_before += await _initialise_leader_and_isr(term, new, batch)
-    await _elect_leaders(term, led_before, strategy, results, batch)
+        try:
+            led_before += await _initialise_leader_and_isr(term, new, batch)
+        except ZooKeeperFailure as failure:
+            if failure.failure is Failure.UNKNOWN:
+                raise
+            log.error("error while initialising partitions", partitions=len(new), why=str(failure))
+            return dict.fromkeys(partitions, StateChangeFailed(str(failure), failure.failure))
+    elections = _LeaderElections(term, strategy, batch)
+    writes = StateWrites(term, "partition", why=strategy.value, on_written=elections.on_written)
+    return await writes.decide_and_write(led_before, elections.decide, look_up=elections.look_up)
 
 
 # ------------------------------------------------------------------ the first leader
@@ -209,57 +200,45 @@ async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[Topic
 # ------------------------------------------------------------------ a leader election
 
 
-async def _elect_leaders(
-    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, results: ElectionResults, batch: RequestBatch
-) -> None:
-    """Decide, write; for what changed underneath read, decide and write again, a bounded number of times."""
-    current = {partition: _known(term, partition) for partition in partitions}
-    for _ in range(term.settings.conflict_rounds):
-        if not current:
-            break
-        elections = await _elect(term, current, strategy, results)
-        conflicts = await _write(term, elections, strategy, results, batch)
-        current = dict(await term.zk.states.read(conflicts)) if conflicts else {}
-    for partition in current:
-        results[partition] = StateChangeFailed(
-            f"its state kept changing, {term.settings.conflict_rounds} times", Failure.BAD_VERSION
+class _LeaderElections:
+    """The elections of one step: their decision, and what follows when ZooKeeper has accepted it."""
+
+    def __init__(self, term: Term, strategy: Strategy, batch: RequestBatch) -> None:
+        self._term = term
+        self._strategy = strategy
+        self._batch = batch
+        self._unclean_topics: frozenset[str] = frozenset()
+        self._elections: Mapping[TopicPartition, LeaderElection] = {}
+
+    async def look_up(self, states: States) -> None:
+        if self._strategy is Strategy.OFFLINE:
+            self._unclean_topics = await _unclean_topics(self._term, states)
+
+    def decide(self, states: States) -> Decision:
+        self._elections = elections = _choose(self._term, states, self._strategy, self._unclean_topics)
+        why = f"under strategy {self._strategy.in_kafka}"
+        return Decision(
+            write={partition: election.leader_and_isr for partition, election in elections.items()},
+            failed={
+                partition: StateChangeFailed(f"Failed to elect leader for partition {partition} {why}")
+                for partition in states
+                if partition not in elections
+            },
+            unclean={partition for partition, election in elections.items() if election.unclean},
         )
-    _enter_online(term, results)
-    _record_failures(term, results, strategy.value)
 
-
-def _known(term: Term, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | Failure:
-    return term.context.leadership.get(partition, Failure.NO_NODE)
-
-
-async def _elect(
-    term: Term,
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure],
-    strategy: Strategy,
-    results: ElectionResults,
-) -> dict[TopicPartition, LeaderElection]:
-    """The decision. Partitions without a possible leader go to `results`."""
-    eligible: dict[TopicPartition, LeaderAndIsr] = {}
-    for partition, known in current.items():
-        if isinstance(known, Failure):
-            results[partition] = StateChangeFailed("its leader and ISR could not be read", known)
-        elif not term.is_ours_to_change(partition, known.controller_epoch):
-            results[partition] = StateChangeFailed(
-                f"its state was written by controller epoch {known.controller_epoch}"
-            )
-        else:
-            eligible[partition] = known.leader_and_isr
-    unclean_topics = await _unclean_topics(term, eligible) if strategy is Strategy.OFFLINE else frozenset()
-    elections = _choose(term, eligible, strategy, unclean_topics)
-    for partition in eligible:
-        if partition not in elections:
-            why = f"Failed to elect leader for partition {partition} under strategy {strategy.in_kafka}"
-            results[partition] = StateChangeFailed(why)
-    return elections
+    def on_written(self, written: States) -> None:
+        elections, unclean = self._elections, 0
+        for partition in written:
+            election = elections[partition]
+            unclean += election.unclean
+            self._batch.add_leader_and_isr(election.recipients, partition)
+        if unclean:
+            self._term.stats.unclean_leader_elections.mark(unclean)
 
 
 def _choose(
-    term: Term, states: Mapping[TopicPartition, LeaderAndIsr], strategy: Strategy, unclean_topics: frozenset[str]
+    term: Term, states: States, strategy: Strategy, unclean_topics: frozenset[str]
 ) -> dict[TopicPartition, LeaderElection]:
     context = term.context
     leaving_too = strategy is Strategy.CONTROLLED_SHUTDOWN
@@ -286,7 +265,7 @@ def _choose(
     return elections
 
 
-async def _unclean_topics(term: Term, states: Mapping[TopicPartition, LeaderAndIsr]) -> frozenset[str]:
+async def _unclean_topics(term: Term, states: States) -> frozenset[str]:
     """PSM-17: of the topics with a partition that no live replica is in sync for, those that may lose data.
 
     A topic whose config cannot be read is not among them.
@@ -302,41 +281,6 @@ async def _unclean_topics(term: Term, states: Mapping[TopicPartition, LeaderAndI
         for topic, config in configs.items()
         if config.get("unclean.leader.election.enable", default).strip().lower() == "true"
     )
-
-
-async def _write(
-    term: Term,
-    elections: Mapping[TopicPartition, LeaderElection],
-    strategy: Strategy,
-    results: ElectionResults,
-    batch: RequestBatch,
-) -> tuple[TopicPartition, ...]:
-    """Write; take what was accepted into memory and into the batch while ZooKeeper works on the rest. Returns what has
-    changed underneath."""
-    if not elections:
-        return ()
-    context = term.context
-
-    def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
-        clean: dict[TopicPartition, LeaderAndIsr] = {}
-        unclean: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, result in finished.items():
-            if isinstance(result, Failure):
-                results[partition] = StateChangeFailed("its leader could not be written", result)
-                continue
-            (unclean if elections[partition].unclean else clean)[partition] = result
-            results[partition] = result
-            batch.add_leader_and_isr(elections[partition].recipients, partition)
-        term.accept(clean, strategy.value)
-        term.accept(unclean, Strategy.UNCLEAN.value)
-        if unclean:
-            term.stats.unclean_leader_elections.mark(len(unclean))
-
-    states = {partition: election.leader_and_isr for partition, election in elections.items()}
-    await term.points.reach("partition.before_write")
-    conflicts = await term.zk.states.update(states, context.epoch, context.epoch_zk_version, accept)
-    await term.points.reach("partition.after_write")
-    return conflicts
 
 
 # ------------------------------------------------------------------ states and records

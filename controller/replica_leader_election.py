@@ -13,7 +13,8 @@ from controller import partition_state_machine
 from controller.context import ControllerContext
 from controller.events import ElectionTrigger, ElectionType, LeaderElectionResults, ReplicaLeaderElection
 from controller.isr_change_notification import catch_up
-from controller.partition_state_machine import ElectionResults, StateChangeFailed, Strategy
+from controller.partition_state_machine import ElectionResults, Strategy
+from controller.state_writes import Outcome
 from controller.term import Term
 from controller.transitions import PartitionState
 from foundation.cluster.errors import ApiError, Errors
@@ -123,10 +124,10 @@ def _answers(elected: ElectionResults, election_type: ElectionType) -> LeaderEle
     return {partition: _answer(result, election_type) for partition, result in elected.items()}
 
 
-def _answer(result: LeaderAndIsr | StateChangeFailed, election_type: ElectionType) -> BrokerId | ApiError:
+def _answer(result: Outcome, election_type: ElectionType) -> BrokerId | ApiError:
     """PE-4."""
     if isinstance(result, LeaderAndIsr):
         return result.leader
     if result.failure in (None, *_NO_STATE):
         return ApiError(_NOT_AVAILABLE[election_type], result.why)
-    return ApiError(Errors.UNKNOWN_SERVER_ERROR, f"{result.why}: {result.failure.value}")
+    return ApiError(Errors.UNKNOWN_SERVER_ERROR, result.message)

@@ -18,7 +18,7 @@ of a call share one batch of requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import structlog
@@ -26,14 +26,14 @@ from msgspec.structs import replace
 
 from controller.channels.request_batch import RequestBatch
 from controller.leader_election import under_new_leader
+from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment, without
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
 from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, Refused, ReplicasMoved, Transition
 from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
 
@@ -61,13 +61,7 @@ async def handle_state_changes(
     """
     batch = term.new_batch()
     for broker in sorted(partitions_by_replica):
-        try:
-            await _move_replicas(term, broker, partitions_by_replica[broker], target, batch)
-        except ZooKeeperFailure as failure:
-            if failure.failure is Failure.UNKNOWN:
-                raise
-            log.error("error while moving replicas", broker=broker, target=target.value, why=str(failure))
-            _record_failures(term, dict.fromkeys(partitions_by_replica[broker], failure.failure.value))
+        await _move_replicas(term, broker, partitions_by_replica[broker], target, batch)
     await term.flush(batch, "replica")
 
 
@@ -160,64 +154,32 @@ def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) 
 async def _remove_replica_from_isr(
     term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch
 ) -> list[TopicPartition]:
-    """RSM-7. Returns the partitions whose ISR is now as it should be, written or not; the other replicas shall hear of
-    it.
+    """Take the replica on `broker` out of the ISRs, and send the new state to the other replicas (RSM-7).
 
-    Those that need no write are stamped with our controller epoch in memory, as Kafka does. Like an election this
-    writes from memory and reads again only what changed underneath.
+    Returns the partitions whose ISR is now without it, whether or not that took a write.
     """
     context = term.context
-    done: dict[TopicPartition, None] = {}
-    failed: dict[TopicPartition, str] = {}
 
-    def tell_the_others(left: Iterable[TopicPartition]) -> None:
-        done.update(dict.fromkeys(left))
-        for partition in context.without_queued_topics(left):
+    def decide(states: States) -> Decision:
+        shrunk: dict[TopicPartition, LeaderAndIsr] = {}
+        unchanged: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, state in states.items():
+            if broker in state.isr:
+                shrunk[partition] = without_replica(state, broker)
+            else:
+                unchanged[partition] = state
+        return Decision(write=shrunk, unchanged=unchanged)
+
+    def notify_other_replicas(written: States) -> None:
+        for partition in context.without_queued_topics(written):
             batch.add_leader_and_isr(without(context.partition_assignment(partition).replicas, broker), partition)
 
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
-    current = {partition: context.leadership[partition] for partition in partitions}
-    for _ in range(term.settings.conflict_rounds):
-        if not current:
-            break
-        shrunk, unchanged = _without_replica(term, broker, current, failed)
-        context.put_leadership(unchanged)
-        tell_the_others(unchanged)
-        conflicts = await _write(term, shrunk, failed, tell_the_others)
-        term.state_changes.left_isr(broker, (partition for partition in shrunk if partition in done))
-        current = await term.zk.states.read(conflicts) if conflicts else {}
-    failed |= dict.fromkeys(current, Failure.BAD_VERSION.value)
-    _record_failures(term, failed)
-    return [partition for partition in partitions if partition in done]
-
-
-def _without_replica(
-    term: Term,
-    broker: BrokerId,
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure],
-    failed: dict[TopicPartition, str],
-) -> tuple[dict[TopicPartition, LeaderAndIsr], dict[TopicPartition, LeaderIsrAndControllerEpoch]]:
-    """The decision: what to write, and what is right as it is."""
-    epoch = term.context.epoch
-    shrunk: dict[TopicPartition, LeaderAndIsr] = {}
-    unchanged: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-    for partition, known in current.items():
-        if isinstance(known, Failure):
-            _note_failure(term, partition, known, failed)
-        elif not term.is_ours_to_change(partition, known.controller_epoch):
-            failed[partition] = "StateChangeFailed"
-        elif broker in known.leader_and_isr.isr:
-            shrunk[partition] = without_replica(known.leader_and_isr, broker)
-        else:
-            unchanged[partition] = LeaderIsrAndControllerEpoch(known.leader_and_isr, epoch)
-    return shrunk, unchanged
-
-
-def _note_failure(term: Term, partition: TopicPartition, failure: Failure, failed: dict[TopicPartition, str]) -> None:
-    """That a topic which is being deleted has lost a state already is no news; its replica stays where it was all the
-    same."""
-    if not (failure is Failure.NO_NODE and term.context.is_topic_queued_for_deletion(partition.topic)):
-        failed[partition] = failure.value
+    writes = StateWrites(term, "replica", why="isr-removal", on_written=notify_other_replicas)
+    outcomes = await writes.decide_and_write(partitions, decide)
+    done = [partition for partition in partitions if isinstance(outcomes[partition], LeaderAndIsr)]
+    term.state_changes.left_isr(broker, (partition for partition in done if partition not in writes.unchanged))
+    _record_failures(term, outcomes)
+    return done
 
 
 def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
@@ -226,38 +188,6 @@ def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
     leader = NO_LEADER if state.leader == broker else state.leader
     isr = state.isr if len(state.isr) == 1 else without(state.isr, broker)
     return under_new_leader(state, leader, isr)
-
-
-async def _write(
-    term: Term,
-    states: Mapping[TopicPartition, LeaderAndIsr],
-    failed: dict[TopicPartition, str],
-    accepted: Callable[[Iterable[TopicPartition]], None],
-) -> tuple[TopicPartition, ...]:
-    """Write, and take what was accepted into memory while ZooKeeper works on the rest. Returns what has changed
-    underneath.
-
-    Args:
-        accepted: hears, part by part, what is in memory now.
-    """
-    if not states:
-        return ()
-    context = term.context
-
-    def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
-        written: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, outcome in finished.items():
-            if isinstance(outcome, LeaderAndIsr):
-                written[partition] = outcome
-            else:
-                _note_failure(term, partition, outcome, failed)
-        term.accept(written, "isr-removal")
-        accepted(written)
-
-    await term.points.reach("replica.before_write")
-    conflicts = await term.zk.states.update(states, context.epoch, context.epoch_zk_version, accept)
-    await term.points.reach("replica.after_write")
-    return conflicts
 
 
 # ------------------------------------------------------------------ states and records
@@ -314,7 +244,7 @@ def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], ta
         term.events.append(ReplicasMoved(target=target.value, replicas=moved))
 
 
-def take_for_started(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
+def mark_started(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
     """A replica that is at work, though nobody here has started it: its state catches up, and no request goes out."""
     states = term.context.replica_states.setdefault(broker, {})
     # Also one that is noted as not existing, because it was asked for what only a replica at work can do.
@@ -323,8 +253,15 @@ def take_for_started(term: Term, broker: BrokerId, partition: TopicPartition) ->
             _move(term, broker, (partition,), target)
 
 
-def _record_failures(term: Term, failed: Mapping[TopicPartition, str]) -> None:
-    if failed:
-        refused = tuple(Refused(partition.topic, partition.partition, why) for partition, why in failed.items())
+def _record_failures(term: Term, outcomes: Mapping[TopicPartition, Outcome]) -> None:
+    """Record the failures, except that the state of a topic which is being deleted is gone already: that is no
+    error."""
+    refused = tuple(
+        Refused(partition.topic, partition.partition, outcome.label)
+        for partition, outcome in outcomes.items()
+        if isinstance(outcome, StateChangeFailed)
+        and not (outcome.failure is Failure.NO_NODE and term.context.is_topic_queued_for_deletion(partition.topic))
+    )
+    if refused:
         term.events.append(LeadershipNotWritten(why="isr-removal", partitions=refused))
         log.error("failed to remove a replica from the ISR", partitions=len(refused))

@@ -105,7 +105,7 @@ class Term:
         self.context.put_leadership(known)
         self.events.append(LeadershipWritten(why=why, partitions=leaderships(known)))
 
-    def is_ours_to_change(self, partition: TopicPartition, controller_epoch: int) -> bool:
+    def may_change(self, partition: TopicPartition, controller_epoch: int) -> bool:
         """EL-15: a state that a newer controller has written is not touched."""
         epoch = self.context.epoch
         return controller_epoch <= epoch or not self.fences.record_hit(

@@ -31,6 +31,7 @@ from controller.leader_election import under_new_leader
 from controller.partition_state_machine import Strategy
 from controller.reassignment.decisions import in_groups, is_complete, leaving_replicas
 from controller.reassignment.znode import remove_from_znode
+from controller.state_writes import Decision, States, StateWrites
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment
@@ -215,57 +216,22 @@ async def _update_leader_epochs_and_send_requests(
 async def _update_leader_epochs(
     term: Term, partitions: Sequence[TopicPartition], failures: _Failures
 ) -> dict[TopicPartition, LeaderAndIsr]:
-    """One leader epoch more for each. Kafka tries for ever; here a state that keeps changing fails its partition."""
-    context = term.context
+    """Raise each leader epoch by one. Kafka tries for ever; here a state that keeps changing fails its partition."""
+
+    def decide(states: States) -> Decision:
+        return Decision({p: under_new_leader(state, state.leader, state.isr) for p, state in states.items()})
+
+    writes = StateWrites(term, "reassignment", why=Strategy.REASSIGNMENT.value)
     written: dict[TopicPartition, LeaderAndIsr] = {}
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
-    current = {partition: context.leadership.get(partition, Failure.NO_NODE) for partition in partitions}
-    for _ in range(term.settings.conflict_rounds):
-        if not current:
-            break
-        states: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, known in current.items():
-            if isinstance(known, Failure):
-                failures[partition] = _failed(f"its leader and ISR could not be read: {known.value}")
-            elif not term.is_ours_to_change(partition, known.controller_epoch):
-                failures[partition] = _failed(f"its state was written by controller epoch {known.controller_epoch}")
-            else:
-                state = known.leader_and_isr
-                states[partition] = under_new_leader(state, state.leader, state.isr)
-        conflicts = await _write_states(term, states, written, failures)
-        current = await term.zk.states.read(conflicts) if conflicts else {}
-    failures |= dict.fromkeys(current, _failed(f"its state kept changing, {term.settings.conflict_rounds} times"))
-    term.accept(written, Strategy.REASSIGNMENT.value)
+    for partition, outcome in (await writes.decide_and_write(partitions, decide)).items():
+        if isinstance(outcome, LeaderAndIsr):
+            written[partition] = outcome
+        else:
+            failures[partition] = ApiError(Errors.UNKNOWN_SERVER_ERROR, outcome.message)
     for partition, state in with_a_line(log, written.items()):
         epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
         log.info("updated leader epoch", partition=str(partition), **epochs)
     return written
-
-
-async def _write_states(
-    term: Term,
-    states: Mapping[TopicPartition, LeaderAndIsr],
-    written: dict[TopicPartition, LeaderAndIsr],
-    failures: _Failures,
-) -> tuple[TopicPartition, ...]:
-    """Returns what has changed underneath."""
-    if not states:
-        return ()
-    await term.points.reach("reassignment.before_write")
-    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    epoch, epoch_zk_version = term.context.epoch, term.context.epoch_zk_version
-    conflicts = await term.zk.states.update(states, epoch, epoch_zk_version, finished.update)
-    await term.points.reach("reassignment.after_write")
-    for partition, outcome in finished.items():
-        if isinstance(outcome, LeaderAndIsr):
-            written[partition] = outcome
-        else:
-            failures[partition] = _failed(f"its state could not be written: {outcome.value}")
-    return conflicts
-
-
-def _failed(why: str) -> ApiError:
-    return ApiError(Errors.UNKNOWN_SERVER_ERROR, why)
 
 
 # ------------------------------------------------------------------ phase B: the target is in sync
@@ -304,7 +270,7 @@ def _leaving(term: Term, partition: TopicPartition, assignment: ReplicaAssignmen
     leaving = leaving_replicas(assignment, () if known is None else known.leader_and_isr.isr)
     for replica in leaving[len(assignment.removing_replicas) :]:
         # It was never told to stop, or was told before a leader that writes its ISR itself had taken it in.
-        replica_state_machine.take_for_started(term, replica, partition)
+        replica_state_machine.mark_started(term, replica, partition)
     return leaving
 
 

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from controller import partition_state_machine as psm
-from controller.partition_state_machine import StateChangeFailed, Strategy
+from controller.partition_state_machine import Strategy
 from controller.settings import ControllerSettings
+from controller.state_writes import StateChangeFailed
 from controller.transitions import PartitionState
 from foundation.cluster.identifiers import BrokerId
 from foundation.cluster.leadership import LeaderRecoveryState
