@@ -179,7 +179,7 @@ class ControllerStats:
             yield Reading(mbean, self.timers[state])
 
 
-class Census:
+class ClusterCounts:
     """The counts of the cluster, taken when asked for and at rest."""
 
     def __init__(self) -> None:

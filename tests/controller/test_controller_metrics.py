@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from controller.controller_metrics import COUNT_WAIT_MS, COUNTS, MBEANS, TIMERS, Census, Counts, counted
+from controller.controller_metrics import COUNT_WAIT_MS, COUNTS, MBEANS, TIMERS, ClusterCounts, Counts, counted
 from controller.controller_state import STATE_BY_EVENT, ControllerState
 from controller.event_manager import EVENT_QUEUE_TIME_TIMEOUT_MS
 from controller.events import (
@@ -231,7 +231,7 @@ def test_at_rest_the_cluster_is_counted_once_for_all_who_ask_until_the_next_even
         context = office.term.context
 
         async def scene() -> list[int]:
-            census = Census()
+            census = ClusterCounts()
             census.event_over(context)
             found = [(await census.counts(context, busy=False)).topics]
             context.all_topics.add("unheard-of")

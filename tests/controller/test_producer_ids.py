@@ -77,7 +77,7 @@ def test_who_is_not_registered_or_was_in_another_life_gets_none() -> None:
         assert [ask(controller, 2, wrong) for wrong in (epoch - 1, epoch + 1, -1)] == ["STALE_BROKER_EPOCH"] * 3
         assert ask(stage.member(1), 2, epoch) == "NOT_CONTROLLER"
         assert stage.znodes()[PATH] is None
-        assert controller.world.fences.hits[Fence.ALTER_PARTITION_BROKER_EPOCH] == 3
+        assert controller.world.fences.hits[Fence.REQUEST_BROKER_EPOCH] == 3
 
 
 @pytest.mark.spec("ZN-8")
