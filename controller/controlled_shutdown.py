@@ -16,7 +16,7 @@ import structlog
 
 from controller import partition_state_machine, replica_state_machine
 from controller.events import ControlledShutdown
-from controller.isr_change_notification import catch_up
+from controller.isr_change_notification import refresh_leadership
 from controller.partition_state_machine import Strategy
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
@@ -50,7 +50,7 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
         for partition in context.without_queued_topics(context.partitions_by_replica(only=[broker]).get(broker, ()))
         if len(context.partition_assignment(partition).replicas) > 1 and partition in leadership
     ]
-    await catch_up(term, concerned)
+    await refresh_leadership(term, concerned)
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
     for partition in concerned:

@@ -20,7 +20,7 @@ class Consequence(Enum):
     NOTHING = "nothing"
     """The event failed; the controller goes on (EQ-4)."""
     WAIT_FOR_EXPIRE = "wait for Expire"
-    """The session has expired. The event `Expire` will follow and resign; no request to ZooKeeper can succeed before."""
+    """The session has expired. `Expire` will follow and resign; no request to ZooKeeper can succeed before."""
     MAYBE_RESIGN = "maybe resign"
     """Another broker may be controller: read `/controller`, and resign if it names another broker (EL-14)."""
     MOVE_CONTROLLER = "move the controller"

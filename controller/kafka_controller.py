@@ -176,7 +176,7 @@ class KafkaController:
         return {} if self._term is None else self._term.context.assignments
 
     def topic_name(self, topic_id: TopicId) -> str | None:
-        """Return the name of a topic in the controller's memory, also while it is being deleted; None if it is unknown."""
+        """Return the name of a topic in the controller's memory, also of one being deleted; None if it is unknown."""
         return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def startup(self, zk: KafkaZkClient) -> None:
@@ -429,7 +429,8 @@ class KafkaController:
             self._elect_again_after(self._election.backoff_ms)
 
     def _elect_again_after(self, wait_ms: float) -> None:
-        """Queue an election in `wait_ms`, unless one is queued already: elections that come too early would multiply."""
+        """Queue an election in `wait_ms`, unless one is queued already: else elections that come too early would
+        multiply."""
         if wait_ms <= 0:
             self._event_manager.put(Reelect())
         elif self._next_election is None:

@@ -1,16 +1,15 @@
-"""The partitions' state machine: from assigned to led, from leaderless to led again. Mirrors `PartitionStateMachine`.
+"""The partition state machine: transitions, first leaders and leader elections. Mirrors `PartitionStateMachine`.
 
     NonExistentPartition → NewPartition         state only
     NewPartition → OnlinePartition              first live replica leads, all live replicas are the ISR; written, then
                                                 LeaderAndIsr (new) to the ISR and UpdateMetadata to all
-    Online-, OfflinePartition → OnlinePartition a leader election; written, then LeaderAndIsr to those the election
-    names
-                                                and UpdateMetadata to all
+    Online-, OfflinePartition → OnlinePartition a leader election; written, then LeaderAndIsr to the recipients of the
+                                                election and UpdateMetadata to all
     New-, Online-, OfflinePartition → Offline   state only
     OfflinePartition → NonExistentPartition     state only
 
-An election decides from the states in memory, which are what ZooKeeper last accepted, and writes them expecting exactly
-that version; only what changed underneath is read again (decision D15). Kafka reads first, each time.
+An election decides from the states in memory and reads only what conflicts (`controller.state_writes`, decision D15);
+Kafka reads each state first.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ class Strategy(Enum):
 
     OFFLINE = "offline"
     UNCLEAN = "unclean"
-    """Offline, and data may be lost whatever the topic's config says."""
+    """As OFFLINE, and a replica out of sync may lead whatever the topic's config says."""
     REASSIGNMENT = "reassignment"
     PREFERRED = "preferred"
     CONTROLLED_SHUTDOWN = "controlled-shutdown"
 
     @property
     def in_kafka(self) -> str:
-        """As Kafka's messages call it, those that its tools print included."""
+        """The strategy's name in Kafka's messages, also in those that its tools print."""
         return _IN_KAFKA[self]
 
 
@@ -70,7 +69,7 @@ ElectionResults: TypeAlias = dict[TopicPartition, Outcome]
 
 
 async def startup(term: Term) -> None:
-    """FO-10: take each partition's state from what is known of its leader, then see that all get one."""
+    """Derive each partition's state from its leader, then try to bring all partitions online (FO-10)."""
     context, online = term.context, term.context.online_brokers()
     states, leadership = context.partition_states, context.leadership
     for partition in context.assignments:
@@ -85,8 +84,7 @@ async def startup(term: Term) -> None:
 
 
 async def trigger_online_state_change(term: Term, topic: str | None = None) -> ElectionResults:
-    """PSM-8: try to bring every new or offline partition (of `topic`) online, but those whose topic shall be
-    deleted."""
+    """Try to bring every new or offline partition (of `topic`) online, except those queued for deletion (PSM-8)."""
     leaderless = term.context.partitions_in(PartitionState.NEW, PartitionState.OFFLINE, topic=topic)
     return await handle_state_changes(
         term, term.context.without_queued_topics(leaderless), PartitionState.ONLINE, Strategy.OFFLINE
@@ -96,10 +94,10 @@ async def trigger_online_state_change(term: Term, topic: str | None = None) -> E
 async def handle_state_changes(
     term: Term, partitions: Sequence[TopicPartition], target: PartitionState, strategy: Strategy = Strategy.OFFLINE
 ) -> ElectionResults:
-    """Move `partitions` to `target`. Those that may not go there are recorded and skipped (PSM-2).
+    """Move `partitions` to `target`. Invalid transitions are recorded and skipped (PSM-2).
 
     Returns:
-        The outcome of each leader *election*. A new partition that got its first leader is not in it (PSM-7).
+        The outcome of each leader election. A new partition that got its first leader is not among them (PSM-7).
 
     Raises:
         ControllerMoved, SessionLost: the role is lost.
@@ -146,10 +144,10 @@ async def _bring_online(
 async def _initialise_leader_and_isr(
     term: Term, partitions: Sequence[TopicPartition], batch: RequestBatch
 ) -> list[TopicPartition]:
-    """PSM-5. Returns partitions that turned out to have a leader in ZooKeeper; those are Offline now and need an
-    election.
+    """Create the states of new partitions (PSM-5).
 
-    Kafka leaves such a partition New for ever (BUG-10): each attempt to create its state fails because it exists.
+    Returns partitions whose state existed in ZooKeeper already; they are Offline now and need an election. Kafka leaves
+    such a partition New for ever (BUG-10): each attempt to create its state fails because it exists.
     """
     context, online = term.context, term.context.online_brokers()
     first: dict[TopicPartition, LeaderAndIsr] = {}
@@ -183,11 +181,11 @@ async def _initialise_leader_and_isr(
         await term.points.reach("partition.after_write")
     _move(term, online_now, PartitionState.ONLINE)
     _record_failures(term, failed, "initialise")
-    return await _adopt(term, existing)
+    return await _load_existing_leadership(term, existing)
 
 
-async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """Take the states of partitions that somebody else has brought online into memory."""
+async def _load_existing_leadership(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Read the states of partitions that another controller has initialised, and move them to OfflinePartition."""
     if not partitions:
         return []
     read = await term.zk.states.read(partitions)
@@ -201,7 +199,7 @@ async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[Topic
 
 
 class _LeaderElections:
-    """The elections of one step: their decision, and what follows when ZooKeeper has accepted it."""
+    """The elections of one step: the decision, and the requests that follow when ZooKeeper has accepted it."""
 
     def __init__(self, term: Term, strategy: Strategy, batch: RequestBatch) -> None:
         self._term = term
@@ -211,6 +209,7 @@ class _LeaderElections:
         self._elections: Mapping[TopicPartition, LeaderElection] = {}
 
     async def look_up(self, states: States) -> None:
+        """Read the configs that say which topics allow unclean elections."""
         if self._strategy is Strategy.OFFLINE:
             self._unclean_topics = await _unclean_topics(self._term, states)
 
@@ -240,6 +239,7 @@ class _LeaderElections:
 def _choose(
     term: Term, states: States, strategy: Strategy, unclean_topics: frozenset[str]
 ) -> dict[TopicPartition, LeaderElection]:
+    """Elect a leader for each state, where the strategy finds one."""
     context = term.context
     leaving_too = strategy is Strategy.CONTROLLED_SHUTDOWN
     recovery = term.settings.inter_broker_protocol_version.is_leader_recovery_supported
@@ -266,7 +266,7 @@ def _choose(
 
 
 async def _unclean_topics(term: Term, states: States) -> frozenset[str]:
-    """PSM-17: of the topics with a partition that no live replica is in sync for, those that may lose data.
+    """Return the topics that may elect a leader out of sync, of those with a partition whose ISR is offline (PSM-17).
 
     A topic whose config cannot be read is not among them.
     """
@@ -287,6 +287,7 @@ async def _unclean_topics(term: Term, states: States) -> frozenset[str]:
 
 
 def _valid(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> list[TopicPartition]:
+    """Return the partitions that may move to `target`; record the others."""
     states, legal = term.context.partition_states, VALID_PREVIOUS_PARTITION_STATES[target]
     valid, invalid = [], []
     for partition in partitions:
@@ -305,7 +306,7 @@ def _valid(term: Term, partitions: Sequence[TopicPartition], target: PartitionSt
 
 
 def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> None:
-    """Enter `target`; those that are there already need no record."""
+    """Set the states to `target`, and record those that change."""
     term.state_changes.partitions_enter(partitions, target)
     states = term.context.partition_states
     moved = tuple(

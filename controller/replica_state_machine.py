@@ -1,18 +1,18 @@
-"""The replicas' state machine: started, stopped, out of the ISR, deleted. Mirrors `ReplicaStateMachine`.
+"""The replica state machine: replicas start, stop, leave the ISR and are deleted. Mirrors `ReplicaStateMachine`.
 
-    NonExistentReplica → NewReplica       LeaderAndIsr (new) to it where there is a leader, UpdateMetadata to all
-    NewReplica → OnlineReplica            nothing: it heard of itself when it was new
+    NonExistentReplica → NewReplica       LeaderAndIsr (new) to it if the partition has a leader, UpdateMetadata to all
+    NewReplica → OnlineReplica            no request: it was sent when the replica was new
     Online-, Offline-, …Ineligible        LeaderAndIsr to it, UpdateMetadata to all
       → OnlineReplica
     New-, Online-, Offline-, …Ineligible  StopReplica to it; it leaves the ISR in ZooKeeper; then LeaderAndIsr to the
-      → OfflineReplica                    others and UpdateMetadata to all
+      → OfflineReplica                    other replicas and UpdateMetadata to all
     OfflineReplica → DeletionStarted      StopReplica to it, with deletion
     DeletionStarted → …Successful         state only
     Offline-, DeletionStarted             state only
       → DeletionIneligible
     DeletionSuccessful → NonExistent      it leaves the assignment in memory
 
-Replicas come grouped by broker, as every caller has them: one broker is one step with its own writes, and all brokers
+Replicas are grouped by broker, as every caller has them. Each broker is one step with its own writes, and all brokers
 of a call share one batch of requests.
 """
 
@@ -39,7 +39,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
 
 
 async def startup(term: Term) -> None:
-    """FO-9: take each replica's state from whether its broker is alive, then tell all of them where they stand."""
+    """Derive each replica's state from whether its broker is online, then send all replicas their states (FO-9)."""
     online, offline = _online_and_offline_replicas(term)
     for broker, partitions in online.items():
         term.context.replica_states[broker] = dict.fromkeys(partitions, ReplicaState.ONLINE)
@@ -53,11 +53,11 @@ async def startup(term: Term) -> None:
 async def handle_state_changes(
     term: Term, partitions_by_replica: Mapping[BrokerId, Sequence[TopicPartition]], target: ReplicaState
 ) -> None:
-    """Move each broker's replicas of its partitions to `target`. Those that may not go there are recorded and skipped.
+    """Move each broker's replicas of its partitions to `target`. Invalid transitions are recorded and skipped.
 
     Raises:
         ControllerMoved, SessionLost: the role is lost.
-        ZooKeeperFailure: UNKNOWN; memory cannot be trusted. Any other failure is recorded, and the rest goes on.
+        ZooKeeperFailure: UNKNOWN; memory cannot be trusted. Any other failure is recorded for its partitions.
     """
     batch = term.new_batch()
     for broker in sorted(partitions_by_replica):
@@ -73,24 +73,25 @@ async def _move_replicas(
         return
     match target:
         case ReplicaState.NEW:
-            _start_new(term, broker, valid, batch)
+            _move_to_new(term, broker, valid, batch)
         case ReplicaState.ONLINE:
-            _start(term, broker, valid, batch)
+            _move_to_online(term, broker, valid, batch)
         case ReplicaState.OFFLINE:
-            await _stop(term, broker, valid, batch)
+            await _move_to_offline(term, broker, valid, batch)
         case ReplicaState.DELETION_STARTED:
             batch.add_stop_replica(broker, valid, delete=True)
             _move(term, broker, valid, target)
         case ReplicaState.DELETION_INELIGIBLE | ReplicaState.DELETION_SUCCESSFUL:
             _move(term, broker, valid, target)
         case ReplicaState.NON_EXISTENT:
-            _forget(term, broker, valid)
+            _move_to_non_existent(term, broker, valid)
         case _:
             assert_never(target)
 
 
-def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
-    """RSM-3. A replica that leads already is not new; that would be a bug of ours."""
+def _move_to_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    """Start replicas that have not existed before (RSM-3). The leader cannot be one of them; that would be a defect of
+    ours."""
     moved = []
     for partition in partitions:
         known = term.context.leadership.get(partition)
@@ -103,8 +104,8 @@ def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition
     _move(term, broker, moved, ReplicaState.NEW)
 
 
-def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
-    """RSM-4, RSM-5."""
+def _move_to_online(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    """Start replicas that exist, and add new ones to the assignment in memory (RSM-4, RSM-5)."""
     states, leadership = term.context.replica_states[broker], term.context.leadership
     new = dict.fromkeys(partition for partition in partitions if states[partition] is ReplicaState.NEW)
     for partition in new:
@@ -123,8 +124,13 @@ def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) 
         term.context.update_partition_assignment(partition, extended)
 
 
-async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
-    """RSM-6. The StopReplica carries the leader epoch from before the replica leaves the ISR."""
+async def _move_to_offline(
+    term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch
+) -> None:
+    """Stop replicas and take them out of the ISR (RSM-6).
+
+    StopReplica carries the leader epoch from before the replica leaves the ISR.
+    """
     context = term.context
     batch.add_stop_replica(broker, partitions, delete=False)
     led = [partition for partition in partitions if partition in context.leadership]
@@ -132,13 +138,13 @@ async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartitio
 
     removed = await _remove_replica_from_isr(term, broker, led, batch)
     if leaderless:
-        # They have nothing to tell, but everybody hears which brokers are alive.
+        # These partitions are not in the request; it tells all brokers which brokers are alive.
         batch.add_update_metadata(context.live_or_shutting_down_broker_ids, leaderless)
     _move(term, broker, [*removed, *leaderless], ReplicaState.OFFLINE)
 
 
-def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-    """RSM-10."""
+def _move_to_non_existent(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    """Remove deleted replicas from the assignment in memory (RSM-10)."""
     _move(term, broker, partitions, ReplicaState.NON_EXISTENT)
     for partition in partitions:
         assignment = term.context.partition_assignment(partition)
@@ -183,8 +189,11 @@ async def _remove_replica_from_isr(
 
 
 def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
-    """`state` after `broker` left: without a leader if it led, and with the last member of an ISR still listed, because
-    it is the only one that may lead again without loss (KAFKA-5083)."""
+    """Return `state` without the replica on `broker`.
+
+    A leader is replaced by none. The last member of an ISR stays in it, because it is the only one that may lead again
+    without loss of data (KAFKA-5083).
+    """
     leader = NO_LEADER if state.leader == broker else state.leader
     isr = state.isr if len(state.isr) == 1 else without(state.isr, broker)
     return under_new_leader(state, leader, isr)
@@ -209,6 +218,7 @@ def _online_and_offline_replicas(
 def _valid(
     term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState
 ) -> list[TopicPartition]:
+    """Return the partitions whose replica on `broker` may move to `target`; record the others."""
     states = term.context.replica_states.setdefault(broker, {})
     legal = VALID_PREVIOUS_REPLICA_STATES[target]
     # An assignment made by hand may name a broker twice; it has one replica all the same.
@@ -229,7 +239,7 @@ def _valid(
 
 
 def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> None:
-    """Enter `target`; those that are there already need no record."""
+    """Set the states to `target`, and record those that change."""
     term.state_changes.replicas_enter(broker, partitions, target)
     states = term.context.replica_states[broker]
     moved = tuple(
@@ -245,17 +255,16 @@ def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], ta
 
 
 def mark_started(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
-    """A replica that is at work, though nobody here has started it: its state catches up, and no request goes out."""
+    """Set the state of a replica that runs without a request of this controller to OnlineReplica; nothing is sent."""
     states = term.context.replica_states.setdefault(broker, {})
-    # Also one that is noted as not existing, because it was asked for what only a replica at work can do.
+    # NonExistentReplica may be noted for it, by an invalid transition.
     if states.setdefault(partition, ReplicaState.NON_EXISTENT) is ReplicaState.NON_EXISTENT:
         for target in (ReplicaState.NEW, ReplicaState.ONLINE):
             _move(term, broker, (partition,), target)
 
 
 def _record_failures(term: Term, outcomes: Mapping[TopicPartition, Outcome]) -> None:
-    """Record the failures, except that the state of a topic which is being deleted is gone already: that is no
-    error."""
+    """Record the failures. A missing state of a topic that is being deleted is none."""
     refused = tuple(
         Refused(partition.topic, partition.partition, outcome.label)
         for partition, outcome in outcomes.items()

@@ -58,11 +58,6 @@ class Decision(NamedTuple):
     """Of `write`, the partitions whose new leader is out of sync; they are recorded as unclean elections."""
 
 
-Decide: TypeAlias = Callable[[States], Decision]
-LookUp: TypeAlias = Callable[[States], Awaitable[None]]
-OnWritten: TypeAlias = Callable[[States], None]
-
-
 class StateWrites:
     """The writes of one procedure.
 
@@ -77,7 +72,9 @@ class StateWrites:
         unchanged: the partitions whose state needed no write.
     """
 
-    def __init__(self, term: Term, procedure: str, *, why: str, on_written: OnWritten | None = None) -> None:
+    def __init__(
+        self, term: Term, procedure: str, *, why: str, on_written: Callable[[States], None] | None = None
+    ) -> None:
         self.outcomes: dict[TopicPartition, Outcome] = {}
         self.unchanged: set[TopicPartition] = set()
         self._term = term
@@ -88,9 +85,9 @@ class StateWrites:
     async def decide_and_write(
         self,
         partitions: Collection[TopicPartition],
-        decide: Decide,
+        decide: Callable[[States], Decision],
         *,
-        look_up: LookUp | None = None,
+        look_up: Callable[[States], Awaitable[None]] | None = None,
     ) -> dict[TopicPartition, Outcome]:
         """Decide and write until every partition has an outcome, at most `conflict_rounds` times.
 

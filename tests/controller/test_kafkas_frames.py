@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.channels.request_batch import ControlRequest, RequestBatch
-from controller.channels.request_shapes import ControlMessage, in_shape
+from controller.channels.request_shapes import ControlMessage, in_version
 from controller.context import ControllerContext
 from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicId
@@ -106,7 +106,7 @@ def _cluster(ports: dict[int, int]) -> ControllerContext:
 def _frame(request: ControlRequest, correlation_id: int) -> bytes:
     """As `BrokerChannel` sends it."""
     body = None if request.body is None else request.body.at(request.broker_epoch)
-    message = in_shape(request.message, request.version)
+    message = in_version(request.message, request.version)
     return encode_request(message, request.version, correlation_id, "0", body=body)[4:]
 
 

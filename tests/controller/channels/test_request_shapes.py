@@ -4,7 +4,7 @@ import pytest
 
 from controller.channels.coalescing import coalesce
 from controller.channels.request_batch import ControlRequest, RequestBatch
-from controller.channels.request_shapes import in_shape, split_by_deletion
+from controller.channels.request_shapes import in_version, split_by_deletion
 from controller.context import ControllerContext
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
@@ -97,7 +97,7 @@ def test_below_version_3_deletions_go_first_in_a_request_of_their_own() -> None:
         (2, [("a", 1, False), ("b", 0, False)], 2),
         (3, [("b", 0, False)], 1),
     ]
-    on_the_wire = [in_shape(request.message, request.version) for request in requests]
+    on_the_wire = [in_version(request.message, request.version) for request in requests]
     assert [message.delete_partitions for message in on_the_wire if isinstance(message, StopReplicaRequest)] == [
         True,
         False,
@@ -129,13 +129,13 @@ STOP = StopReplicaRequest(
 
 @pytest.mark.spec("RB-9")
 def test_the_older_shapes_of_stop_replica() -> None:
-    assert in_shape(STOP, 3) is STOP
+    assert in_version(STOP, 3) is STOP
     by_topic = StopReplicaRequest(
         delete_partitions=True, topics=(StopReplicaTopicV1(name="a", partition_indexes=(0, 4)),)
     )
-    assert in_shape(STOP, 2) == in_shape(STOP, 1) == by_topic
+    assert in_version(STOP, 2) == in_version(STOP, 1) == by_topic
     ungrouped = tuple(StopReplicaPartitionV0(topic_name="a", partition_index=p) for p in (0, 4))
-    assert in_shape(STOP, 0) == StopReplicaRequest(delete_partitions=True, ungrouped_partitions=ungrouped)
+    assert in_version(STOP, 0) == StopReplicaRequest(delete_partitions=True, ungrouped_partitions=ungrouped)
     assert split_by_deletion(STOP, 0) == (STOP,)
 
 
@@ -159,7 +159,7 @@ def update_metadata(version: str) -> UpdateMetadataRequest:
     assert request.body is not None
     read = decode(UpdateMetadataRequest, request.version, request.body.at(request.broker_epoch))
     assert read == decode(
-        UpdateMetadataRequest, request.version, encode(in_shape(request.message, request.version), request.version)
+        UpdateMetadataRequest, request.version, encode(in_version(request.message, request.version), request.version)
     )
     return read
 
@@ -183,7 +183,7 @@ def test_version_0_leaves_a_broker_without_a_plain_address_out() -> None:
     lonely.add_live_brokers({BrokerId(2): registered(2, listeners=("INTERNAL",))})
     made = RequestBatch(lonely, BrokerId(1), "PLAINTEXT", MetadataVersion.IBP_0_8_2)
     made.add_update_metadata(ids(1, 2))
-    told = [in_shape(request.message, request.version) for request in made.requests()]
+    told = [in_version(request.message, request.version) for request in made.requests()]
     assert [
         [broker.id for broker in message.live_brokers] for message in told if isinstance(message, UpdateMetadataRequest)
     ] == [[1], [1]]
