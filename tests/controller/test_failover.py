@@ -6,25 +6,25 @@ import pytest
 
 from foundation.eventlog.records import WatchFiredRecord
 from foundation.zk.client import Create
-from tests.controller.stage import Stage
+from tests.controller.harness import ControllerHarness
 from tests.controller.values import led
 
 
 @pytest.mark.spec("FO-2")
 def test_whoever_takes_over_hears_of_brokers_topics_deletions_and_notifications() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.member(0).crash()
-        stage.forget()
-        stage.create_topic("orders", {0: [2]})
-        stage.member(0).start()
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.broker(0).crash()
+        harness.clear_history()
+        harness.create_topic("orders", {0: [2]})
+        harness.broker(0).start()
         for notification in (
             "admin/delete_topics/orders",
             "log_dir_event_notification/log_dir_event_0",
             "isr_change_notification/isr_change_0",
         ):
-            stage.write_znode(f"/{notification}", b"")
-        heard = {record.path for record in stage.member(1).records(WatchFiredRecord) if record.kind == "children"}
+            harness.write_znode(f"/{notification}", b"")
+        heard = {record.path for record in harness.broker(1).records(WatchFiredRecord) if record.kind == "children"}
         assert heard == {
             "/brokers/ids",
             "/brokers/topics",
@@ -40,26 +40,26 @@ GOES = Create("/admin/delete_topics/doomed")
 
 def take_over_while(change: Create, before_request: int) -> bool:
     """It happens just before the successor's nth request to ZooKeeper. Returns whether there were so many."""
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.create_topic("doomed", {0: [2]})
-        link = stage.zookeeper.link("broker-1")
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.create_topic("doomed", {0: [2]})
+        link = harness.zookeeper.link("broker-1")
         first = link.requests
         pending = [change]
 
         def meanwhile(_: int) -> None:
             if pending and link.requests - first >= before_request:
-                assert stage.zookeeper.operate([pending.pop()])
+                assert harness.zookeeper.operate([pending.pop()])
 
         link.before_request = meanwhile
-        stage.member(0).crash()
-        stage.settle(2_000)
+        harness.broker(0).crash()
+        harness.settle(2_000)
         if pending:
             return False
         if change is COMES:
-            assert stage.state("late", 0) == led(2, (2,), by=2), f"the topic came before request {before_request}"
+            assert harness.state("late", 0) == led(2, (2,), by=2), f"the topic came before request {before_request}"
         else:
-            assert "/brokers/topics/doomed" not in stage.znodes(), f"it was to go before request {before_request}"
+            assert "/brokers/topics/doomed" not in harness.znodes(), f"it was to go before request {before_request}"
         return True
 
 

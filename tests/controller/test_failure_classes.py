@@ -23,7 +23,9 @@ from foundation.zk.znodes import MalformedZNode
         (AssertionError("a bug"), Consequence.MOVE_CONTROLLER, Consequence.MOVE_CONTROLLER),
     ],
 )
-def test_the_consequence_of_a_failure(failure: Exception, in_an_event: Consequence, while_electing: Consequence) -> None:
+def test_the_consequence_of_a_failure(
+    failure: Exception, in_an_event: Consequence, while_electing: Consequence
+) -> None:
     assert classify(failure, electing=False).consequence is in_an_event
     assert classify(failure, electing=True).consequence is while_electing
 
@@ -38,6 +40,8 @@ def test_the_consequence_of_a_failure(failure: Exception, in_an_event: Consequen
         (ValueError("x"), Errors.UNKNOWN_SERVER_ERROR, "ValueError"),
     ],
 )
-def test_the_error_in_the_response_and_the_outcome_in_the_record(failure: Exception, answer: Errors, outcome: str) -> None:
+def test_the_error_in_the_response_and_the_outcome_in_the_record(
+    failure: Exception, answer: Errors, outcome: str
+) -> None:
     found = classify(failure, electing=False)
     assert found == FailureClass(found.consequence, answer, outcome)

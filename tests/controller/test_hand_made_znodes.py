@@ -17,7 +17,7 @@ from controller.events import ElectionType
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.records import EventEnded
 from foundation.zk.client import Create, Delete, SetData
-from tests.controller.stage import Member, Stage
+from tests.controller.harness import ControllerHarness, HarnessBroker
 from tests.controller.values import tp
 
 TOPICS = ("a", "b", "c")
@@ -32,8 +32,8 @@ FAILURES = {"moved", "MalformedZNode", "ZooKeeperFailure", "ApiError", "SessionL
 class Hand:
     """Somebody with a ZooKeeper shell and little care; each deed is drawn from the seed."""
 
-    def __init__(self, stage: Stage, seed: int) -> None:
-        self.stage = stage
+    def __init__(self, harness: ControllerHarness, seed: int) -> None:
+        self.harness = harness
         self.random = random.Random(seed)
         self.away: set[int] = set()
 
@@ -66,7 +66,7 @@ class Hand:
         if self.random.random() < 0.5:
             self.write(Create(f"/admin/delete_topics/{path.rpartition('/')[2]}"))
         else:
-            for znode in sorted(self.stage.znodes(), reverse=True):
+            for znode in sorted(self.harness.znodes(), reverse=True):
                 if f"{znode}/".startswith(f"{path}/"):
                     self.write(Delete(znode))
 
@@ -119,16 +119,16 @@ class Hand:
     def kill_or_start(self) -> None:
         broker = self.random.choice(OTHERS)
         if broker in self.away:
-            self.stage.member(broker).start()
+            self.harness.broker(broker).start()
         else:
-            self.stage.member(broker).crash()
+            self.harness.broker(broker).crash()
         self.away ^= {broker}
 
     # -- what it writes
 
     def write(self, op: Create | SetData | Delete) -> None:
         """Where ZooKeeper refuses it nothing has happened."""
-        self.stage.zookeeper.operate([op])
+        self.harness.zookeeper.operate([op])
 
     def topic_path(self) -> str:
         return f"/brokers/topics/{self.random.choice(TOPICS)}"
@@ -152,19 +152,19 @@ class Hand:
     def json(self, value: object) -> bytes:
         return self.random.choice(GARBAGE) if self.random.random() < 0.1 else json.dumps(value).encode()
 
-    def ruling(self) -> list[Member]:
-        return [member for member in map(self.stage.member, STANDING) if member.controller.is_active]
+    def ruling(self) -> list[HarnessBroker]:
+        return [member for member in map(self.harness.broker, STANDING) if member.controller.is_active]
 
 
 def let_loose(seed: int) -> None:
-    with Stage(STANDING, OTHERS, seed=seed) as stage:
-        stage.start()
-        hand = Hand(stage, seed)
+    with ControllerHarness(STANDING, OTHERS, seed=seed) as harness:
+        harness.start()
+        hand = Hand(harness, seed)
         for _ in range(60):
             hand.deed()
-            stage.settle(hand.random.choice((0, 20, 200, 1_500)))
-        stage.settle(8_000)
-        ended = [record for broker in STANDING for record in stage.member(broker).records(EventEnded)]
+            harness.settle(hand.random.choice((0, 20, 200, 1_500)))
+        harness.settle(8_000)
+        ended = [record for broker in STANDING for record in harness.broker(broker).records(EventEnded)]
         assert {record.outcome for record in ended} - {"done", "inactive"} <= FAILURES, f"seed {seed}"
         assert len(hand.ruling()) == 1, f"seed {seed}"
 

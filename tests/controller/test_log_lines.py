@@ -36,9 +36,8 @@ from foundation.wire.schema import Message
 from foundation.zk.client import SetData
 from foundation.zk.kafka_zk_client import ControllerMoved
 from foundation.zk.znodes import BrokerIdZNode
+from tests.controller.harness import ControllerHarness, TermHarness, answer_none, answer_stop_replica
 from tests.controller.memory_log import MemoryLog
-from tests.controller.office import Office
-from tests.controller.stage import Stage, answer_none, answer_stop_replica
 from tests.controller.test_event_manager import play
 from tests.controller.values import tp
 from tests.operators_log import Line, operators_log
@@ -59,16 +58,16 @@ def obedient(message: Message) -> Message:
 @cache
 def a_day() -> list[Line]:
     """Two brokers stand, two do not; a topic comes, a broker goes and returns, another leaves in order."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0, 1), brokers=(2, 3)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [2, 0, 1], 1: [0, 1]})
-        stage.add_partitions("orders", {0: [2, 0, 1], 1: [0, 1], 2: [1, 0]})
-        controller = stage.member(0)
-        stage.member(2).crash()
-        stage.member(2).start()
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0, 1), brokers=(2, 3)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [2, 0, 1], 1: [0, 1]})
+        harness.add_partitions("orders", {0: [2, 0, 1], 1: [0, 1], 2: [1, 0]})
+        controller = harness.broker(0)
+        harness.broker(2).crash()
+        harness.broker(2).start()
         controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))
-        controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
-        stage.member(1).crash()
+        controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
+        harness.broker(1).crash()
     return lines
 
 
@@ -76,10 +75,10 @@ def a_day() -> list[Line]:
 def a_bad_day() -> list[Line]:
     """Proposals that come too late, a broker that moves, one that does not answer, one out of reach, and a lost
     role."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
-        stage.start()
-        topic_id = stage.create_topic("orders", {0: [0, 1]})
-        controller = stage.member(0)
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
+        harness.start()
+        topic_id = harness.create_topic("orders", {0: [0, 1]})
+        controller = harness.broker(0)
         data = AlterPartitionRequestPartitionData(
             partition_index=0,
             leader_epoch=0,
@@ -89,87 +88,87 @@ def a_bad_day() -> list[Line]:
         topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(data,))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))
         controller.run(controller.controller.alter_partition(request, 3))
-        stage.rewrite_state("orders", 0)
+        harness.rewrite_state("orders", 0)
         timely = replace(data, partition_epoch=0)
         request = replace(request, topics=(replace(topic, partitions=(timely,)),))
         controller.run(controller.controller.alter_partition(request, 3))
         moved = BrokerIdZNode.encode(Broker(id=BrokerId(2), endpoints=(ELSEWHERE,)), timestamp_ms=1)
-        stage.operator.run(stage.operator.client.write(SetData(BrokerIdZNode.path(2), moved)))
-        stage.settle()
-        stage.member(1).answer = lambda message: None
-        stage.member(2).process.kill()
-        stage.create_topic("payments", {0: [0, 1, 2]})
-        stage.settle(4_000)
-        stage.depose()
-        stage.create_topic("refunds", {0: [0]})
+        harness.operator.run(harness.operator.client.write(SetData(BrokerIdZNode.path(2), moved)))
+        harness.settle()
+        harness.broker(1).answer = lambda message: None
+        harness.broker(2).process.kill()
+        harness.create_topic("payments", {0: [0, 1, 2]})
+        harness.settle(4_000)
+        harness.depose()
+        harness.create_topic("refunds", {0: [0]})
     return lines
 
 
 @cache
 def an_unreadable_broker() -> list[Line]:
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1,)) as stage:
-        stage.start()
-        stage.write_znode("/brokers/ids/9", b"{")
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1,)) as harness:
+        harness.start()
+        harness.write_znode("/brokers/ids/9", b"{")
     return lines
 
 
 @cache
 def a_double_id() -> list[Line]:
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1,)) as stage:
-        stage.start()
-        topic_id = stage.create_topic("a", {0: [1]})
-        stage.create_topic("b", {0: [1]}, topic_id=topic_id)
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1,)) as harness:
+        harness.start()
+        topic_id = harness.create_topic("a", {0: [1]})
+        harness.create_topic("b", {0: [1]}, topic_id=topic_id)
     return lines
 
 
 @cache
 def a_move() -> list[Line]:
     """One partition has to wait for its new replica, the other only changes hands; then a znode asks for a third."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
-        for member in stage.members.values():
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
+        for member in harness.brokers.values():
             member.answer = obedient
-        stage.start()
-        stage.create_topic("orders", {0: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2]})
-        controller = stage.member(0)
+        harness.start()
+        harness.create_topic("orders", {0: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2]})
+        controller = harness.broker(0)
         wanted = {
             tp("orders-0"): (BrokerId(1), BrokerId(2)),
             tp("orders-1"): (BrokerId(1), BrokerId(2)),
             tp("orders-2"): (BrokerId(0), BrokerId(2)),
         }
         controller.run(controller.controller.alter_partition_reassignments(wanted))
-        stage.settle()
+        harness.settle()
         moves = b'{"version":1,"partitions":[{"topic":"orders","partition":2,"replicas":[2,0]}]}'
-        stage.write_znode("/admin/reassign_partitions", moves)
+        harness.write_znode("/admin/reassign_partitions", moves)
     return lines
 
 
 @cache
 def a_deletion() -> list[Line]:
     """One topic can be deleted, the other has a replica on a broker that is away."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
-        for member in stage.members.values():
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
+        for member in harness.brokers.values():
             member.answer = obedient
-        stage.start()
-        stage.create_topic("orders", {0: [0, 1]})
-        stage.create_topic("payments", {0: [0, 2]})
-        stage.member(2).crash()
-        stage.write_znode("/admin/delete_topics/orders", b"")
-        stage.write_znode("/admin/delete_topics/payments", b"")
-        stage.settle(3_000)
+        harness.start()
+        harness.create_topic("orders", {0: [0, 1]})
+        harness.create_topic("payments", {0: [0, 2]})
+        harness.broker(2).crash()
+        harness.write_znode("/admin/delete_topics/orders", b"")
+        harness.write_znode("/admin/delete_topics/payments", b"")
+        harness.settle(3_000)
     return lines
 
 
 @cache
 def illegal_moves() -> list[Line]:
-    with operators_log(logging.DEBUG) as lines, Office({"orders": {0: [1, 2]}}) as office:
-        term = office.term
-        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
+    with operators_log(logging.DEBUG) as lines, TermHarness({"orders": {0: [1, 2]}}) as harness:
+        term = harness.term
+        harness.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
         gone = {BrokerId(1): [tp("orders-0")]}
-        office.run(replica_state_machine.handle_state_changes(term, gone, ReplicaState.DELETION_SUCCESSFUL))
-        office.run(partition_state_machine.startup(term))
-        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.NON_EXISTENT))
+        harness.run(replica_state_machine.handle_state_changes(term, gone, ReplicaState.DELETION_SUCCESSFUL))
+        harness.run(partition_state_machine.startup(term))
+        harness.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.NON_EXISTENT))
         term.context.remove_live_brokers([BrokerId(1), BrokerId(2)])
-        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
+        harness.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
     return lines
 
 
@@ -198,7 +197,7 @@ async def never_elected(_: object) -> None:
 
 @cache
 def lost_races() -> list[Line]:
-    async def scene() -> None:
+    async def harness() -> None:
         log: EventLog = MemoryLog()
         for winner in (BrokerId(2), None):
             election = ControllerElection(
@@ -213,13 +212,13 @@ def lost_races() -> list[Line]:
             assert election.active_controller_id == (NO_CONTROLLER if winner is None else winner)
 
     with operators_log(logging.DEBUG) as lines:
-        play(scene())
+        play(harness())
     return lines
 
 
 class Expected(NamedTuple):
     id: str
-    scene: Callable[[], list[Line]]
+    harness: Callable[[], list[Line]]
     logger: str
     level: str
     text: str
@@ -543,7 +542,7 @@ def is_as(line: Line, expected: Expected) -> bool:
 @pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
 @pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
 def test_operators_are_told(expected: Expected) -> None:
-    lines = expected.scene()
+    lines = expected.harness()
     alike = [line for line in lines if line.text == expected.text]
     assert any(is_as(line, expected) for line in lines), alike or {line.text for line in lines}
 
@@ -553,9 +552,9 @@ def test_operators_are_told(expected: Expected) -> None:
 
 def lines_of_a_takeover(partitions: int, level: int) -> list[Line]:
     topics = {"orders": {number: [0, 1] for number in range(partitions)}}
-    with Office(topics, settings=ControllerSettings()) as office, operators_log(level) as lines:
-        office.run(replica_state_machine.startup(office.term))
-        office.run(partition_state_machine.startup(office.term))
+    with TermHarness(topics, settings=ControllerSettings()) as harness, operators_log(level) as lines:
+        harness.run(replica_state_machine.startup(harness.term))
+        harness.run(partition_state_machine.startup(harness.term))
     return lines
 
 

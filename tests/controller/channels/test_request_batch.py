@@ -17,7 +17,15 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
 )
-from tests.controller.stage import line_of
+from tests.controller.requests import (
+    LeaderAndIsrSent,
+    ReplicaStopped,
+    RequestSent,
+    StateSent,
+    StopReplicaSent,
+    UpdateMetadataSent,
+    sent,
+)
 from tests.controller.values import context, ids, led, registered, replicas, tp
 
 
@@ -25,8 +33,8 @@ def batch_of(cluster: ControllerContext) -> RequestBatch:
     return RequestBatch(cluster, BrokerId(1), "PLAINTEXT")
 
 
-def lines(requests: list[ControlRequest]) -> list[str]:
-    return [f"{request.broker_id}: {line_of(request.message)}" for request in requests]
+def by_broker(requests: list[ControlRequest]) -> list[tuple[int, RequestSent]]:
+    return [(request.broker_id, sent(request.message)) for request in requests]
 
 
 def leader_and_isr(requests: list[ControlRequest]) -> dict[int, LeaderAndIsrRequest]:
@@ -47,13 +55,48 @@ def test_order_of_kinds_and_of_brokers() -> None:
     batch = batch_of(cluster)
     batch.add_stop_replica(BrokerId(3), (tp("a-0"),), delete=False)
     batch.add_leader_and_isr(ids(2, 1), tp("a-0"))
-    assert lines(batch.requests()) == [
-        "1: LISR E4 a-0 2@5.8/4 [2, 1] leaders [2]",
-        "2: LISR E4 a-0 2@5.8/4 [2, 1] leaders [2]",
-        "1: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
-        "2: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
-        "3: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
-        "3: SR E4 a-0 @5",
+    assert by_broker(batch.requests()) == [
+        (
+            1,
+            LeaderAndIsrSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_leaders=[2],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            2,
+            LeaderAndIsrSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_leaders=[2],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            1,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_brokers=[1, 2, 3],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            2,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_brokers=[1, 2, 3],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            3,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_brokers=[1, 2, 3],
+                controller_epoch=4,
+            ),
+        ),
+        (3, StopReplicaSent([ReplicaStopped(partition="a-0", epoch=5)], controller_epoch=4)),
     ]
 
 
@@ -67,7 +110,7 @@ def test_many_partitions_are_added_as_one_by_one() -> None:
     for name in names:
         one_by_one.add_leader_and_isr(ids(2), tp(name))
     at_once.add_all_leader_and_isr(BrokerId(2), [tp(name) for name in names])
-    assert lines(at_once.requests()) == lines(one_by_one.requests())
+    assert by_broker(at_once.requests()) == by_broker(one_by_one.requests())
 
 
 @pytest.mark.spec("RB-7")
@@ -159,7 +202,10 @@ def test_deletion_is_sticky_and_the_epoch_is_that_of_when_it_was_added() -> None
     cluster.put_leadership({tp("a-0"): led(1, (1,), epoch=6)})
     (request,) = batch.requests()
     assert request.version == 4
-    assert line_of(request.message) == "SR E4 a-0 @5 delete; b-0 @-1"
+    assert sent(request.message) == StopReplicaSent(
+        [ReplicaStopped(partition="a-0", epoch=5, delete=True), ReplicaStopped(partition="b-0", epoch=-1)],
+        controller_epoch=4,
+    )
 
 
 @pytest.mark.spec("RB-5")
@@ -179,7 +225,10 @@ def test_without_leadership_there_is_nothing_to_tell_but_who_lives() -> None:
     cluster = context((1, 2), {"a-0": replicas(1)})
     batch = batch_of(cluster)
     batch.add_update_metadata(ids(1, 2), [tp("a-0")])
-    assert lines(batch.requests()) == ["1: UMR E4  live [1, 2]", "2: UMR E4  live [1, 2]"]
+    assert by_broker(batch.requests()) == [
+        (1, UpdateMetadataSent([], live_brokers=[1, 2], controller_epoch=4)),
+        (2, UpdateMetadataSent([], live_brokers=[1, 2], controller_epoch=4)),
+    ]
 
 
 @pytest.mark.spec("RB-5")
@@ -188,7 +237,14 @@ def test_a_topic_queued_for_deletion_is_led_by_nobody_any_more() -> None:
     cluster.topics_to_be_deleted.add("a")
     batch = batch_of(cluster)
     batch.add_update_metadata(ids(1), [tp("a-0")])
-    assert lines(batch.requests()) == ["1: UMR E4 a-0 -2@0.0/4 [1] offline [] live [1]"]
+    assert by_broker(batch.requests()) == [
+        (
+            1,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=-2, isr=(1,), by=4)], live_brokers=[1], controller_epoch=4
+            ),
+        )
+    ]
 
 
 @pytest.mark.spec("RB-6")
@@ -211,7 +267,9 @@ def test_a_leader_without_the_listener_is_left_out_and_harms_no_other() -> None:
     batch = batch_of(cluster)
     batch.add_leader_and_isr(ids(1), tp("a-0"))
     batch.add_leader_and_isr(ids(1), tp("b-0"))
-    assert line_of(batch.requests()[0].message).endswith("leaders [1]")
+    request = sent(batch.requests()[0].message)
+    assert isinstance(request, LeaderAndIsrSent)
+    assert request.live_leaders == [1]
 
 
 def test_a_topic_without_id_travels_with_the_zero_id() -> None:
