@@ -30,7 +30,7 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
     [
         (state(1, (1, 2, 3), epoch=5, version=9), Accept()),
         (state(1, (1,), epoch=5, version=9), Accept()),
-        # somebody knows more than the controller: it is not the controller
+        # the leader has a newer epoch, so another broker is controller
         (state(1, (1, 2, 3), epoch=5, version=10), Errors.NOT_CONTROLLER),
         (state(1, (1, 2, 3), epoch=6, version=9), Errors.NOT_CONTROLLER),
         (state(1, (1, 2, 3), epoch=4, version=10), Errors.NOT_CONTROLLER),
@@ -52,19 +52,19 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
         (state(1, (), epoch=5, version=9), Errors.INVALID_REQUEST),
     ],
 )
-def test_the_verdict(proposed: LeaderAndIsr, expected: Verdict) -> None:
+def test_verdict(proposed: LeaderAndIsr, expected: Verdict) -> None:
     assert verdict(CURRENT, proposed, LIVE, 3) == expected
 
 
 @pytest.mark.spec("IS-10")
-def test_the_verdict_without_leadership_and_for_old_versions() -> None:
+def test_verdict_without_leadership_and_for_old_versions() -> None:
     proposed = state(1, (1, 2, 4), epoch=5, version=9)
     assert verdict(None, proposed, LIVE, 3) is Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert verdict(CURRENT, proposed, LIVE, 1) is Errors.OPERATION_NOT_ATTEMPTED
 
 
 @pytest.mark.spec("IS-10", "IS-19")
-def test_a_recovering_leader_may_stay_alone_or_recover() -> None:
+def test_verdict_on_recovering_leaders() -> None:
     recovering = state(1, (1,), epoch=5, version=9, recovering=True)
     assert verdict(recovering, state(1, (1,), epoch=5, version=9), LIVE, 3) == Accept()
     assert verdict(recovering, state(1, (1, 2), epoch=5, version=9, recovering=True), LIVE, 3) is Errors.INVALID_REQUEST
@@ -127,7 +127,7 @@ def errors(response: AlterPartitionResponse) -> list[tuple[int, Errors]]:
 
 
 @pytest.mark.spec("IS-12", "IS-13", "IS-15")
-def test_what_is_accepted_is_written_told_to_all_and_answered() -> None:
+def test_accepted_isr_is_written_sent_to_all_and_returned() -> None:
     with AlterPartitionHarness() as harness:
         response = harness.ask(1, proposal(0, (1,)))
         (topic,) = response.topics
@@ -153,7 +153,7 @@ def test_what_is_accepted_is_written_told_to_all_and_answered() -> None:
 
 
 @pytest.mark.spec("IS-10", "IS-13", "BUG-21")
-def test_a_rejected_leader_is_told_what_is() -> None:
+def test_rejected_leader_receives_update_metadata() -> None:
     with AlterPartitionHarness() as harness:
         response = harness.ask(1, proposal(0, (1,), version=7))
         assert errors(response) == [(0, Errors.NOT_CONTROLLER)]
@@ -167,7 +167,7 @@ def test_a_rejected_leader_is_told_what_is() -> None:
 
 @pytest.mark.spec("IS-8")
 @pytest.mark.parametrize("epoch", [1, 999_999])
-def test_an_earlier_or_later_registration_is_refused(epoch: int) -> None:
+def test_alter_partition_with_another_broker_epoch_is_refused(epoch: int) -> None:
     with AlterPartitionHarness() as harness:
         response = harness.ask(1, proposal(0, (1,)), epoch=epoch)
         assert (response.error_code, response.topics) == (Errors.STALE_BROKER_EPOCH, ())
@@ -176,7 +176,7 @@ def test_an_earlier_or_later_registration_is_refused(epoch: int) -> None:
 
 
 @pytest.mark.spec("IS-9")
-def test_an_unknown_topic_id_is_echoed() -> None:
+def test_unknown_topic_id_is_returned() -> None:
     unknown = TopicId("x" * 22)
     with AlterPartitionHarness() as harness:
         response = harness.ask(1, proposal(0, (1,)), proposal(1, (1,)), topic_id=unknown)
@@ -185,7 +185,7 @@ def test_an_unknown_topic_id_is_echoed() -> None:
 
 
 @pytest.mark.spec("IS-9")
-def test_old_versions_name_the_topic_and_list_plain_ids() -> None:
+def test_old_versions_have_topic_names_and_plain_ids() -> None:
     with AlterPartitionHarness() as harness:
         response = harness.ask(1, proposal(0, (1,)), version=1)
         assert [topic.topic_name for topic in response.topics] == ["orders"]
@@ -193,7 +193,7 @@ def test_old_versions_name_the_topic_and_list_plain_ids() -> None:
 
 
 @pytest.mark.spec("IS-10", "IS-11")
-def test_each_partition_is_judged_by_itself() -> None:
+def test_each_partition_has_its_own_verdict() -> None:
     with AlterPartitionHarness() as harness:
         response = harness.ask(1, proposal(0, (1,)), proposal(1, (2,)), proposal(9, (1,)))
         assert sorted(errors(response)) == [
@@ -204,7 +204,7 @@ def test_each_partition_is_judged_by_itself() -> None:
 
 
 @pytest.mark.spec("IS-10", "CS-12")
-def test_a_broker_that_is_leaving_may_not_join() -> None:
+def test_shutting_down_broker_may_not_join_the_isr() -> None:
     with AlterPartitionHarness() as harness:
         assert errors(harness.ask(1, proposal(0, (1,)))) == [(0, Errors.NONE)]
         controller = harness.broker(0)
@@ -213,7 +213,7 @@ def test_a_broker_that_is_leaving_may_not_join() -> None:
 
 
 @pytest.mark.spec("IS-12", "IS-14", "R-5", "EL-8")
-def test_a_write_whose_answers_are_all_lost_costs_the_role_because_memory_may_be_behind() -> None:
+def test_write_with_unknown_outcome_ends_the_term() -> None:
     with AlterPartitionHarness() as harness:
         lost = LostAnswer("broker-0", "/brokers/topics/orders", applied=True)
         harness.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
@@ -227,14 +227,14 @@ def test_a_write_whose_answers_are_all_lost_costs_the_role_because_memory_may_be
 
 
 @pytest.mark.spec("IS-12")
-def test_a_state_changed_by_hand_is_the_leaders_to_resolve() -> None:
+def test_conflict_is_returned_as_invalid_update_version() -> None:
     with AlterPartitionHarness() as harness:
         harness.rewrite_state("orders", 0)
         assert errors(harness.ask(1, proposal(0, (1,)))) == [(0, Errors.INVALID_UPDATE_VERSION)]
 
 
 @pytest.mark.spec("IS-14")
-def test_a_recovery_state_that_does_not_exist_harms_nobody() -> None:
+def test_unknown_recovery_state_is_refused() -> None:
     with AlterPartitionHarness() as harness:
         odd = AlterPartitionRequestPartitionData(partition_index=0, leader_recovery_state=7)
         assert harness.ask(1, odd).error_code == Errors.UNKNOWN_SERVER_ERROR
@@ -243,6 +243,6 @@ def test_a_recovery_state_that_does_not_exist_harms_nobody() -> None:
 
 
 @pytest.mark.spec("IS-7")
-def test_who_is_not_controller_says_so() -> None:
+def test_inactive_controller_responds_not_controller() -> None:
     with AlterPartitionHarness(electable=(0, 1), brokers=(2,)) as harness:
         assert harness.ask(1, proposal(0, (1,)), at=1).error_code == Errors.NOT_CONTROLLER

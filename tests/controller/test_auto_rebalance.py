@@ -31,7 +31,7 @@ def drifted(away: int, *, isr: tuple[int, ...] = (2, 1), brokers: tuple[int, ...
 
 
 @pytest.mark.spec("AR-2")
-def test_a_broker_is_measured_by_what_prefers_it() -> None:
+def test_balance_counts_partitions_by_preferred_broker() -> None:
     assignments = {
         "a-0": replicas(1, 2),
         "a-1": replicas(1, 2),
@@ -42,7 +42,7 @@ def test_a_broker_is_measured_by_what_prefers_it() -> None:
     known = {"a-0": led(2, (1, 2)), "a-1": led(1, (1, 2)), "a-2": led(-1, (2,)), "b-0": led(2, (2,))}
     cluster = context((1, 2), assignments, known)
     cluster.topics_to_be_deleted.add("b")
-    # c has never had a leader: it counts, and nobody else leads it.
+    # c has never had a leader: it counts, but not as led by another broker.
     assert balances(cluster) == {1: Balance(3, [tp("a-0")]), 2: Balance(1, [tp("a-2")])}
 
 
@@ -50,12 +50,12 @@ def test_a_broker_is_measured_by_what_prefers_it() -> None:
 @pytest.mark.parametrize(
     ("away", "percentage", "moved"), [(10, 10, 0), (11, 10, 11), (1, 0, 1), (0, 0, 0), (100, 100, 0)]
 )
-def test_only_more_than_the_percentage_is_too_much(away: int, percentage: int, moved: int) -> None:
+def test_imbalance_must_exceed_the_percentage(away: int, percentage: int, moved: int) -> None:
     assert len(electable(drifted(away), percentage).get(BrokerId(1), ())) == moved
 
 
 @pytest.mark.spec("AR-3")
-def test_no_election_is_held_that_cannot_succeed() -> None:
+def test_rebalance_skips_elections_that_cannot_succeed() -> None:
     assert electable(drifted(50, isr=(2, 3)), 10) == {}, "not in sync (KAFKA-9866)"
     assert electable(drifted(50, brokers=(2, 3)), 10) == {}, "not alive"
     shutting_down = drifted(50)
@@ -68,7 +68,7 @@ def test_no_election_is_held_that_cannot_succeed() -> None:
 
 
 @pytest.mark.spec("AR-3")
-def test_a_partition_on_the_move_is_no_exception() -> None:
+def test_rebalance_includes_partitions_being_reassigned() -> None:
     moving = replicas(3, 1, 2, adding=(3,), removing=(2,))
     cluster = context((1, 2, 3), {"orders-0": moving}, {"orders-0": led(1, (1, 2, 3))})
     cluster.partitions_being_reassigned.add(tp("orders-0"))
@@ -76,7 +76,7 @@ def test_a_partition_on_the_move_is_no_exception() -> None:
 
 
 @pytest.mark.spec("AR-2")
-def test_many_partitions_are_looked_at_in_a_moment() -> None:
+def test_balance_of_many_partitions_is_fast() -> None:
     cluster = context()
     for number in range(20_000):
         cluster.update_partition_assignment(TopicPartition("t", number), replicas(1 + number % 3, 1 + (number + 1) % 3))
@@ -94,12 +94,12 @@ def test_many_partitions_are_looked_at_in_a_moment() -> None:
 
 
 @pytest.mark.spec("AR-3")
-def test_there_is_one_batch_of_elections_per_broker() -> None:
+def test_rebalance_runs_one_batch_of_elections_per_broker() -> None:
     topics = {"a": {0: [1, 2, 0], 1: [1, 2, 0], 2: [2, 1, 0]}}
     with TermHarness(topics, settings=REBALANCED) as harness:
         term = harness.term
-        everybody = (0, 1, 2)
-        away = {tp("a-0"): state(2, everybody), tp("a-1"): state(0, everybody), tp("a-2"): state(1, everybody)}
+        isr = (0, 1, 2)
+        away = {tp("a-0"): state(2, isr), tp("a-1"): state(0, isr), tp("a-2"): state(1, isr)}
         harness.run(term.zk.states.create(away, 1, term.context.epoch_zk_version))
         term.accept(away, "initialise")
         term.context.partition_states.update(dict.fromkeys(away, PartitionState.ONLINE))
@@ -116,11 +116,11 @@ def test_there_is_one_batch_of_elections_per_broker() -> None:
 # ------------------------------------------------------------------ when
 
 
-def looks(member: HarnessBroker) -> list[list[float]]:
+def looks(broker: HarnessBroker) -> list[list[float]]:
     """For each of its terms, when this controller looked at the balance: in seconds since it had taken over."""
     terms: list[list[float]] = []
     began_ms = 0.0
-    for line in member.envelopes():
+    for line in broker.envelopes():
         if line["type"] == "ControllerReady":
             terms.append([])
             began_ms = line["mono_ms"]
@@ -130,7 +130,7 @@ def looks(member: HarnessBroker) -> list[list[float]]:
 
 
 @pytest.mark.spec("AR-1", "FO-14")
-def test_the_first_look_comes_five_seconds_after_the_takeover_and_the_others_after_each_interval() -> None:
+def test_first_rebalance_check_is_five_seconds_after_failover_then_at_each_interval() -> None:
     with ControllerHarness(settings=REBALANCED) as harness:
         harness.start()
         harness.settle(66_000)
@@ -138,7 +138,7 @@ def test_the_first_look_comes_five_seconds_after_the_takeover_and_the_others_aft
 
 
 @pytest.mark.spec("AR-1")
-def test_where_it_is_switched_off_nobody_looks() -> None:
+def test_disabled_rebalance_schedules_no_check() -> None:
     with ControllerHarness(settings=replace(REBALANCED, auto_leader_rebalance_enable=False)) as harness:
         harness.start()
         harness.settle(66_000)
@@ -146,7 +146,7 @@ def test_where_it_is_switched_off_nobody_looks() -> None:
 
 
 @pytest.mark.spec("AR-1", "RS-1")
-def test_the_clock_ends_with_the_term_and_the_next_term_has_its_own() -> None:
+def test_rebalance_timer_ends_with_the_term() -> None:
     with ControllerHarness(settings=REBALANCED) as harness:
         harness.start()
         harness.settle(3_000)
@@ -159,7 +159,7 @@ def test_the_clock_ends_with_the_term_and_the_next_term_has_its_own() -> None:
 
 
 @pytest.mark.spec("AR-1")
-def test_what_was_queued_for_an_earlier_term_is_not_done_in_this_one() -> None:
+def test_rebalance_event_of_an_earlier_term_is_ignored() -> None:
     with ControllerHarness(settings=REBALANCED) as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -181,6 +181,6 @@ def test_what_was_queued_for_an_earlier_term_is_not_done_in_this_one() -> None:
         assert harness.state("orders", 0) == led(1, (2, 1), epoch=2, version=3, by=1)
 
 
-async def queue(member: HarnessBroker, event: AutoPreferredReplicaLeaderElection) -> None:
+async def queue(broker: HarnessBroker, event: AutoPreferredReplicaLeaderElection) -> None:
     """Put an event that only a clock would."""
-    member.controller._event_manager.put(event)
+    broker.controller._event_manager.put(event)

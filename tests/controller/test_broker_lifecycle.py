@@ -28,7 +28,7 @@ def online(harness: TermHarness) -> None:
 
 
 @pytest.mark.spec("BR-7", "BR-8", "BR-9", "BR-10")
-def test_channels_change_before_anything_is_sent_and_then_come_the_new_the_bounced_and_the_dead() -> None:
+def test_broker_change_updates_channels_then_handles_new_bounced_and_dead_brokers() -> None:
     with ControllerHarness(brokers=(1, 2, 3, 4)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 4]})
@@ -56,7 +56,7 @@ def test_channels_change_before_anything_is_sent_and_then_come_the_new_the_bounc
             (ChannelClosed, 1),
         ]
         assert {type(record) for record in story[5:]} == {RequestSent}
-        # The dead leave last: until then the others are told that it lives.
+        # Dead brokers are removed last; until then UpdateMetadata names them as alive.
         assert harness.broker(4).requests()[:5] == [
             UpdateMetadataSent([], live_brokers=[0, 1, 2, 3, 4]),
             UpdateMetadataSent([], live_brokers=[0, 1, 3, 4]),
@@ -73,7 +73,7 @@ def test_channels_change_before_anything_is_sent_and_then_come_the_new_the_bounc
 
 
 @pytest.mark.spec("BR-13")
-def test_a_dead_broker_is_neither_leaving_nor_short_of_a_disk_before_its_replicas_go_offline() -> None:
+def test_failed_broker_is_removed_from_shutting_down_and_offline_dirs_before_its_replicas_go_offline() -> None:
     with TermHarness({"orders": {0: [1, 2]}}) as harness:
         online(harness)
         context = harness.term.context
@@ -96,11 +96,11 @@ def test_a_dead_broker_is_neither_leaving_nor_short_of_a_disk_before_its_replica
         harness.clear_history()
         harness.run(process_broker_modifications(harness.term, ONE))
         harness.settle()
-        assert [member.requests() for member in harness.brokers.values()] == [[], [], []]
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 @pytest.mark.spec("LD-3", "SN-6")
-def test_the_mark_of_a_failed_directory_goes_only_with_an_answer_that_all_is_well() -> None:
+def test_offline_replica_mark_is_removed_only_by_a_response_without_error() -> None:
     with TermHarness({"orders": {0: [1, 2], 1: [1, 2]}}) as harness:
         online(harness)
 
@@ -116,13 +116,13 @@ def test_the_mark_of_a_failed_directory_goes_only_with_an_answer_that_all_is_wel
 
         marked = {tp("orders-0")}
         assert answered(0, error_code=56) == marked
-        assert answered(0, error_code=11) == marked, "another error says nothing of directories"
+        assert answered(0, error_code=11) == marked, "another error does not concern log directories"
         assert answered(1, error_code=0) == marked, "another partition neither"
         assert answered(0, error_code=0) == set()
 
 
 @pytest.mark.spec("SN-6", "RSM-10")
-def test_what_is_said_of_a_replica_that_is_gone_by_now_marks_nothing() -> None:
+def test_response_about_a_removed_replica_marks_nothing() -> None:
     """A move to a broken directory was cancelled before the answer came; in Kafka the mark stays until the broker
     starts."""
     with TermHarness({"orders": {0: [2, 0]}}) as harness:
@@ -137,7 +137,7 @@ def test_what_is_said_of_a_replica_that_is_gone_by_now_marks_nothing() -> None:
 
 
 @pytest.mark.spec("SN-7")
-def test_an_error_that_answers_update_metadata_is_logged_and_nothing_else_happens() -> None:
+def test_error_in_update_metadata_response_is_only_logged() -> None:
     def refuse(message: Message) -> Message:
         return (
             UpdateMetadataResponse(error_code=11)
@@ -152,14 +152,14 @@ def test_an_error_that_answers_update_metadata_is_logged_and_nothing_else_happen
         harness.create_topic("orders", {0: [2, 1]})
         assert harness.state("orders", 0) == led(2, (2, 1), by=1)
         assert harness.broker(1).requests() == harness.broker(2).requests()
-        assert len(harness.broker(1).requests()) == 2, "nobody tries again"
+        assert len(harness.broker(1).requests()) == 2, "no request is repeated"
         assert harness.broker(0).controller.is_active
     errors = [(line.text, line.fields["broker"], line.fields["error"]) for line in lines if line.level == "error"]
     assert errors == [("error in UpdateMetadata response", 1, 11)]
 
 
 @pytest.mark.spec("RB-1", "BUG-9")
-def test_a_transition_that_breaks_off_leaves_no_requests_behind_for_the_next() -> None:
+def test_interrupted_transition_leaves_no_requests_behind() -> None:
     with TermHarness({"orders": {0: [1, 2]}}) as harness:
 
         def break_off() -> None:
@@ -173,7 +173,7 @@ def test_a_transition_that_breaks_off_leaves_no_requests_behind_for_the_next() -
             harness.run(partition_state_machine.startup(harness.term))
         harness.run(harness.term.send_update_metadata([ONE]))
         harness.settle()
-        assert [member.requests() for member in harness.brokers.values()] == [
+        assert [broker.requests() for broker in harness.brokers.values()] == [
             [],
             [UpdateMetadataSent([], live_brokers=[0, 1, 2])],
             [],

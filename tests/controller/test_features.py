@@ -31,7 +31,7 @@ UPGRADE, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, Upgrade
 
 
 @pytest.mark.spec("FO-1", "ZN-7")
-def test_a_new_controller_makes_the_znode_and_waits_until_its_own_broker_has_read_it() -> None:
+def test_failover_creates_feature_znode_and_waits_for_the_cache() -> None:
     with ControllerHarness() as harness:
         harness.start()
         assert harness.znodes()["/feature"] == EMPTY
@@ -41,7 +41,7 @@ def test_a_new_controller_makes_the_znode_and_waits_until_its_own_broker_has_rea
 
 
 @pytest.mark.spec("FO-1")
-def test_a_broker_that_does_not_hear_of_its_own_write_cannot_take_over() -> None:
+def test_failover_fails_if_the_feature_cache_stays_behind() -> None:
     with ControllerHarness() as harness:
         harness.broker(0).features.update = lambda features: None  # type: ignore[method-assign]  # a listener that hangs
         harness.start()
@@ -53,7 +53,7 @@ def test_a_broker_that_does_not_hear_of_its_own_write_cannot_take_over() -> None
 
 
 @pytest.mark.spec("FO-1", "EL-13")
-def test_a_znode_that_changes_each_time_is_not_written_over() -> None:
+def test_feature_znode_that_keeps_conflicting_fails() -> None:
     with TermHarness() as harness:
         zk, rounds = harness.term.zk, []
 
@@ -73,7 +73,7 @@ def test_a_znode_that_changes_each_time_is_not_written_over() -> None:
 
 
 @pytest.mark.spec("FO-1")
-def test_waiting_for_an_epoch_ends_with_it_or_says_what_is_missing() -> None:
+def test_wait_until_epoch() -> None:
     async def harness() -> str:
         cache = FinalizedFeatureCache()
         waiting = asyncio.create_task(cache.wait_until_epoch(3, timeout_ms=5_000))
@@ -113,12 +113,12 @@ def test_waiting_for_an_epoch_ends_with_it_or_says_what_is_missing() -> None:
         ),
     ],
 )
-def test_why_a_feature_cannot_be_updated(update: FeatureUpdate, why: str) -> None:
+def test_refusal_of_feature_updates(update: FeatureUpdate, why: str) -> None:
     refused = refusal(update)
     assert (refused.error, refused.message) == (Errors.INVALID_REQUEST, why)
 
 
-def test_updates_are_refused_one_by_one_and_the_znode_stays() -> None:
+def test_update_features_refuses_each_update() -> None:
     with ControllerHarness(electable=(0, 1)) as harness:
         harness.start()
         controller, other = harness.broker(0), harness.broker(1)
@@ -137,7 +137,7 @@ def test_updates_are_refused_one_by_one_and_the_znode_stays() -> None:
 
 
 def finalize(harness: TermHarness, **levels: int) -> None:
-    """As if somebody had written them into `/feature` by hand and this broker could live with them."""
+    """Finalize features by hand, as a broker that supports them."""
     harness.term.features.update(FinalizedFeatures(levels, 1))
 
 
@@ -161,7 +161,7 @@ def change(harness: TermHarness) -> list[tuple[tuple[int, ...], tuple[int, ...],
 
 
 @pytest.mark.spec("FO-5", "BR-8")
-def test_a_takeover_leaves_out_who_cannot_work_with_what_is_finalized() -> None:
+def test_failover_leaves_out_incompatible_brokers() -> None:
     with TermHarness() as harness:
         finalize(harness, f=2)
         support(harness, 0, SupportedFeature("f", 1, 2))
@@ -173,7 +173,7 @@ def test_a_takeover_leaves_out_who_cannot_work_with_what_is_finalized() -> None:
 
 
 @pytest.mark.spec("BR-8", "BR-11", "BUG-22")
-def test_a_broker_that_comes_and_cannot_is_as_good_as_not_there_however_often_others_change() -> None:
+def test_incompatible_broker_is_ignored_at_every_broker_change() -> None:
     with TermHarness({"orders": {0: [1, 2]}}) as harness:
         finalize(harness, f=2)
         harness.broker(1).crash()
@@ -189,7 +189,7 @@ def test_a_broker_that_comes_and_cannot_is_as_good_as_not_there_however_often_ot
 
 
 @pytest.mark.spec("BR-8", "BR-9")
-def test_a_broker_whose_next_life_cannot_work_with_it_is_dead() -> None:
+def test_broker_whose_next_registration_is_incompatible_is_dead() -> None:
     with TermHarness() as harness:
         finalize(harness, f=2)
         harness.broker(2).crash()
@@ -199,7 +199,7 @@ def test_a_broker_whose_next_life_cannot_work_with_it_is_dead() -> None:
 
 
 @pytest.mark.spec("BR-16")
-def test_new_features_of_a_broker_are_passed_on_as_new_addresses_are() -> None:
+def test_changed_features_of_a_broker_are_sent_to_all() -> None:
     with TermHarness() as harness:
         harness.clear_history()
         support(harness, 1, SupportedFeature("f", 1, 5))
@@ -215,7 +215,7 @@ def test_new_features_of_a_broker_are_passed_on_as_new_addresses_are() -> None:
 
 
 @pytest.mark.spec("BUG-23", "BR-16")
-def test_a_broker_that_has_moved_is_spoken_to_at_its_old_address_until_it_bounces() -> None:
+def test_channel_keeps_the_old_address_until_the_broker_bounces() -> None:
     with TermHarness() as harness:
         path = BrokerIdZNode.path(1)
         moved = (harness.znodes()[path] or b"").replace(b"//broker-1:", b"//nowhere:")
@@ -226,4 +226,4 @@ def test_a_broker_that_has_moved_is_spoken_to_at_its_old_address_until_it_bounce
         assert [len(harness.broker(broker).received) for broker in (1, 2)] == [1, 1]
         known = harness.term.context.broker(BrokerId(1))
         assert known is not None
-        assert [endpoint.host for endpoint in known.endpoints] == ["nowhere"], "and everybody else is told so"
+        assert [endpoint.host for endpoint in known.endpoints] == ["nowhere"], "and the other brokers receive it"

@@ -51,7 +51,7 @@ def announce(harness: ControllerHarness, *partitions: str) -> None:
 
 
 @pytest.mark.spec("IS-18")
-def test_changes_are_read_from_zookeeper_and_everybody_hears_of_those_partitions() -> None:
+def test_announced_isr_changes_are_read_and_sent_to_all() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2], 1: [1, 2], 2: [1, 2]})
@@ -59,40 +59,40 @@ def test_changes_are_read_from_zookeeper_and_everybody_hears_of_those_partitions
         shrink(harness, "orders-0", "orders-1")
         announce(harness, "orders-0")
         harness.settle()
-        told = UpdateMetadataSent(
+        update = UpdateMetadataSent(
             [StateSent(partition="orders-0", leader=1, isr=(1,), version=1)], live_brokers=[0, 1, 2]
         )
-        assert [member.requests() for member in harness.brokers.values()] == [[told]] * 3, (
+        assert [broker.requests() for broker in harness.brokers.values()] == [[update]] * 3, (
             "the znodes know more; only this is announced"
         )
         assert announced(harness) == []
         harness.clear_history()
-        announce(harness, "orders-1", "nobody-7")
+        announce(harness, "orders-1", "unknown-7")
         harness.settle()
         assert harness.broker(2).requests() == [
             UpdateMetadataSent([StateSent(partition="orders-1", leader=1, isr=(1,), version=1)], live_brokers=[0, 1, 2])
         ], "the watch is armed again"
         harness.clear_history()
-        announce(harness, "nobody-7")
+        announce(harness, "unknown-7")
         harness.settle()
         assert harness.broker(2).requests() == [UpdateMetadataSent([], live_brokers=[0, 1, 2])], "as from Kafka"
         assert announced(harness) == []
 
 
 @pytest.mark.spec("IS-18")
-def test_a_notification_nobody_can_read_is_deleted_with_the_others() -> None:
+def test_malformed_notification_is_deleted() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
         harness.clear_history()
         harness.write_znode(FOLDER + "isr_change_0000000007", b"?")
         assert announced(harness) == []
-        assert [member.requests() for member in harness.brokers.values()] == [[], [], []]
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
         assert harness.broker(0).controller.is_active
 
 
 class LegacyLeaderHarness(TermHarness):
-    """`orders-0` is known with the ISR 1, 2; its leader has shrunk it and says so."""
+    """`orders-0` is known with the ISR 1, 2; its leader has shrunk and announced it."""
 
     def __init__(self) -> None:
         super().__init__({"orders": {0: [1, 2]}})
@@ -109,7 +109,7 @@ class LegacyLeaderHarness(TermHarness):
 
 
 @pytest.mark.spec("IS-18", "RA-13")
-def test_what_is_on_the_move_is_completed_with_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_announced_isr_change_completes_a_reassignment(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> None:
@@ -125,9 +125,9 @@ def test_what_is_on_the_move_is_completed_with_what_was_read(monkeypatch: pytest
 
 
 @pytest.mark.spec("IS-18")
-def test_what_was_read_is_deleted_though_something_failed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notifications_are_deleted_although_processing_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(term: Term, partitions: Collection[TopicPartition]) -> None:
-        await harness.term.zk.isr_changes.propagate([tp("orders-0")])  # a further one, which nobody has read
+        await harness.term.zk.isr_changes.propagate([tp("orders-0")])  # one more, which has not been read
         raise ZooKeeperFailure(Failure.NO_AUTH, "/brokers/topics/orders")
 
     with LegacyLeaderHarness() as harness:
@@ -140,7 +140,7 @@ def test_what_was_read_is_deleted_though_something_failed_on_the_way(monkeypatch
 
 
 @pytest.mark.spec("IS-18", "EL-13")
-def test_a_deposed_controller_deletes_no_notification() -> None:
+def test_deposed_controller_deletes_no_notification() -> None:
     with LegacyLeaderHarness() as harness:
         harness.depose()
         with pytest.raises(ControllerMoved):
@@ -156,10 +156,10 @@ def in_old_words(message: Message) -> Message:
 
 
 def leader_that_tells_late(harness: ControllerHarness, replicas: Sequence[int] = (1, 2)) -> None:
-    """The controller knows that nobody but the leader is in sync. Meanwhile 2 is again, and nothing has been
+    """In memory only the leader is in sync. Meanwhile 2 is again, and nothing has been
     announced."""
-    for member in harness.brokers.values():
-        member.answer = in_old_words
+    for broker in harness.brokers.values():
+        broker.answer = in_old_words
     harness.start()
     harness.create_topic("orders", {0: replicas})
     shrink(harness, "orders-0")
@@ -171,7 +171,7 @@ def leader_that_tells_late(harness: ControllerHarness, replicas: Sequence[int] =
 
 @pytest.mark.spec("IS-16", "PSM-9")
 @pytest.mark.parametrize("settings", [OLD_PROTOCOL, SETTINGS], ids=["old protocol", "old leader, new controller"])
-def test_a_leader_dies_before_it_has_announced_who_could_take_over(settings: ControllerSettings) -> None:
+def test_leader_fails_before_announcing_its_isr(settings: ControllerSettings) -> None:
     with ControllerHarness(settings=settings) as harness:
         leader_that_tells_late(harness)
         harness.broker(1).crash()
@@ -179,7 +179,7 @@ def test_a_leader_dies_before_it_has_announced_who_could_take_over(settings: Con
 
 
 @pytest.mark.spec("IS-16", "RSM-7")
-def test_a_follower_dies_before_its_leader_has_announced_that_it_was_in_sync() -> None:
+def test_follower_fails_before_its_leader_announced_the_isr() -> None:
     with ControllerHarness(settings=OLD_PROTOCOL) as harness:
         leader_that_tells_late(harness)
         harness.broker(2).crash()
@@ -187,7 +187,7 @@ def test_a_follower_dies_before_its_leader_has_announced_that_it_was_in_sync() -
 
 
 @pytest.mark.spec("IS-16", "CS-9")
-def test_a_leader_leaves_before_it_has_announced_who_could_take_over() -> None:
+def test_leader_shuts_down_before_announcing_its_isr() -> None:
     with ControllerHarness(settings=OLD_PROTOCOL) as harness:
         leader_that_tells_late(harness)
         controller = harness.broker(0)
@@ -197,7 +197,7 @@ def test_a_leader_leaves_before_it_has_announced_who_could_take_over() -> None:
 
 
 @pytest.mark.spec("IS-16", "PSM-14")
-def test_a_preferred_leader_is_elected_before_it_is_announced_that_it_could_be() -> None:
+def test_preferred_election_before_the_isr_was_announced() -> None:
     with ControllerHarness(settings=OLD_PROTOCOL) as harness:
         leader_that_tells_late(harness, replicas=(2, 1))
         controller = harness.broker(0)

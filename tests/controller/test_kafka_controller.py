@@ -60,11 +60,11 @@ UNREADABLE = b"{"
 
 
 def elect(
-    member: HarnessBroker, *names: str, election_type: ElectionType = ElectionType.PREFERRED
+    broker: HarnessBroker, *names: str, election_type: ElectionType = ElectionType.PREFERRED
 ) -> dict[str, object]:
     asked = [tp(name) for name in names] or None
-    results = member.run(member.controller.elect_leaders(asked, election_type))
-    member.harness.settle()
+    results = broker.run(broker.controller.elect_leaders(asked, election_type))
+    broker.harness.settle()
     return {str(p): result.error.name if isinstance(result, ApiError) else result for p, result in results.items()}
 
 
@@ -76,23 +76,23 @@ def writes_to(harness: ControllerHarness, path: str) -> list[OpKind]:
 
 
 @pytest.mark.spec("EL-1", "EL-2", "EL-5", "C1", "C2")
-def test_the_first_to_come_is_controller_and_the_others_know() -> None:
+def test_first_broker_is_elected_controller_and_others_read_its_id() -> None:
     with ControllerHarness(electable=(0, 1, 2), brokers=()) as harness:
         harness.start()
-        assert [member.controller.is_active for member in harness.brokers.values()] == [True, False, False]
-        assert {member.controller.active_controller_id for member in harness.brokers.values()} == {0}
-        assert [member.controller.epoch for member in harness.brokers.values()] == [1, 0, 0]
+        assert [broker.controller.is_active for broker in harness.brokers.values()] == [True, False, False]
+        assert {broker.controller.active_controller_id for broker in harness.brokers.values()} == {0}
+        assert [broker.controller.epoch for broker in harness.brokers.values()] == [1, 0, 0]
         (elected,) = harness.broker(0).records(ControllerElected)
         assert (elected.epoch, elected.epoch_zk_version) == (1, 1)
         assert elected.session_id == harness.broker(0).client.session_id
 
 
 @pytest.mark.spec("EL-7", "EL-11", "C1")
-def test_one_wins_the_next_race_and_the_loser_says_who() -> None:
+def test_next_election_has_one_winner_and_the_loser_records_its_id() -> None:
     with ControllerHarness(electable=(0, 1, 2), brokers=()) as harness:
         harness.start()
         harness.broker(0).crash()
-        winners = [member for member in (harness.broker(1), harness.broker(2)) if member.controller.is_active]
+        winners = [broker for broker in (harness.broker(1), harness.broker(2)) if broker.controller.is_active]
         (winner,) = winners
         loser = harness.broker(3 - winner.id)
         assert winner.controller.epoch == 2
@@ -102,7 +102,7 @@ def test_one_wins_the_next_race_and_the_loser_says_who() -> None:
 
 
 @pytest.mark.spec("EL-9", "EL-11", "RS-1", "C5")
-def test_a_controller_that_reads_another_name_resigns_and_falls_silent() -> None:
+def test_controller_resigns_when_controller_znode_names_another_broker() -> None:
     with ControllerHarness() as harness:
         harness.start()
         other = b'{"version":2,"brokerid":7,"timestamp":"1","kraftControllerEpoch":-1}'
@@ -121,7 +121,7 @@ def test_a_controller_that_reads_another_name_resigns_and_falls_silent() -> None
 
 
 @pytest.mark.spec("EL-11")
-def test_a_deleted_controller_znode_starts_another_round() -> None:
+def test_deleted_controller_znode_starts_an_election() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.operator.run(harness.operator.client.write(Delete("/controller")))
@@ -132,7 +132,7 @@ def test_a_deleted_controller_znode_starts_another_round() -> None:
 
 
 @pytest.mark.spec("EL-12", "C8", "GT-9", "BR-4")
-def test_a_lost_session_costs_the_role_before_anything_of_the_next() -> None:
+def test_expired_session_ends_the_term_before_the_next_session() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         epoch_before = harness.broker(0).epoch
@@ -148,50 +148,50 @@ def test_a_lost_session_costs_the_role_before_anything_of_the_next() -> None:
 
 
 @pytest.mark.spec("EL-14")
-def test_a_raised_epoch_alone_stops_the_writes_but_not_the_role() -> None:
+def test_raised_controller_epoch_stops_writes_but_not_the_term() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.depose()
         harness.create_topic("orders", SIX)
         controller = harness.broker(0)
         assert "moved" in [record.outcome for record in controller.records(EventEnded)]
-        assert controller.controller.is_active, "nobody else is: /controller still names it"
-        assert not any(isinstance(heard.message, LeaderAndIsrRequest) for heard in harness.broker(1).received)
+        assert controller.controller.is_active, "/controller still names it"
+        assert not any(isinstance(received.message, LeaderAndIsrRequest) for received in harness.broker(1).received)
 
 
 @pytest.mark.spec("EL-9", "EQ-4")
-def test_a_controller_znode_that_nobody_can_read_stops_no_event_loop() -> None:
+def test_malformed_controller_znode_does_not_stop_the_event_task() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         garbage = SetData("/controller", b"what an operator's script left")
         harness.operator.run(harness.operator.client.write(garbage))
         harness.settle()
         controller = harness.broker(0).controller
-        # The race is on again while nobody can tell who rules.
-        for member in (harness.broker(0), harness.broker(1)):
-            member.run(heard(member, WatchFired("/controller", WatchKind.DELETED)))
+        # The next election starts while /controller cannot be decoded.
+        for broker in (harness.broker(0), harness.broker(1)):
+            broker.run(notify(broker, WatchFired("/controller", WatchKind.DELETED)))
         harness.settle()
         assert (controller.is_active, controller.active_controller_id) == (False, -1)
         assert [record.epoch for record in harness.broker(0).records(ControllerResigned)] == [1]
         harness.operator.run(harness.operator.client.write(Delete("/controller")))
         harness.settle(5_000)
-        assert [member.controller.is_active for member in (harness.broker(0), harness.broker(1))].count(True) == 1
+        assert [broker.controller.is_active for broker in (harness.broker(0), harness.broker(1))].count(True) == 1
 
 
 @pytest.mark.spec("EL-10", "EL-14", "BUG-3")
-def test_a_role_that_could_not_be_given_back_does_not_leave_the_cluster_without_a_controller() -> None:
+def test_controller_znode_that_could_not_be_deleted_is_deleted_before_the_next_election() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.depose()
         controller = harness.broker(0)
         controller.run(force(controller, ForcedResignation("test")))
         harness.settle(5_000)
-        (active,) = (member for member in (harness.broker(0), harness.broker(1)) if member.controller.is_active)
+        (active,) = (broker for broker in (harness.broker(0), harness.broker(1)) if broker.controller.is_active)
         assert active.controller.epoch == 78
         assert json.loads(harness.znodes()["/controller"] or b"")["brokerid"] == active.id
 
 
-def test_what_broke_in_an_earlier_term_does_not_cost_a_later_one() -> None:
+def test_forced_resignation_of_an_earlier_term_is_ignored() -> None:
     with ControllerHarness() as harness:
         harness.start()
         controller = harness.broker(0)
@@ -204,13 +204,13 @@ def test_what_broke_in_an_earlier_term_does_not_cost_a_later_one() -> None:
 
 
 @pytest.mark.spec("BUG-3", "EL-2")
-def test_the_controller_znode_of_an_earlier_life_is_waited_for() -> None:
+def test_controller_znode_of_an_earlier_process_is_waited_for() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.operator.run(harness.operator.client.write(Delete("/controller")))
         harness.settle()
         ours = b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}'
-        (winner,) = (member for member in (harness.broker(0), harness.broker(1)) if member.controller.is_active)
+        (winner,) = (broker for broker in (harness.broker(0), harness.broker(1)) if broker.controller.is_active)
         other = harness.broker(1 - winner.id)
         named = ours.replace(b'"brokerid":1', b'"brokerid":%d' % other.id)
         # The znode is of the winner's session; it names the other, as that one's earlier life would have.
@@ -220,11 +220,11 @@ def test_the_controller_znode_of_an_earlier_life_is_waited_for() -> None:
         assert harness.znodes()["/controller"] == named, "it belongs to another session"
         harness.operator.run(harness.operator.client.write(Delete("/controller")))
         harness.settle()
-        assert [member.controller.is_active for member in (winner, other)].count(True) == 1
+        assert [broker.controller.is_active for broker in (winner, other)].count(True) == 1
 
 
 @pytest.mark.spec("EL-8", "EL-10")
-def test_who_cannot_take_over_gives_the_role_back() -> None:
+def test_controller_that_cannot_take_over_resigns() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.write_znode("/brokers/ids/9", UNREADABLE)
@@ -246,7 +246,7 @@ def test_who_cannot_take_over_gives_the_role_back() -> None:
 
 
 @pytest.mark.spec("BUG-5", "EL-12")
-def test_who_could_not_register_again_stays_out_of_the_race_until_the_next_session() -> None:
+def test_broker_that_could_not_register_is_not_electable_until_its_next_session() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         unregistered = harness.broker(1)
@@ -256,7 +256,7 @@ def test_who_could_not_register_again_stays_out_of_the_race_until_the_next_sessi
         harness.settle(8_000)
         harness.broker(0).crash()
         harness.settle(5_000)
-        assert "/controller" not in harness.znodes(), "nobody could find it"
+        assert "/controller" not in harness.znodes(), "the znode is deleted"
         assert not unregistered.controller.is_active
         assert harness.zookeeper.operate([Delete("/brokers/ids/1")])
         unregistered.expire()
@@ -264,7 +264,7 @@ def test_who_could_not_register_again_stays_out_of_the_race_until_the_next_sessi
 
 
 @pytest.mark.spec("EL-8", "EL-11")
-def test_races_that_nobody_can_win_do_not_multiply() -> None:
+def test_repeated_elections_do_not_multiply() -> None:
     with ControllerHarness(electable=(0, 1, 2, 3), brokers=()) as harness:
         harness.start()
         harness.write_znode("/brokers/ids/9", UNREADABLE)
@@ -279,7 +279,7 @@ def test_races_that_nobody_can_win_do_not_multiply() -> None:
 
 
 @pytest.mark.spec("D14", "EL-10")
-def test_a_controller_flooded_with_events_resigns_and_begins_again() -> None:
+def test_overflow_of_the_event_queue_makes_the_controller_resign() -> None:
     with ControllerHarness() as harness:
         harness.start()
         controller = harness.broker(0)
@@ -296,7 +296,7 @@ def test_a_controller_flooded_with_events_resigns_and_begins_again() -> None:
         assert controller.controller.epoch == 2
 
 
-def test_a_stopped_controller_resigns_answers_and_leaves_the_znode_to_the_session() -> None:
+def test_shutdown_resigns_responds_and_leaves_the_znode_to_the_session() -> None:
     with ControllerHarness() as harness:
         harness.start()
         controller = harness.broker(0)
@@ -312,7 +312,7 @@ def test_a_stopped_controller_resigns_answers_and_leaves_the_znode_to_the_sessio
 
 
 @pytest.mark.spec("FO-4", "FO-8", "FO-9", "FO-10", "FO-13", "C10")
-def test_a_takeover_passes_its_stations_in_order() -> None:
+def test_failover_steps_are_in_order() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [0, 1, 2]})
@@ -348,7 +348,7 @@ def test_a_takeover_passes_its_stations_in_order() -> None:
 
 
 @pytest.mark.spec("FO-5", "ZN-5")
-def test_a_topic_without_id_gets_one_at_takeover() -> None:
+def test_failover_gives_an_id_to_a_topic_without_one() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -363,7 +363,7 @@ def test_a_topic_without_id_gets_one_at_takeover() -> None:
 
 
 @pytest.mark.spec("FO-6", "TD-11")
-def test_topics_queued_for_deletion_get_no_leaders_at_takeover() -> None:
+def test_failover_elects_no_leaders_for_topics_queued_for_deletion() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [0, 2]})
@@ -382,7 +382,7 @@ def test_topics_queued_for_deletion_get_no_leaders_at_takeover() -> None:
 
 
 @pytest.mark.spec("FO-13", "BUG-12")
-def test_elections_pending_in_the_znode_are_held_at_takeover_and_senseless_ones_harm_nobody() -> None:
+def test_failover_runs_pending_preferred_elections_and_skips_impossible_ones() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [2, 1]})
@@ -401,7 +401,7 @@ def test_elections_pending_in_the_znode_are_held_at_takeover_and_senseless_ones_
             )
         )
         harness.broker(0).process.kill()
-        asked = [{"topic": name, "partition": 0} for name in ("orders", "dead", "nobody")]
+        asked = [{"topic": name, "partition": 0} for name in ("orders", "dead", "unknown")]
         harness.write_znode(
             "/admin/preferred_replica_election", json.dumps({"version": 1, "partitions": asked}).encode()
         )
@@ -413,7 +413,7 @@ def test_elections_pending_in_the_znode_are_held_at_takeover_and_senseless_ones_
 
 
 @pytest.mark.spec("C6")
-def test_at_idle_the_context_is_recorded_when_something_changed() -> None:
+def test_context_is_recorded_at_idle_after_a_change() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", SIX)
@@ -430,7 +430,7 @@ def test_at_idle_the_context_is_recorded_when_something_changed() -> None:
 
 
 @pytest.mark.spec("BR-10", "BR-14", "KAFKA-13225")
-def test_a_broker_that_had_nothing_to_lose_is_missed_all_the_same() -> None:
+def test_failed_broker_without_replicas_is_removed_from_metadata() -> None:
     with ControllerHarness(brokers=(1, 2, 3)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -440,7 +440,7 @@ def test_a_broker_that_had_nothing_to_lose_is_missed_all_the_same() -> None:
 
 
 @pytest.mark.spec("BR-6", "BR-9", "BUG-2", "GT-9", "RB-10")
-def test_a_bounce_between_two_looks_is_a_failure_and_a_startup() -> None:
+def test_bounced_broker_is_a_failure_and_a_startup() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -469,7 +469,7 @@ def test_a_bounce_between_two_looks_is_a_failure_and_a_startup() -> None:
 
 
 @pytest.mark.spec("BR-16")
-def test_new_addresses_are_passed_on() -> None:
+def test_new_endpoints_are_sent_to_all_brokers() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.clear_history()
@@ -492,7 +492,7 @@ def test_new_addresses_are_passed_on() -> None:
 
 
 @pytest.mark.spec("SN-6", "CX-1", "LD-3")
-def test_a_replica_whose_directory_failed_is_offline_though_its_broker_lives() -> None:
+def test_replica_on_a_failed_log_directory_is_offline() -> None:
     def storage_error(message: Message) -> Message:
         return answer_leader_and_isr(message, 56) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
 
@@ -516,7 +516,7 @@ def test_a_replica_whose_directory_failed_is_offline_though_its_broker_lives() -
 
 
 @pytest.mark.spec("LD-2", "SN-6")
-def test_a_broker_that_announces_a_failed_directory_is_asked_what_was_in_it() -> None:
+def test_log_dir_notification_sends_leader_and_isr_of_all_replicas() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2], 1: [1, 2]})
@@ -560,14 +560,14 @@ def test_a_broker_that_announces_a_failed_directory_is_asked_what_was_in_it() ->
             "/log_dir_event_notification/log_dir_event_0000000002", b'{"version":1,"broker":9,"event":1}'
         )
         assert not any(path.startswith("/log_dir_event_notification/") for path in harness.znodes())
-        assert [member.requests() for member in harness.brokers.values()] == [[], [], []]
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 # ------------------------------------------------------------------ topics
 
 
 @pytest.mark.spec("TC-11", "BUG-11")
-def test_a_topic_deleted_by_hand_is_forgotten_and_can_come_again() -> None:
+def test_topic_deleted_by_hand_is_removed_and_can_be_created_again() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -581,20 +581,20 @@ def test_a_topic_deleted_by_hand_is_forgotten_and_can_come_again() -> None:
 
 
 @pytest.mark.spec("TC-12")
-def test_edits_of_existing_partitions_are_ignored() -> None:
+def test_changed_assignment_of_an_existing_partition_is_ignored() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
         harness.clear_history()
         harness.add_partitions("orders", {0: [2, 1]})
-        assert [member.requests() for member in harness.brokers.values()] == [[], [], []]
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 # ------------------------------------------------------------------ requests
 
 
 @pytest.mark.spec("PE-2", "PE-4", "PE-5", "BUG-12")
-def test_elections_on_request_are_answered_one_by_one() -> None:
+def test_elect_leaders_responds_for_each_partition() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2], 1: [2, 1]})
@@ -603,11 +603,11 @@ def test_elections_on_request_are_answered_one_by_one() -> None:
         harness.broker(1).start()
         harness.settle()
         controller = harness.broker(0)
-        assert elect(controller, "orders-0", "orders-1", "lonely-0", "nobody-3") == {
+        assert elect(controller, "orders-0", "orders-1", "lonely-0", "unknown-3") == {
             "orders-0": "PREFERRED_LEADER_NOT_AVAILABLE",
             "orders-1": "ELECTION_NOT_NEEDED",
             "lonely-0": "PREFERRED_LEADER_NOT_AVAILABLE",
-            "nobody-3": "UNKNOWN_TOPIC_OR_PARTITION",
+            "unknown-3": "UNKNOWN_TOPIC_OR_PARTITION",
         }
         assert elect(controller)["orders-1"] == "ELECTION_NOT_NEEDED", "no list asks for all"
         assert elect(controller, "orders-0", "lonely-0", election_type=ElectionType.UNCLEAN) == {
@@ -624,7 +624,7 @@ def test_elections_on_request_are_answered_one_by_one() -> None:
 
 
 @pytest.mark.spec("PE-3", "PSM-18")
-def test_an_administrator_may_choose_to_lose_data() -> None:
+def test_elect_leaders_may_elect_an_unclean_leader() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -641,7 +641,7 @@ def test_an_administrator_may_choose_to_lose_data() -> None:
 
 
 @pytest.mark.spec("PE-6")
-def test_the_znode_asks_for_elections_again_and_again() -> None:
+def test_preferred_election_znode_is_handled_each_time_it_is_created() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -655,7 +655,7 @@ def test_the_znode_asks_for_elections_again_and_again() -> None:
 
 
 @pytest.mark.spec("PE-1", "EQ-6")
-def test_who_is_not_controller_elects_nobody() -> None:
+def test_elect_leaders_on_an_inactive_controller_is_refused() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         assert elect(harness.broker(1), "orders-0") == {"orders-0": "NOT_CONTROLLER"}
@@ -663,7 +663,7 @@ def test_who_is_not_controller_elects_nobody() -> None:
 
 
 @pytest.mark.spec("CS-5", "CS-6", "CS-7", "BUG-13")
-def test_who_may_not_leave_hears_why() -> None:
+def test_controlled_shutdown_is_refused_with_a_reason() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         controller, other = harness.broker(0), harness.broker(1)
@@ -680,7 +680,7 @@ def test_who_may_not_leave_hears_why() -> None:
 
 
 @pytest.mark.spec("CS-5", "EL-14")
-def test_who_learns_while_it_helps_a_broker_leave_that_it_is_controller_no_more_says_so() -> None:
+def test_controlled_shutdown_on_a_deposed_controller_is_refused() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -691,7 +691,7 @@ def test_who_learns_while_it_helps_a_broker_leave_that_it_is_controller_no_more_
 
 
 @pytest.mark.spec("PSM-9", "PE-4")
-def test_a_partition_whose_state_was_deleted_by_hand_has_no_leader_to_offer() -> None:
+def test_election_of_a_partition_whose_state_was_deleted_by_hand() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2]})
@@ -702,7 +702,7 @@ def test_a_partition_whose_state_was_deleted_by_hand_has_no_leader_to_offer() ->
 
 
 @pytest.mark.spec("CS-11")
-def test_a_broker_that_nobody_can_replace_is_told_what_it_still_leads() -> None:
+def test_controlled_shutdown_lists_remaining_leaderships() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.create_topic("orders", {0: [1, 2], 1: [1]})
@@ -766,7 +766,7 @@ def lose_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
 
 
 @pytest.mark.spec("RA-12", "EL-12", "P1", "P5")
-def test_wherever_a_controller_dies_its_successor_reaches_a_safe_state() -> None:
+def test_successor_reaches_a_safe_state_wherever_the_controller_crashed() -> None:
     requests = lose_a_broker_and_the_controller(0, after=False)
     assert requests >= 3
     for number in range(1, requests + 1):
@@ -775,7 +775,7 @@ def test_wherever_a_controller_dies_its_successor_reaches_a_safe_state() -> None
 
 
 @pytest.mark.spec("D18")
-def test_every_point_is_passed() -> None:
+def test_every_point_is_reached() -> None:
     with ControllerHarness(electable=(0, 2), brokers=(1,)) as harness:
         harness.start()
         harness.create_topic("orders", SIX)
@@ -799,12 +799,12 @@ def test_every_point_is_passed() -> None:
         controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
         controller.run(force(controller, ForcedResignation("test")))
         harness.settle()
-        passed = {name for member in harness.brokers.values() for name in member.points.passed}
+        passed = {name for broker in harness.brokers.values() for name in broker.points.passed}
         assert passed == set(POINTS)
 
 
 def delete_two_topics_of_which_one_stays(harness: ControllerHarness) -> None:
-    """And grows, in vain."""
+    """The topic gets partitions that are not created."""
 
     def refuse(message: Message) -> Message:
         return answer_stop_replica(message, 56) if isinstance(message, StopReplicaRequest) else answer_none(message)
@@ -813,17 +813,17 @@ def delete_two_topics_of_which_one_stays(harness: ControllerHarness) -> None:
     harness.write_znode("/admin/delete_topics/gone", b"")
     assert [path for path in harness.znodes() if "gone" in path] == []
     harness.broker(2).answer = refuse
-    harness.create_topic("doomed", {0: [2]})
-    harness.write_znode("/admin/delete_topics/doomed", b"")
-    harness.add_partitions("doomed", {0: [2], 1: [2]})
-    assert b'"1"' not in (harness.znodes()["/brokers/topics/doomed"] or b"")
+    harness.create_topic("deleted", {0: [2]})
+    harness.write_znode("/admin/delete_topics/deleted", b"")
+    harness.add_partitions("deleted", {0: [2], 1: [2]})
+    assert b'"1"' not in (harness.znodes()["/brokers/topics/deleted"] or b"")
     harness.broker(2).answer = answer_none
 
 
-async def heard(member: HarnessBroker, notification: WatchFired) -> None:
-    member.controller.notified(notification)
+async def notify(broker: HarnessBroker, notification: WatchFired) -> None:
+    broker.controller.notified(notification)
 
 
-async def force(member: HarnessBroker, event: ControllerEvent) -> None:
+async def force(broker: HarnessBroker, event: ControllerEvent) -> None:
     """Queue an event that only a breakdown would."""
-    member.controller._event_manager.put(event)
+    broker.controller._event_manager.put(event)

@@ -39,13 +39,13 @@ class Sent(NamedTuple):
 
 @pytest.mark.spec("RB-7", "RB-8", "RB-9", "IO-3")
 @pytest.mark.parametrize("version", list(dict.fromkeys(recorded["ibp"] for recorded in RECORDED)))
-def test_we_send_what_kafka_sends(version: str) -> None:
+def test_requests_equal_kafkas_frames(version: str) -> None:
     kafkas = dict(_kafkas(version))
     ours = dict(_ours(MetadataVersion.parse(version), _ports(kafkas.values())))
     assert {place: ours[place] for place in kafkas} == kafkas
 
 
-def test_every_kind_was_compared() -> None:
+def test_every_control_request_was_compared() -> None:
     kinds = {(recorded["request"], recorded["version"]) for recorded in RECORDED}
     assert len(kinds) == 8 + 5 + 7
 

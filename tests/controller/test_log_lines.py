@@ -1,7 +1,7 @@
 """What a controller's operator reads: for each behaviour of the specification's list a line, at its level, with its
 fields.
 
-A few scenes are played once each, at level DEBUG; the table says which lines must be among theirs.
+A few scenarios run once each, at level DEBUG; the table has the lines that must be among theirs.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ ELSEWHERE = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "elsewhere", 9092)
 WHO = {"controller": 0, "controller_epoch": 1}
 
 
-def obedient(message: Message) -> Message:
+def respond(message: Message) -> Message:
     return answer_stop_replica(message, 0) if isinstance(message, StopReplicaRequest) else answer_none(message)
 
 
 @cache
-def a_day() -> list[Line]:
+def broker_changes_and_controlled_shutdown() -> list[Line]:
     """Two brokers stand, two do not; a topic comes, a broker goes and returns, another leaves in order."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0, 1), brokers=(2, 3)) as harness:
         harness.start()
@@ -125,8 +125,8 @@ def a_double_id() -> list[Line]:
 def a_move() -> list[Line]:
     """One partition has to wait for its new replica, the other only changes hands; then a znode asks for a third."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
-        for member in harness.brokers.values():
-            member.answer = obedient
+        for broker in harness.brokers.values():
+            broker.answer = respond
         harness.start()
         harness.create_topic("orders", {0: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2]})
         controller = harness.broker(0)
@@ -146,8 +146,8 @@ def a_move() -> list[Line]:
 def a_deletion() -> list[Line]:
     """One topic can be deleted, the other has a replica on a broker that is away."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
-        for member in harness.brokers.values():
-            member.answer = obedient
+        for broker in harness.brokers.values():
+            broker.answer = respond
         harness.start()
         harness.create_topic("orders", {0: [0, 1]})
         harness.create_topic("payments", {0: [0, 2]})
@@ -173,7 +173,7 @@ def illegal_moves() -> list[Line]:
 
 
 class LostRace:
-    """A store in which somebody else was faster: gone again, or still there."""
+    """A store in which another broker was elected first, and is gone again or still there."""
 
     def __init__(self, winner: BrokerId | None) -> None:
         self.asked = 0
@@ -188,7 +188,7 @@ class LostRace:
         return None if self.asked == 1 else self.winner
 
     async def register_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> None:
-        raise ControllerMoved("somebody else was faster")
+        raise ControllerMoved("another broker was elected first")
 
 
 async def never_elected(_: object) -> None:
@@ -231,29 +231,63 @@ ANY = ...
 TABLE = (
     Expected(
         "LG-1",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "elected as the controller",
         {"broker_id": 0, "epoch": 1, "epoch_zk_version": 1},
     ),
-    Expected("LG-2", a_day, CONTROLLER, "info", "registering handlers"),
-    Expected("LG-2", a_day, CONTROLLER, "info", "deleting log dir event and isr change notifications"),
-    Expected("LG-2", a_day, CONTROLLER, "info", "initializing controller context"),
-    Expected("LG-2", a_day, CONTROLLER, "info", "initialized broker epochs cache", {"broker_epochs": ANY}),
+    Expected("LG-2", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "registering handlers"),
     Expected(
         "LG-2",
-        a_day,
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "deleting log dir event and isr change notifications",
+    ),
+    Expected("LG-2", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "initializing controller context"),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "initialized broker epochs cache",
+        {"broker_epochs": ANY},
+    ),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "initialized controller context",
         {"live_brokers": ANY, "shutting_down_brokers": [], "topics": (), "topic_count": 0, "partitions": 0},
     ),
     Expected("LG-2", a_deletion, DELETION, "info", "initializing deletions", {"queued": ANY, "ineligible": ()}),
-    Expected("LG-2", a_day, CONTROLLER, "info", "sending update metadata request", {"brokers": ANY}),
-    Expected("LG-2", a_day, CONTROLLER, "info", "ready to serve as the new controller", {"epoch": 1, "partitions": 0}),
-    Expected("LG-2", a_day, CONTROLLER, "info", "starting the controller scheduler"),
-    Expected("LG-3", a_day, CONTROLLER, "debug", "there is a controller already", {"controller": 0}),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "sending update metadata request",
+        {"brokers": ANY},
+    ),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "ready to serve as the new controller",
+        {"epoch": 1, "partitions": 0},
+    ),
+    Expected("LG-2", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "starting the controller scheduler"),
+    Expected(
+        "LG-3",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "debug",
+        "there is a controller already",
+        {"controller": 0},
+    ),
     Expected("LG-3", lost_races, CONTROLLER, "debug", "another broker was elected", {"controller": 2, "broker_id": 1}),
     Expected(
         "LG-3",
@@ -264,24 +298,61 @@ TABLE = (
     ),
     Expected(
         "LG-4",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "brokers changed",
         {"new": (), "deleted": (2,), "bounced": (), "live": (0, 1, 3)},
     ),
-    Expected("LG-4", a_day, CONTROLLER, "info", "updated broker epochs cache", {"broker_epochs": ANY}),
-    Expected("LG-5", a_day, CONTROLLER, "info", "new broker startup callback", {"brokers": (2,)}),
-    Expected("LG-5", a_day, CONTROLLER, "info", "broker failure callback", {"brokers": (2,)}),
+    Expected(
+        "LG-4",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "updated broker epochs cache",
+        {"broker_epochs": ANY},
+    ),
+    Expected(
+        "LG-5",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "new broker startup callback",
+        {"brokers": (2,)},
+    ),
+    Expected(
+        "LG-5", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "broker failure callback", {"brokers": (2,)}
+    ),
     Expected(
         "LG-5", a_bad_day, CONTROLLER, "info", "updated broker metadata", {"broker": 2, "endpoints": (ELSEWHERE,)}
     ),
-    Expected("LG-5", a_day, CONTROLLER, "info", "removed from the shutting down brokers", {"brokers": [1]}),
-    Expected("LG-6", a_day, CONTROLLER, "info", "topics changed", {"new": ("orders",), "deleted": (), "new_count": 1}),
-    Expected("LG-6", a_day, CONTROLLER, "info", "new partitions to be added", {"topic": "orders", "partitions": [2]}),
+    Expected(
+        "LG-5",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "removed from the shutting down brokers",
+        {"brokers": [1]},
+    ),
     Expected(
         "LG-6",
-        a_day,
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "topics changed",
+        {"new": ("orders",), "deleted": (), "new_count": 1},
+    ),
+    Expected(
+        "LG-6",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "new partitions to be added",
+        {"topic": "orders", "partitions": [2]},
+    ),
+    Expected(
+        "LG-6",
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "new partition creation callback",
@@ -289,14 +360,19 @@ TABLE = (
     ),
     Expected(
         "LG-7",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "starting replica leader election",
         {"type": "PREFERRED", "trigger": "AdminClientTriggered", "partitions": ("orders-0",), "count": 1},
     ),
     Expected(
-        "LG-7", a_day, CONTROLLER, "info", "completed replica leader election", {"partition": "orders-0", "why": ANY}
+        "LG-7",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "completed replica leader election",
+        {"partition": "orders-0", "why": ANY},
     ),
     Expected(
         "LG-8",
@@ -327,9 +403,18 @@ TABLE = (
     Expected(
         "LG-8", a_move, CONTROLLER, "info", "removing partitions from the reassignment in zookeeper", {"removed": 1}
     ),
-    Expected("LG-9", a_day, CONTROLLER, "info", "shutting down broker", {"broker": 1}),
-    Expected("LG-9", a_day, CONTROLLER, "debug", "all shutting down brokers", {"brokers": [1]}),
-    Expected("LG-9", a_day, CONTROLLER, "debug", "live brokers", {"brokers": (0, 2, 3)}),
+    Expected("LG-9", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "shutting down broker", {"broker": 1}),
+    Expected(
+        "LG-9",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "debug",
+        "all shutting down brokers",
+        {"brokers": [1]},
+    ),
+    Expected(
+        "LG-9", broker_changes_and_controlled_shutdown, CONTROLLER, "debug", "live brokers", {"brokers": (0, 2, 3)}
+    ),
     Expected("LG-10", a_deletion, DELETION, "info", "starting topic deletion", {"topics": ("orders",)}),
     Expected("LG-10", a_deletion, DELETION, "info", "deletion of topics (re)started", {"topics": ANY}),
     Expected("LG-10", a_deletion, DELETION, "info", "halted deletion of topics", {"topics": ("payments",), "why": ANY}),
@@ -383,7 +468,7 @@ TABLE = (
     ),
     Expected(
         "LG-14",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CHANNELS,
         "info",
         "connected for sending state change requests",
@@ -408,7 +493,7 @@ TABLE = (
     Expected("LG-6", a_double_id, CONTROLLER, "error", "topic left out", {"topic": "b", "why": ANY}),
     Expected(
         "LG-16",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "changed partition state",
@@ -422,7 +507,7 @@ TABLE = (
     ),
     Expected(
         "LG-16",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "changed partition state",
@@ -440,7 +525,7 @@ TABLE = (
     ),
     Expected(
         "LG-16",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "changed partition state",
@@ -454,19 +539,24 @@ TABLE = (
     ),
     Expected(
         "LG-17",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "sending LeaderAndIsr request",
         {**WHO, "to": 0, "become_leader": 1, "become_follower": 1},
     ),
     Expected(
-        "LG-17", a_day, STATES, "info", "sending UpdateMetadata request", {**WHO, "to": (0, 1, 2, 3), "partitions": 2}
+        "LG-17",
+        broker_changes_and_controlled_shutdown,
+        STATES,
+        "info",
+        "sending UpdateMetadata request",
+        {**WHO, "to": (0, 1, 2, 3), "partitions": 2},
     ),
     Expected("LG-17", a_move, STATES, "info", "sending StopReplica request", {**WHO, "to": 0, "replicas": 1}),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "sending state",
@@ -477,7 +567,7 @@ TABLE = (
     ),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "received response",
@@ -485,7 +575,7 @@ TABLE = (
     ),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "changed replica state",
@@ -493,7 +583,7 @@ TABLE = (
     ),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "changed partition state",
@@ -524,7 +614,7 @@ TABLE = (
     ),
     Expected(
         "LG-20",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "removed replica from ISR",
@@ -541,7 +631,7 @@ def is_as(line: Line, expected: Expected) -> bool:
 
 @pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
 @pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
-def test_operators_are_told(expected: Expected) -> None:
+def test_log_lines(expected: Expected) -> None:
     lines = expected.harness()
     alike = [line for line in lines if line.text == expected.text]
     assert any(is_as(line, expected) for line in lines), alike or {line.text for line in lines}
@@ -559,7 +649,7 @@ def lines_of_a_takeover(partitions: int, level: int) -> list[Line]:
 
 
 @pytest.mark.spec("LG-16", "LG-17")
-def test_many_partitions_have_a_summary_and_the_first_of_them_lines_of_their_own() -> None:
+def test_many_partitions_have_a_summary_line_and_a_bounded_number_of_own_lines() -> None:
     lines = lines_of_a_takeover(3 * LINES, logging.INFO)
     assert sum(line.text == "changed partition state" for line in lines) == LINES
     (summary,) = (line.fields for line in lines if line.text == "changed partition states")
@@ -567,12 +657,12 @@ def test_many_partitions_have_a_summary_and_the_first_of_them_lines_of_their_own
     assert len(lines) < LINES + 20
 
 
-def test_in_detail_all_have() -> None:
+def test_at_debug_every_partition_has_a_line() -> None:
     lines = lines_of_a_takeover(3 * LINES, logging.DEBUG)
     assert sum(line.text == "changed partition state" and line.level == "info" for line in lines) == 3 * LINES
 
 
-def test_where_nobody_reads_no_line_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabled_level_builds_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("a line was built")
 

@@ -40,7 +40,7 @@ STATE_PATH = "/brokers/topics/orders/partitions/0/state"
 
 
 class OnePartitionHarness(TermHarness):
-    """Partition orders-0 of brokers 1, 2, 0; online under broker 1 unless told otherwise."""
+    """Partition orders-0 of brokers 1, 2, 0; online with leader 1 unless `online` is False."""
 
     def __init__(self, *, online: bool = True, settings: ControllerSettings | None = None) -> None:
         super().__init__({"orders": {0: [1, 2, 0]}}, settings=settings)
@@ -66,7 +66,7 @@ class OnePartitionHarness(TermHarness):
 
 
 @pytest.mark.spec("PSM-3", "PSM-4")
-def test_states_alone_write_and_send_nothing() -> None:
+def test_transitions_of_state_only_write_and_send_nothing() -> None:
     with OnePartitionHarness() as harness:
         before = harness.zookeeper.zxid
         harness.move(OFFLINE)
@@ -74,7 +74,7 @@ def test_states_alone_write_and_send_nothing() -> None:
         harness.settle()
         assert harness.partition_states("orders-0") == [NON_EXISTENT]
         assert harness.zookeeper.zxid == before
-        assert [member.requests() for member in harness.brokers.values()] == [[], [], []]
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
         moved = [(record.target, *record.partitions) for record in harness.controller.records(PartitionsMoved)]
         assert moved == [
             ("OfflinePartition", Transition("orders", 0, -1, "OnlinePartition")),
@@ -83,7 +83,7 @@ def test_states_alone_write_and_send_nothing() -> None:
 
 
 @pytest.mark.spec("PSM-2", "C9")
-def test_who_may_not_go_there_is_recorded_and_skipped() -> None:
+def test_invalid_transition_is_recorded_and_skipped() -> None:
     with OnePartitionHarness() as harness:
         both = [tp("orders-0"), tp("orders-7")]
         harness.run(psm.handle_state_changes(harness.term, both, OFFLINE))
@@ -99,7 +99,7 @@ def test_who_may_not_go_there_is_recorded_and_skipped() -> None:
 
 
 @pytest.mark.spec("PSM-1")
-def test_nothing_to_do_does_nothing() -> None:
+def test_no_partitions_do_nothing() -> None:
     with OnePartitionHarness() as harness:
         assert harness.run(psm.handle_state_changes(harness.term, [], ONLINE)) == {}
         assert harness.controller.all_records() == []
@@ -122,7 +122,7 @@ def test_the_first_leader_is_the_first_live_replica() -> None:
 
 
 @pytest.mark.spec("PSM-5")
-def test_without_a_live_replica_a_partition_stays_new() -> None:
+def test_partition_without_a_live_replica_stays_new() -> None:
     with OnePartitionHarness(online=False) as harness:
         harness.term.context.remove_live_brokers(ids(0, 1, 2))
         harness.clear_history()
@@ -134,9 +134,9 @@ def test_without_a_live_replica_a_partition_stays_new() -> None:
 
 
 @pytest.mark.spec("BUG-10")
-def test_a_partition_that_has_a_leader_in_zookeeper_is_adopted() -> None:
+def test_new_partition_with_a_state_in_zookeeper_takes_it_over() -> None:
     with OnePartitionHarness() as harness:
-        # As if this controller had never heard of what another one wrote.
+        # As if another controller had written the state.
         del harness.term.context.leadership[tp("orders-0")]
         harness.term.context.partition_states[tp("orders-0")] = NEW
         results = harness.move(ONLINE)
@@ -145,7 +145,7 @@ def test_a_partition_that_has_a_leader_in_zookeeper_is_adopted() -> None:
 
 
 @pytest.mark.spec("PSM-6", "PSM-9", "PSM-12", "PSM-16")
-def test_an_election_writes_from_memory_and_reads_nothing() -> None:
+def test_election_decides_from_memory_and_reads_nothing() -> None:
     with OnePartitionHarness() as harness:
         harness.fail_broker(1)
         requests = harness.zookeeper.link("broker-0").requests
@@ -167,7 +167,7 @@ def test_an_election_writes_from_memory_and_reads_nothing() -> None:
 
 
 @pytest.mark.spec("PSM-10", "P6")
-def test_what_changed_underneath_is_read_and_decided_again() -> None:
+def test_conflicting_state_is_read_and_decided_again() -> None:
     with OnePartitionHarness() as harness:
         harness.rewrite_state("orders", 0)
         harness.fail_broker(1)
@@ -178,7 +178,7 @@ def test_what_changed_underneath_is_read_and_decided_again() -> None:
 
 
 @pytest.mark.spec("PSM-10", "PSM-11", "D14")
-def test_a_partition_that_keeps_changing_fails_alone() -> None:
+def test_partition_that_keeps_conflicting_fails_alone() -> None:
     with OnePartitionHarness(settings=ControllerSettings(conflict_rounds=1)) as harness:
         harness.rewrite_state("orders", 0)
         harness.fail_broker(1)
@@ -192,7 +192,7 @@ def test_a_partition_that_keeps_changing_fails_alone() -> None:
 
 
 @pytest.mark.spec("PSM-9", "PSM-11")
-def test_a_state_that_is_gone_gets_no_leader() -> None:
+def test_missing_state_gets_no_leader() -> None:
     with OnePartitionHarness() as harness:
         harness.operator.run(harness.operator.client.write(Delete(STATE_PATH)))
         harness.fail_broker(1)
@@ -203,7 +203,7 @@ def test_a_state_that_is_gone_gets_no_leader() -> None:
 
 
 @pytest.mark.spec("PSM-11")
-def test_a_failed_election_leaves_the_state_and_sends_nothing() -> None:
+def test_failed_election_keeps_the_state_and_sends_nothing() -> None:
     with OnePartitionHarness() as harness:
         harness.fail_broker(0, 1, 2)
         failed = harness.move(ONLINE)[tp("orders-0")]
@@ -214,7 +214,7 @@ def test_a_failed_election_leaves_the_state_and_sends_nothing() -> None:
 
 
 @pytest.mark.spec("EL-15")
-def test_a_state_of_a_newer_controller_is_not_touched() -> None:
+def test_state_of_a_newer_controller_is_not_written() -> None:
     with OnePartitionHarness() as harness:
         harness.term.context.put_leadership({tp("orders-0"): led(1, (1, 2, 0), by=9)})
         harness.fail_broker(1)
@@ -227,7 +227,7 @@ def test_a_state_of_a_newer_controller_is_not_touched() -> None:
 
 
 @pytest.mark.spec("EL-14", "PSM-1", "C3")
-def test_a_controller_that_has_been_replaced_cannot_write() -> None:
+def test_deposed_controller_cannot_write() -> None:
     with OnePartitionHarness() as harness:
         harness.depose()
         harness.fail_broker(1)
@@ -240,7 +240,7 @@ def test_a_controller_that_has_been_replaced_cannot_write() -> None:
 
 
 @pytest.mark.spec("PSM-1", "R-5")
-def test_an_election_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one() -> None:
+def test_election_with_unknown_outcome_raises() -> None:
     with OnePartitionHarness() as harness:
         harness.fail_broker(1)
         harness.zookeeper.lost_answers += [LostAnswer("broker-0", STATE_PATH, applied=True)] * MAX_LOST_ANSWERS
@@ -250,7 +250,7 @@ def test_an_election_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one()
 
 
 @pytest.mark.spec("PSM-11")
-def test_what_was_written_before_zookeeper_refused_the_rest_is_online_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_written_before_a_zookeeper_failure_are_online_and_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     accepted = Transactions._send
     sent = 0
 
@@ -302,7 +302,7 @@ class OnlyReplicaOne(OnePartitionHarness):
 
 
 @pytest.mark.spec("PSM-17", "P5")
-def test_nobody_leads_who_may_lose_data_unless_allowed() -> None:
+def test_unclean_leader_is_not_elected_unless_allowed() -> None:
     with OnlyReplicaOne() as harness:
         assert isinstance(harness.move(ONLINE)[tp("orders-0")], StateChangeFailed)
         assert harness.partition_states("orders-0") == [OFFLINE]
@@ -310,7 +310,7 @@ def test_nobody_leads_who_may_lose_data_unless_allowed() -> None:
 
 @pytest.mark.spec("PSM-17", "PSM-18")
 @pytest.mark.parametrize("by", ["topic config", "broker config", "administrator"])
-def test_the_three_ways_to_allow_it(by: str) -> None:
+def test_unclean_election_may_be_allowed_by_broker_topic_or_request(by: str) -> None:
     with OnlyReplicaOne(
         settings=ControllerSettings(unclean_leader_election_enabled=lambda: by == "broker config")
     ) as harness:
@@ -326,7 +326,7 @@ def test_the_three_ways_to_allow_it(by: str) -> None:
 
 
 @pytest.mark.spec("PSM-17")
-def test_the_topic_overrides_the_broker() -> None:
+def test_topic_config_overrides_the_brokers_unclean_default() -> None:
     with OnlyReplicaOne(settings=ControllerSettings(unclean_leader_election_enabled=lambda: True)) as harness:
         config = {"unclean.leader.election.enable": "false"}
         harness.operator.run(harness.operator.zk.configs.write("topics", "orders", config))
@@ -334,7 +334,7 @@ def test_the_topic_overrides_the_broker() -> None:
 
 
 @pytest.mark.spec("PSM-13", "PSM-14", "PSM-15")
-def test_the_other_strategies_reach_their_choices() -> None:
+def test_reassignment_preferred_and_shutdown_strategies() -> None:
     with OnePartitionHarness() as harness:
         context = harness.term.context
         assert harness.move(ONLINE, Strategy.PREFERRED) == {tp("orders-0"): state(1, (1, 2, 0), epoch=1, version=1)}
@@ -350,7 +350,7 @@ def test_the_other_strategies_reach_their_choices() -> None:
 
 
 @pytest.mark.spec("PSM-8")
-def test_topics_queued_for_deletion_get_no_leaders() -> None:
+def test_no_election_for_topics_queued_for_deletion() -> None:
     with OnePartitionHarness() as harness:
         harness.fail_broker(1)
         harness.term.context.topics_to_be_deleted.add("orders")
@@ -360,7 +360,7 @@ def test_topics_queued_for_deletion_get_no_leaders() -> None:
 
 
 @pytest.mark.spec("FO-10")
-def test_startup_takes_states_from_leaders() -> None:
+def test_startup_derives_states_from_leaders() -> None:
     with TermHarness({"a": {0: [1, 2], 1: [2, 1], 2: [1, 2]}}) as harness:
         context = harness.term.context
         known = {tp("a-0"): state(1, (1, 2)), tp("a-1"): state(2, (2, 1))}

@@ -46,22 +46,22 @@ def ask_for(harness: ControllerHarness, broker: int) -> ProducerIdBlock | str:
         (block(MAX_PRODUCER_ID - 1999), block(MAX_PRODUCER_ID - 999)),
     ],
 )
-def test_a_block_begins_where_the_latest_ends(latest: ProducerIdBlock | None, following: ProducerIdBlock) -> None:
+def test_next_block_follows_the_latest(latest: ProducerIdBlock | None, following: ProducerIdBlock) -> None:
     assert next_block(latest, BrokerId(1)) == following
 
 
 @pytest.mark.spec("ZN-8")
-def test_ids_may_run_out() -> None:
+def test_producer_ids_may_be_exhausted() -> None:
     with pytest.raises(ApiError, match="Have exhausted all producerIds") as exhausted:
         next_block(block(MAX_PRODUCER_ID - 1998), BrokerId(1))
     assert exhausted.value.error is Errors.UNKNOWN_SERVER_ERROR
 
 
-# ------------------------------------------------------------------ for whom
+# ------------------------------------------------------------------ by broker
 
 
 @pytest.mark.spec("ZN-8", "CO-6", "IO-7")
-def test_a_registered_broker_gets_the_next_block_and_zookeeper_knows_whose_it_is() -> None:
+def test_registered_broker_gets_the_next_block() -> None:
     with ControllerHarness() as harness:
         harness.start()
         assert [ask_for(harness, broker) for broker in (1, 2, 1)] == [block(0, 1), block(1000, 2), block(2000, 1)]
@@ -69,7 +69,7 @@ def test_a_registered_broker_gets_the_next_block_and_zookeeper_knows_whose_it_is
 
 
 @pytest.mark.spec("CO-6")
-def test_who_is_not_registered_or_was_in_another_life_gets_none() -> None:
+def test_unregistered_broker_or_other_epoch_gets_no_block() -> None:
     with ControllerHarness(electable=(0, 1)) as harness:
         harness.start()
         controller, epoch = harness.broker(0), harness.broker(2).epoch
@@ -92,7 +92,7 @@ def test_who_is_not_registered_or_was_in_another_life_gets_none() -> None:
         b'{"version":1,"broker":1,"block_start":"0","block_end":"9223372036854775807"}',
     ],
 )
-def test_a_znode_without_a_next_block_costs_an_answer_and_not_the_role(data: bytes) -> None:
+def test_malformed_producer_id_znode_fails_the_request_only(data: bytes) -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.operator.run(harness.operator.client.write(SetData(PATH, data)))
@@ -100,7 +100,7 @@ def test_a_znode_without_a_next_block_costs_an_answer_and_not_the_role(data: byt
         assert harness.znodes()[PATH] == data
         assert harness.broker(0).controller.is_active
         harness.operator.run(harness.operator.client.write(Delete(PATH)))
-        assert ask_for(harness, 1) == "UNKNOWN_SERVER_ERROR", "nobody knows any more which ids are taken"
+        assert ask_for(harness, 1) == "UNKNOWN_SERVER_ERROR", "the ids allocated so far are unknown"
 
 
 # ------------------------------------------------------------------ and never twice
@@ -108,7 +108,7 @@ def test_a_znode_without_a_next_block_costs_an_answer_and_not_the_role(data: byt
 
 @pytest.mark.spec("ZN-8", "EL-13")
 @pytest.mark.parametrize(("applied", "given"), [(True, block(1000)), (False, block(0))])
-def test_a_block_whose_answer_was_lost_is_given_to_nobody(applied: bool, given: ProducerIdBlock) -> None:
+def test_block_with_a_lost_answer_is_not_used(applied: bool, given: ProducerIdBlock) -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.zookeeper.lost_answers.append(LostAnswer("broker-0", PATH, applied=applied))
@@ -117,7 +117,7 @@ def test_a_block_whose_answer_was_lost_is_given_to_nobody(applied: bool, given: 
 
 
 @pytest.mark.spec("ZN-8", "EL-13")
-def test_two_controllers_never_give_the_same_block_even_to_the_same_broker() -> None:
+def test_two_controllers_never_allocate_the_same_block() -> None:
     """The old one is past its read when the new one gives that very block to the broker, which has asked again. Then
     the old one's write is lost: what it finds in its place is its own to the byte, and not its own."""
     with ControllerHarness() as harness:

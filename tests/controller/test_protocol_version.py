@@ -46,18 +46,18 @@ def harness(version: str, topics: dict[str, dict[int, list[int]]] | None = None)
         ("2.6", Features(2, True, {"f": 1}), Features(1, False, {})),
     ],
 )
-def test_what_becomes_of_the_feature_znode(version: str, current: Features | None, wanted: Features) -> None:
+def test_versioned_feature_znode(version: str, current: Features | None, wanted: Features) -> None:
     assert versioned(current, parse(version)) == wanted
 
 
 @pytest.mark.spec("FO-1")
-def test_an_older_protocol_disables_features_and_waits_for_nobody() -> None:
+def test_old_protocol_version_disables_features_without_waiting() -> None:
     with harness("2.6") as room:
         room.run(setup_feature_versioning(room.term))
         assert room.znodes()["/feature"] == b'{"features":{},"version":1,"status":0}'
 
 
-def test_where_features_do_not_count_none_can_be_updated() -> None:
+def test_old_protocol_version_refuses_feature_updates() -> None:
     async def asked(room: TermHarness) -> Any:
         reply: Reply[Any] = Reply()
         process_update_features(
@@ -72,7 +72,7 @@ def test_where_features_do_not_count_none_can_be_updated() -> None:
 
 
 @pytest.mark.spec("FO-5", "ZN-5")
-def test_an_older_protocol_gives_out_no_topic_ids() -> None:
+def test_old_protocol_version_assigns_no_topic_ids() -> None:
     made_by_hand = TopicZNode.encode(None, {0: replicas(0, 1)})
     with harness("2.7") as room:
         room.write_znode("/brokers/topics/t", made_by_hand)
@@ -85,7 +85,7 @@ def test_an_older_protocol_gives_out_no_topic_ids() -> None:
 
 
 @pytest.mark.spec("FO-5", "ZN-5")
-def test_an_older_protocol_keeps_the_ids_there_are() -> None:
+def test_old_protocol_version_keeps_existing_topic_ids() -> None:
     """KAFKA-12835: after a downgrade the ids must not be lost."""
     with harness("2.6") as room:
         room.create_topic("t", {0: [0, 1]}, topic_id=KEPT)

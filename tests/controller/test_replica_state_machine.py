@@ -56,12 +56,12 @@ class OnePartitionHarness(TermHarness):
         (state(-1, (1,), epoch=4, version=7), 1, state(-1, (1,), epoch=5, version=7)),
     ],
 )
-def test_leaving_the_isr(before: object, broker: int, after: object) -> None:
+def test_without_replica(before: object, broker: int, after: object) -> None:
     assert without_replica(before, BrokerId(broker)) == after  # type: ignore[arg-type]  # the parameters are states
 
 
 @given(isr=st.lists(st.integers(1, 5), unique=True, min_size=1), gone=st.integers(1, 5), leader=st.integers(-1, 5))
-def test_what_holds_whenever_a_replica_leaves(isr: list[int], gone: int, leader: int) -> None:
+def test_properties_of_without_replica(isr: list[int], gone: int, leader: int) -> None:
     before = state(leader if leader in isr else -1, tuple(isr))
     after = without_replica(before, BrokerId(gone))
     assert after.isr
@@ -71,7 +71,7 @@ def test_what_holds_whenever_a_replica_leaves(isr: list[int], gone: int, leader:
 
 
 @pytest.mark.spec("RSM-3", "RSM-4")
-def test_a_new_replica_of_a_led_partition_hears_of_itself_once() -> None:
+def test_new_replica_is_sent_leader_and_isr_once() -> None:
     with OnePartitionHarness() as harness:
         context = harness.term.context
         context.update_partition_assignment(tp("orders-0"), replicas(1, 2, 0, 9))
@@ -89,7 +89,7 @@ def test_a_new_replica_of_a_led_partition_hears_of_itself_once() -> None:
 
 
 @pytest.mark.spec("RSM-3")
-def test_a_new_replica_cannot_be_the_leader() -> None:
+def test_new_replica_cannot_be_the_leader() -> None:
     with OnePartitionHarness() as harness:
         harness.term.context.replica_states[BrokerId(1)].clear()
         harness.move(NEW, 1)
@@ -99,7 +99,7 @@ def test_a_new_replica_cannot_be_the_leader() -> None:
 
 
 @pytest.mark.spec("RSM-4")
-def test_a_replica_that_comes_online_belongs_to_its_partition() -> None:
+def test_new_replica_joins_the_assignment_when_online() -> None:
     with OnePartitionHarness() as harness:
         del harness.term.context.leadership[tp("orders-0")]
         harness.move(NEW, 7)
@@ -108,7 +108,7 @@ def test_a_replica_that_comes_online_belongs_to_its_partition() -> None:
 
 
 @pytest.mark.spec("RSM-5")
-def test_a_replica_online_again_hears_where_it_stands_and_so_does_everybody() -> None:
+def test_online_replica_is_sent_leader_and_isr_and_all_update_metadata() -> None:
     with OnePartitionHarness() as harness:
         harness.move(ONLINE, 2)
         harness.settle()
@@ -124,7 +124,7 @@ def test_a_replica_online_again_hears_where_it_stands_and_so_does_everybody() ->
 
 
 @pytest.mark.spec("RSM-1", "R-5")
-def test_a_removal_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one() -> None:
+def test_isr_removal_with_unknown_outcome_raises() -> None:
     with OnePartitionHarness() as harness:
         lost = LostAnswer("broker-0", "/brokers/topics/orders/partitions/0/state", applied=True)
         harness.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
@@ -133,7 +133,7 @@ def test_a_removal_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one() -
 
 
 @pytest.mark.spec("RSM-6", "RSM-7", "RB-4")
-def test_a_follower_goes_offline() -> None:
+def test_offline_follower_leaves_the_isr() -> None:
     with OnePartitionHarness() as harness:
         harness.move(OFFLINE, 2)
         harness.settle()
@@ -157,14 +157,14 @@ def test_a_follower_goes_offline() -> None:
 
 
 @pytest.mark.spec("RSM-6", "RSM-7")
-def test_a_leader_goes_offline_and_leaves_nobody_leading() -> None:
+def test_offline_leader_leaves_the_partition_without_a_leader() -> None:
     with OnePartitionHarness() as harness:
         harness.move(OFFLINE, 1)
         assert harness.state("orders", 0) == led(-1, (2, 0), epoch=1, version=1, by=1)
 
 
 @pytest.mark.spec("RSM-7", "BR-15")
-def test_who_is_not_in_the_isr_needs_no_write_but_its_stamp() -> None:
+def test_replica_outside_the_isr_needs_no_write() -> None:
     with OnePartitionHarness() as harness:
         harness.move(OFFLINE, 2)
         harness.term.context.put_leadership({tp("orders-0"): led(1, (1, 0), epoch=1, version=1, by=0)})
@@ -181,7 +181,7 @@ def test_who_is_not_in_the_isr_needs_no_write_but_its_stamp() -> None:
 
 
 @pytest.mark.spec("RSM-1", "RSM-7")
-def test_two_brokers_are_two_writes_and_one_batch() -> None:
+def test_two_brokers_have_two_writes_and_one_batch() -> None:
     with OnePartitionHarness() as harness:
         harness.move(OFFLINE, 1, 2)
         harness.settle()
@@ -199,7 +199,7 @@ def test_two_brokers_are_two_writes_and_one_batch() -> None:
 
 
 @pytest.mark.spec("RSM-7", "P6")
-def test_what_changed_underneath_is_read_and_decided_again() -> None:
+def test_conflicting_state_is_read_and_decided_again() -> None:
     with OnePartitionHarness() as harness:
         harness.rewrite_state("orders", 0)
         harness.move(OFFLINE, 2)
@@ -208,7 +208,7 @@ def test_what_changed_underneath_is_read_and_decided_again() -> None:
 
 
 @pytest.mark.spec("RSM-6", "RSM-7")
-def test_a_state_that_is_gone_leaves_the_replica_where_it_was() -> None:
+def test_missing_state_keeps_the_replica_state() -> None:
     with OnePartitionHarness() as harness:
         harness.operator.run(harness.operator.client.write(Delete("/brokers/topics/orders/partitions/0/state")))
         harness.move(OFFLINE, 2)
@@ -218,7 +218,7 @@ def test_a_state_that_is_gone_leaves_the_replica_where_it_was() -> None:
 
 
 @pytest.mark.spec("RSM-6", "TD-5")
-def test_a_topic_queued_for_deletion_loses_its_isr_in_silence() -> None:
+def test_isr_removal_of_a_queued_topic_sends_no_leader_and_isr() -> None:
     with OnePartitionHarness() as harness:
         harness.term.context.topics_to_be_deleted.add("orders")
         harness.move(OFFLINE, 2)
@@ -230,7 +230,7 @@ def test_a_topic_queued_for_deletion_loses_its_isr_in_silence() -> None:
 
 
 @pytest.mark.spec("RSM-6")
-def test_a_replica_without_leadership_goes_offline_too() -> None:
+def test_replica_without_leadership_goes_offline() -> None:
     with OnePartitionHarness() as harness:
         del harness.term.context.leadership[tp("orders-0")]
         harness.move(OFFLINE, 2)
@@ -244,7 +244,7 @@ def test_a_replica_without_leadership_goes_offline_too() -> None:
 
 
 @pytest.mark.spec("RSM-8", "RSM-9", "RSM-10")
-def test_the_way_of_a_replica_to_its_deletion() -> None:
+def test_states_of_a_replica_being_deleted() -> None:
     with OnePartitionHarness() as harness:
         harness.move(OFFLINE, 2)
         harness.settle()
@@ -268,7 +268,7 @@ def test_the_way_of_a_replica_to_its_deletion() -> None:
 
 
 @pytest.mark.spec("RSM-2", "C9")
-def test_who_may_not_go_there_is_recorded_and_skipped() -> None:
+def test_invalid_transition_is_recorded_and_skipped() -> None:
     with OnePartitionHarness() as harness:
         harness.move(ReplicaState.DELETION_STARTED, 2)
         assert harness.replica_state("orders-0", 2) is ONLINE
@@ -277,18 +277,18 @@ def test_who_may_not_go_there_is_recorded_and_skipped() -> None:
 
 
 @pytest.mark.spec("RSM-1", "EL-14")
-def test_a_controller_that_has_been_replaced_cannot_shrink_an_isr() -> None:
+def test_deposed_controller_cannot_shrink_an_isr() -> None:
     with OnePartitionHarness() as harness:
         harness.depose()
         with pytest.raises(ControllerMoved):
             harness.move(OFFLINE, 2)
         harness.settle()
         assert harness.state("orders", 0) == led(1, (1, 2, 0), by=1)
-        assert [member.requests() for member in harness.brokers.values()] == [[], [], []]
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 @pytest.mark.spec("FO-9")
-def test_startup_tells_the_living_and_takes_the_dead_out_of_the_isr() -> None:
+def test_startup_starts_online_replicas_and_removes_offline_ones_from_isrs() -> None:
     with OnePartitionHarness() as harness:
         harness.term.context.replica_states.clear()
         harness.term.context.remove_live_brokers(ids(2))

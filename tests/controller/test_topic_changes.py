@@ -18,7 +18,7 @@ MADE_BY_HAND = b'{"version":1,"partitions":{"0":[1,2]}}'
 
 
 @pytest.mark.spec("TC-11", "FO-5")
-def test_topics_that_could_not_be_given_an_id_are_new_the_next_time() -> None:
+def test_topics_whose_id_could_not_be_written_are_new_next_time() -> None:
     with TermHarness() as harness:
         harness.write_znode("/brokers/topics/orders", MADE_BY_HAND)
         set_topic_ids = harness.term.zk.topics.set_ids
@@ -37,7 +37,7 @@ def test_topics_that_could_not_be_given_an_id_are_new_the_next_time() -> None:
 
 
 @pytest.mark.spec("TC-11", "TC-12")
-def test_a_topic_that_somebody_repairs_is_created() -> None:
+def test_repaired_topic_znode_is_created() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.operator.run(harness.operator.client.write(Create("/brokers/topics/orders", b"{")))
@@ -49,7 +49,7 @@ def test_a_topic_that_somebody_repairs_is_created() -> None:
 
 
 @pytest.mark.spec("TD-10", "RSM-10")
-def test_a_broker_named_twice_has_one_replica_and_loses_it_once() -> None:
+def test_broker_assigned_twice_has_one_replica() -> None:
     with ControllerHarness() as harness:
         harness.start()
         harness.operator.run(
@@ -59,11 +59,11 @@ def test_a_broker_named_twice_has_one_replica_and_loses_it_once() -> None:
         harness.write_znode("/admin/delete_topics/orders", b"")
         harness.settle()
         assert "/brokers/topics/orders" not in harness.znodes()
-        assert harness.broker(0).controller.epoch == 1, "it has cost nobody the role"
+        assert harness.broker(0).controller.epoch == 1, "no controller has resigned"
 
 
 @pytest.mark.spec("TC-12")
-def test_a_partition_that_was_made_without_replicas_is_created_when_it_is_given_some() -> None:
+def test_partition_without_replicas_is_created_when_it_gets_some() -> None:
     with ControllerHarness() as harness:
         harness.start()
         without = MADE_BY_HAND.replace(b"[1,2]", b"[]")
@@ -76,7 +76,7 @@ def test_a_partition_that_was_made_without_replicas_is_created_when_it_is_given_
 
 
 @pytest.mark.spec("TC-11", "FO-5", "TC-12")
-def test_a_topic_with_the_id_of_another_harms_neither_it_nor_the_role() -> None:
+def test_topic_with_a_duplicate_id_is_left_out() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         topic_id = harness.create_topic("orders", {0: [1, 2]})
@@ -97,7 +97,7 @@ def test_a_topic_with_the_id_of_another_harms_neither_it_nor_the_role() -> None:
 
 
 @pytest.mark.spec("TC-11")
-def test_a_topic_renamed_by_hand_keeps_its_id() -> None:
+def test_topic_renamed_by_hand_keeps_its_id() -> None:
     with TermHarness({"orders": {0: [1, 2]}}) as harness:
         topic_id = harness.term.context.topic_ids["orders"]
         harness.operator.run(harness.operator.client.write(Delete("/brokers/topics/orders")))
@@ -107,7 +107,7 @@ def test_a_topic_renamed_by_hand_keeps_its_id() -> None:
         assert harness.known("invoices-0") == led(1, (1, 2), by=1)
 
 
-def test_the_owner_of_an_id_goes_and_its_other_bearer_inherits_it() -> None:
+def test_duplicate_id_belongs_to_the_other_topic_after_a_deletion() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         topic_id = harness.create_topic("orders", {0: [2]})

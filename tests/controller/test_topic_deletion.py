@@ -60,7 +60,7 @@ class TopicDeletionHarness(TermHarness):
         self.put.clear()
         return self
 
-    # -- what happens
+    # -- actions
 
     def mark(self, *topics: str) -> None:
         for topic in topics:
@@ -72,7 +72,7 @@ class TopicDeletionHarness(TermHarness):
         self.settle()
 
     def process_responses(self) -> None:
-        """Process what the brokers have answered, and what they answer to that."""
+        """Process the responses of the brokers, and those that follow."""
         while answers := self.answers():
             self.put.clear()
             for answer in answers:
@@ -83,7 +83,7 @@ class TopicDeletionHarness(TermHarness):
         return [event for event in self.put if isinstance(event, TopicDeletionStopReplicaResponseReceived)]
 
     def fail_broker(self, broker: int) -> None:
-        """What BrokerChange does to a dead broker."""
+        """Remove the broker, as BrokerChange does."""
         context = self.term.context
         registered = self.run(self.term.zk.brokers.all())
         self.away[BrokerId(broker)] = registered[BrokerId(broker)]
@@ -92,12 +92,12 @@ class TopicDeletionHarness(TermHarness):
         self.settle()
 
     def restart_broker(self, broker: int) -> None:
-        """What BrokerChange does to a new one."""
+        """Add the broker again, as BrokerChange does."""
         self.term.context.add_live_brokers({BrokerId(broker): self.away.pop(BrokerId(broker))})
         self.run(on_broker_startup(self.term, ids(broker)))
         self.settle()
 
-    # -- what is to be seen
+    # -- observations
 
     def replica_states(self, name: str) -> list[ReplicaState | None]:
         return [self.replica_state(name, broker) for broker in (0, 1, 2)]
@@ -121,11 +121,11 @@ def refusing(message: Message) -> Message:
     )
 
 
-# ------------------------------------------------------------------ everybody is alive
+# ------------------------------------------------------------------ all brokers online
 
 
 @pytest.mark.spec("GT-6", "TD-4", "TD-5", "RSM-8", "CX-4")
-def test_a_topic_is_forgotten_by_all_then_stopped_then_deleted() -> None:
+def test_deletion_sends_update_metadata_then_stop_then_delete() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         gone = UpdateMetadataSent(
@@ -146,7 +146,7 @@ def test_a_topic_is_forgotten_by_all_then_stopped_then_deleted() -> None:
                 ]
             ),
         )
-        assert [member.requests() for member in harness.brokers.values()] == [[gone, stop, delete]] * 3
+        assert [broker.requests() for broker in harness.brokers.values()] == [[gone, stop, delete]] * 3
         assert harness.state("orders", 0) == led(-1, (2,), epoch=3, version=3, by=1)
         assert harness.state("orders", 1) == led(-1, (2,), epoch=3, version=3, by=1)
         assert harness.partition_states("orders-0", "orders-1") == [PartitionState.NON_EXISTENT] * 2
@@ -155,7 +155,7 @@ def test_a_topic_is_forgotten_by_all_then_stopped_then_deleted() -> None:
 
 
 @pytest.mark.spec("TD-6", "TD-7", "TD-10", "RSM-9", "RSM-10")
-def test_when_all_have_answered_the_znodes_go_children_first_and_the_marker_last() -> None:
+def test_deletion_removes_znodes_children_first_marker_last() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         first, *others = harness.answers()
@@ -178,7 +178,7 @@ def test_when_all_have_answered_the_znodes_go_children_first_and_the_marker_last
             "/config/topics/orders",
             "/admin/delete_topics/orders",
         ]
-        assert [member.requests() for member in harness.brokers.values()] == [[]] * 3
+        assert [broker.requests() for broker in harness.brokers.values()] == [[]] * 3
         assert harness.left_of("orders") == []
         context = harness.term.context
         assert context.all_topics == {"payments"}
@@ -189,7 +189,7 @@ def test_when_all_have_answered_the_znodes_go_children_first_and_the_marker_last
 
 
 @pytest.mark.spec("EL-13", "TD-10")
-def test_every_write_of_a_deletion_is_behind_the_fence() -> None:
+def test_every_write_of_a_deletion_is_fenced() -> None:
     with TopicDeletionHarness() as harness:
         before = len(harness.zookeeper.transactions)
         harness.mark("orders")
@@ -207,7 +207,7 @@ def test_every_write_of_a_deletion_is_behind_the_fence() -> None:
 
 
 @pytest.mark.spec("TD-10", "TD-3")
-def test_a_topic_that_zookeeper_does_not_let_go_holds_up_no_other() -> None:
+def test_topic_that_cannot_be_deleted_does_not_delay_others() -> None:
     """In Kafka the other would stay, too, and no broker could become controller."""
     with TopicDeletionHarness() as harness:
         delete_topics = harness.term.zk.topics.delete
@@ -231,7 +231,7 @@ def test_a_topic_that_zookeeper_does_not_let_go_holds_up_no_other() -> None:
 
 
 @pytest.mark.spec("TD-10")
-def test_where_nobody_knows_whether_a_topic_is_gone_memory_is_not_trusted() -> None:
+def test_deletion_with_unknown_outcome_raises() -> None:
     with TopicDeletionHarness() as harness:
 
         async def lost(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
@@ -244,7 +244,7 @@ def test_where_nobody_knows_whether_a_topic_is_gone_memory_is_not_trusted() -> N
 
 
 @pytest.mark.spec("TD-10", "TC-11")
-def test_a_topic_of_the_same_name_is_another_one() -> None:
+def test_topic_of_the_same_name_has_a_new_id() -> None:
     with TopicDeletionHarness() as harness:
         old = harness.term.context.topic_ids["orders"]
         harness.mark("orders")
@@ -262,12 +262,12 @@ def test_a_topic_of_the_same_name_is_another_one() -> None:
 
 
 @pytest.mark.spec("TD-2")
-def test_to_ask_again_begins_nothing_anew() -> None:
+def test_repeated_marker_does_not_restart_the_deletion() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         harness.clear_history()
         harness.process_topic_deletion()
-        assert [member.requests() for member in harness.brokers.values()] == [[]] * 3
+        assert [broker.requests() for broker in harness.brokers.values()] == [[]] * 3
         harness.mark("payments")
         assert harness.broker(0).requests() == [
             UpdateMetadataSent([StateSent(partition="payments-0", leader=-2, isr=(1, 2))], live_brokers=[0, 1, 2])
@@ -280,7 +280,7 @@ def test_to_ask_again_begins_nothing_anew() -> None:
 
 
 @pytest.mark.spec("TD-1", "GT-6")
-def test_the_marker_of_a_topic_that_nobody_knows_is_dropped() -> None:
+def test_marker_of_an_unknown_topic_is_deleted() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("nosuch", "orders")
         assert harness.deletes() == ["/admin/delete_topics/nosuch"]
@@ -290,7 +290,7 @@ def test_the_marker_of_a_topic_that_nobody_knows_is_dropped() -> None:
 
 @pytest.mark.spec("TD-1", "FO-7")
 @pytest.mark.parametrize("at_takeover", [False, True])
-def test_where_deletion_is_disabled_markers_are_dropped_and_topics_stay(at_takeover: bool) -> None:
+def test_disabled_deletion_deletes_markers_only(at_takeover: bool) -> None:
     with TopicDeletionHarness(ControllerSettings(delete_topic_enable=False)) as harness:
         harness.write_znode("/admin/delete_topics/nosuch", b"")
         harness.write_znode("/admin/delete_topics/orders", b"")
@@ -306,7 +306,7 @@ def test_where_deletion_is_disabled_markers_are_dropped_and_topics_stay(at_takeo
 
 
 @pytest.mark.spec("TC-12", "TD-11")
-def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
+def test_topic_being_deleted_gets_no_partitions() -> None:
     with TopicDeletionHarness() as harness:
         harness.broker(2).answer = refusing
         harness.mark("orders")
@@ -318,7 +318,7 @@ def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
         assert harness.znodes()["/brokers/topics/orders"] == before, (
             "the replicas of partition 0 too are those in memory"
         )
-        assert [member.requests() for member in harness.brokers.values()] == [[]] * 3
+        assert [broker.requests() for broker in harness.brokers.values()] == [[]] * 3
         assert harness.partition_states("orders-2") == [None]
 
         writes = len(harness.zookeeper.transactions)
@@ -326,11 +326,11 @@ def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
         assert len(harness.zookeeper.transactions) == writes, "our own restoration is no news"
 
 
-# ------------------------------------------------------------------ somebody is dead
+# ------------------------------------------------------------------ brokers offline
 
 
 @pytest.mark.spec("GT-6", "TD-5", "TD-7", "TD-9")
-def test_a_topic_waits_for_a_dead_replica_and_ends_when_its_broker_returns() -> None:
+def test_deletion_waits_for_an_offline_replica() -> None:
     with TopicDeletionHarness() as harness:
         harness.fail_broker(1)
         harness.clear_history()
@@ -383,7 +383,7 @@ def test_a_topic_waits_for_a_dead_replica_and_ends_when_its_broker_returns() -> 
 
 
 @pytest.mark.spec("TD-8", "TD-9", "RSM-6")
-def test_who_has_deleted_and_dies_is_not_asked_again() -> None:
+def test_failed_broker_whose_replicas_are_deleted_is_not_sent_stop_replica_again() -> None:
     with TopicDeletionHarness() as harness:
         harness.fail_broker(1)
         harness.mark("orders")
@@ -401,7 +401,7 @@ def test_who_has_deleted_and_dies_is_not_asked_again() -> None:
 
 
 @pytest.mark.spec("TD-8")
-def test_a_broker_that_dies_before_it_answers_deletes_when_it_returns() -> None:
+def test_broker_that_fails_before_responding_deletes_when_it_returns() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         late = next(answer for answer in harness.answers() if answer.broker_id == 1)
@@ -421,11 +421,11 @@ def test_a_broker_that_dies_before_it_answers_deletes_when_it_returns() -> None:
         assert harness.left_of("orders") == []
 
 
-# ------------------------------------------------------------------ what brokers answer
+# ------------------------------------------------------------------ responses
 
 
 @pytest.mark.spec("TD-6", "TD-8", "TD-9", "BUG-16")
-def test_what_fails_on_a_healthy_broker_is_not_tried_again_by_itself() -> None:
+def test_failed_deletion_on_a_live_broker_is_not_repeated() -> None:
     with TopicDeletionHarness() as harness:
         harness.broker(2).answer = refusing
         harness.mark("orders")
@@ -451,7 +451,7 @@ def test_what_fails_on_a_healthy_broker_is_not_tried_again_by_itself() -> None:
 
 
 @pytest.mark.spec("TD-6")
-def test_partitions_of_one_answer_go_their_own_ways() -> None:
+def test_stop_replica_response_is_handled_by_partition() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         answer = harness.answers()[0]
@@ -464,7 +464,7 @@ def test_partitions_of_one_answer_go_their_own_ways() -> None:
 
 
 @pytest.mark.spec("TD-6")
-def test_an_error_of_the_whole_request_is_one_of_each_partition() -> None:
+def test_request_error_applies_to_each_partition() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         answer = replace(harness.answers()[0], request_error=Errors.UNKNOWN_SERVER_ERROR)
@@ -475,7 +475,7 @@ def test_an_error_of_the_whole_request_is_one_of_each_partition() -> None:
 
 @pytest.mark.spec("TD-6", "SN-5")
 @pytest.mark.parametrize("stale", ["controller_epoch", "broker_epoch"])
-def test_answers_to_an_earlier_term_or_registration_are_void(stale: str) -> None:
+def test_responses_of_an_earlier_term_or_registration_are_ignored(stale: str) -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         for answer in harness.answers():
@@ -489,7 +489,7 @@ def test_answers_to_an_earlier_term_or_registration_are_void(stale: str) -> None
 
 
 @pytest.mark.spec("TD-6", "SN-5")
-def test_replicas_that_a_reassignment_deletes_are_none_of_a_deletions_business() -> None:
+def test_stop_replica_responses_of_a_reassignment_are_ignored() -> None:
     with TopicDeletionHarness() as harness:
         harness.run(replica_state_machine.handle_state_changes(harness.term, {BrokerId(2): [tp("orders-0")]}, OFFLINE))
         harness.run(replica_state_machine.handle_state_changes(harness.term, {BrokerId(2): [tp("orders-0")]}, STARTED))
@@ -504,7 +504,7 @@ def test_replicas_that_a_reassignment_deletes_are_none_of_a_deletions_business()
 
 
 @pytest.mark.spec("EL-15", "TD-5")
-def test_who_has_been_replaced_and_does_not_know_it_deletes_no_replica() -> None:
+def test_deposed_controller_deletes_no_replica() -> None:
     with TopicDeletionHarness() as harness:
         harness.term.context.put_leadership({tp("orders-0"): led(0, (0, 1, 2), by=99)})
         harness.mark("orders")
@@ -514,7 +514,7 @@ def test_who_has_been_replaced_and_does_not_know_it_deletes_no_replica() -> None
 
 
 @pytest.mark.spec("TD-1")
-def test_a_reassignment_does_not_keep_waiting_what_is_queued_just_now() -> None:
+def test_reassignment_does_not_delay_a_deletion() -> None:
     """As in Kafka: it marks topics before it queues them, and marks only what is queued. But there the move goes on for
     ever, and at the next marker, whosever it is, the deletion waits for it."""
     with TopicDeletionHarness() as harness:
@@ -531,7 +531,7 @@ def test_a_reassignment_does_not_keep_waiting_what_is_queued_just_now() -> None:
 
 
 @pytest.mark.spec("FO-6", "FO-7", "FO-12")
-def test_a_new_controller_takes_up_what_is_marked_and_lets_wait_what_must() -> None:
+def test_failover_resumes_deletions_and_marks_ineligible_topics() -> None:
     with TopicDeletionHarness() as harness:
         for topic in ("orders", "payments", "half-gone"):
             harness.write_znode(f"/admin/delete_topics/{topic}", b"")
@@ -550,8 +550,8 @@ def test_a_new_controller_takes_up_what_is_marked_and_lets_wait_what_must() -> N
 
 
 @pytest.mark.spec("FO-6", "FO-7", "TD-12")
-def test_a_new_controller_waits_for_no_move_of_a_topic_that_is_to_go() -> None:
-    """It could not end: nobody is elected, and its brokers are told that the topic goes. In Kafka it is waited for."""
+def test_failover_ends_reassignments_of_queued_topics() -> None:
+    """It could not complete: no leader is elected, and the brokers have received leader −2. Kafka waits for it."""
     with TopicDeletionHarness() as harness:
         harness.write_znode("/admin/delete_topics/orders", b"")
         context = harness.term.context
@@ -562,7 +562,7 @@ def test_a_new_controller_waits_for_no_move_of_a_topic_that_is_to_go() -> None:
 
 
 @pytest.mark.spec("TD-10", "RA-14")
-def test_a_move_that_was_asked_of_a_topic_does_not_strike_its_namesake() -> None:
+def test_reassignment_of_a_deleted_topic_does_not_apply_to_a_new_topic_of_its_name() -> None:
     with TopicDeletionHarness() as harness:
         moves = {tp("orders-0"): ids(0, 1), tp("orders-1"): ids(2), tp("payments-0"): ids(1)}
         harness.write_znode(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
@@ -573,7 +573,7 @@ def test_a_move_that_was_asked_of_a_topic_does_not_strike_its_namesake() -> None
 
 
 @pytest.mark.spec("TD-10", "FO-12", "D15")
-def test_what_others_have_put_below_a_topic_goes_with_it() -> None:
+def test_unknown_znodes_below_a_topic_are_deleted() -> None:
     with TopicDeletionHarness() as harness:
         harness.mark("orders")
         harness.operator.run(harness.operator.client.write(Delete("/brokers/topics/orders/partitions/1/state")))
@@ -584,7 +584,7 @@ def test_what_others_have_put_below_a_topic_goes_with_it() -> None:
 
 
 @pytest.mark.spec("D15", "TD-10")
-def test_many_deletes_share_a_transaction_and_no_transaction_is_too_large() -> None:
+def test_deletes_share_transactions_of_bounded_size() -> None:
     partitions = 700
     with TermHarness({"wide": {number: [1] for number in range(partitions)}}) as harness:
         harness.run(on_new_partition_creation(harness.term, [tp(f"wide-{number}") for number in range(partitions)]))
@@ -629,13 +629,13 @@ def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
         harness.settle(3_000)
         left = [path for path in harness.znodes() if "orders" in path]
         assert left == [], f"interrupted at {kill_at}"
-        for member in harness.brokers.values():
-            assert member.records(InvalidTransition) == [], f"interrupted at {kill_at}"
+        for broker in harness.brokers.values():
+            assert broker.records(InvalidTransition) == [], f"interrupted at {kill_at}"
         return link.requests - first
 
 
 @pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
-def test_wherever_a_controller_dies_its_successor_finishes_the_deletion() -> None:
+def test_successor_finishes_the_deletion_wherever_the_controller_crashed() -> None:
     requests = delete_and_lose_the_controller(0, after=False)
     assert requests >= 6
     for number in range(1, requests + 1):
@@ -654,14 +654,14 @@ def test_wherever_a_controller_dies_its_successor_finishes_the_deletion() -> Non
         pytest.param((ONLINE, ONLINE), True, "", id="never begun, must wait"),
         pytest.param((STARTED, SUCCESSFUL), False, "", id="under way"),
         pytest.param((STARTED, INELIGIBLE), False, "", id="failed in part, but not all have answered"),
-        pytest.param((SUCCESSFUL, SUCCESSFUL), True, "complete", id="all deleted, whoever else waits"),
+        pytest.param((SUCCESSFUL, SUCCESSFUL), True, "complete", id="all deleted, other topics waiting"),
         pytest.param((SUCCESSFUL, INELIGIBLE), True, "retry", id="failed in part"),
         pytest.param((SUCCESSFUL, INELIGIBLE), False, "retry start", id="failed in part, and may go on"),
         pytest.param((SUCCESSFUL, OFFLINE), True, "", id="waits for a broker"),
         pytest.param((SUCCESSFUL, OFFLINE), False, "start", id="the broker is back"),
     ],
 )
-def test_what_is_next_for_a_topic(states: tuple[ReplicaState, ReplicaState], ineligible: bool, next_: str) -> None:
+def test_next_steps(states: tuple[ReplicaState, ReplicaState], ineligible: bool, next_: str) -> None:
     known = context((1, 2), {"orders-0": replicas(1, 2), "other-0": replicas(1, 2)})
     known.replica_states = {BrokerId(1): {tp("orders-0"): states[0]}, BrokerId(2): {tp("orders-0"): states[1]}}
     known.topics_to_be_deleted = {"orders"}
@@ -671,7 +671,7 @@ def test_what_is_next_for_a_topic(states: tuple[ReplicaState, ReplicaState], ine
 
 
 @pytest.mark.spec("TD-3")
-def test_of_a_topic_without_replicas_only_znodes_are_left() -> None:
+def test_next_steps_of_a_topic_without_replicas() -> None:
     known = context((1, 2))
     known.topics_to_be_deleted = {"b", "a"}
     assert next_steps(known) == NextSteps(complete=("a", "b"), retry=(), start=())

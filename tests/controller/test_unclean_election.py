@@ -18,7 +18,7 @@ class Dynamic:
 
 
 def leaderless(config: Dynamic) -> ControllerHarness:
-    """Broker 1 alone was in sync of two topics, and is dead; broker 2 lives."""
+    """Broker 1, the only ISR member of two topics, is offline; broker 2 is online."""
     harness = ControllerHarness(settings=replace(SETTINGS, unclean_leader_election_enabled=lambda: config.allowed))
     harness.start()
     for topic in ("orders", "payments"):
@@ -41,7 +41,7 @@ async def call(what: Callable[[], None]) -> None:
 
 
 @pytest.mark.spec("PSM-8", "PSM-17")
-def test_the_brokers_default_of_now_decides_for_every_topic_that_does_not_say() -> None:
+def test_current_unclean_default_applies_to_topics_without_config() -> None:
     config = Dynamic()
     with leaderless(config) as harness:
         harness.operator.run(
@@ -59,7 +59,7 @@ def test_the_brokers_default_of_now_decides_for_every_topic_that_does_not_say() 
 
 
 @pytest.mark.spec("PSM-8", "PSM-17")
-def test_a_topic_that_may_lose_data_gets_its_leaders_and_no_other_does() -> None:
+def test_unclean_election_enabled_for_one_topic() -> None:
     with leaderless(Dynamic()) as harness:
         for topic in ("orders", "payments"):
             harness.operator.run(

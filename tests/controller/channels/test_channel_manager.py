@@ -102,7 +102,7 @@ def numbers(broker: HarnessBroker) -> list[int]:
 
 
 @pytest.mark.spec("SN-1", "SN-2")
-def test_requests_arrive_in_order_under_the_controllers_name() -> None:
+def test_requests_arrive_in_order_with_the_controllers_id() -> None:
     with ChannelHarness() as harness:
         harness.open(1)
         harness.send(*(metadata(1, number) for number in range(5)))
@@ -130,7 +130,7 @@ def test_one_request_is_in_flight() -> None:
         assert numbers(listener) == [1, 2, 3], "the answer to 3 is held back"
 
 
-def test_a_broker_that_does_not_answer_holds_up_nobody_else() -> None:
+def test_silent_broker_does_not_delay_others() -> None:
     with ChannelHarness() as harness:
         harness.broker(1).answer = lambda message: None
         harness.open(1, 2)
@@ -140,7 +140,7 @@ def test_a_broker_that_does_not_answer_holds_up_nobody_else() -> None:
 
 
 @pytest.mark.spec("SN-3")
-def test_the_same_request_is_sent_again_until_it_is_answered() -> None:
+def test_request_is_sent_again_until_there_is_a_response() -> None:
     with ChannelHarness() as harness:
         listener = harness.broker(1)
         swallow = 3
@@ -169,7 +169,7 @@ def test_the_same_request_is_sent_again_until_it_is_answered() -> None:
 
 
 @pytest.mark.spec("SN-3")
-def test_no_answer_in_time_is_no_answer() -> None:
+def test_late_response_counts_as_none() -> None:
     with ChannelHarness() as harness:
         harness.open(1)
         harness.send(metadata(1, 1))
@@ -185,7 +185,7 @@ def test_no_answer_in_time_is_no_answer() -> None:
 
 
 @pytest.mark.spec("SN-3", "BR-1")
-def test_a_broker_that_refuses_is_tried_until_it_listens() -> None:
+def test_connection_is_tried_until_the_broker_listens() -> None:
     with ChannelHarness() as harness:
         harness.broker(1).crash()
         harness.open(1)
@@ -201,7 +201,7 @@ def test_a_broker_that_refuses_is_tried_until_it_listens() -> None:
 
 
 @pytest.mark.spec("SN-4")
-def test_what_is_for_nobody_is_dropped() -> None:
+def test_request_to_an_unregistered_broker_is_dropped() -> None:
     with ChannelHarness() as harness:
         harness.send(metadata(7, 1))
         harness.settle()
@@ -209,7 +209,7 @@ def test_what_is_for_nobody_is_dropped() -> None:
 
 
 @pytest.mark.spec("BUG-9")
-def test_a_broker_without_our_listener_gets_no_channel() -> None:
+def test_broker_without_the_listener_gets_no_channel() -> None:
     with ChannelHarness() as harness:
         harness.act(lambda: harness.manager.open(registered(1, listeners=("CLIENTS",))))
         harness.send(metadata(1, 1))
@@ -219,7 +219,7 @@ def test_a_broker_without_our_listener_gets_no_channel() -> None:
 
 
 @pytest.mark.spec("SN-3", "BR-7", "RS-1", "C5")
-def test_closing_drops_what_waits_and_sends_nothing_more() -> None:
+def test_close_drops_waiting_requests() -> None:
     with ChannelHarness() as harness:
         listener = harness.broker(1)
         listener.answer = lambda message: None
@@ -239,7 +239,7 @@ def test_closing_drops_what_waits_and_sends_nothing_more() -> None:
 
 
 @pytest.mark.spec("SN-5", "TD-6")
-def test_of_an_answer_to_stop_replica_only_what_was_to_be_deleted_becomes_an_event() -> None:
+def test_only_deletions_in_a_stop_replica_response_become_an_event() -> None:
     states = [StopReplicaPartitionState(partition_index=number, delete_partition=number > 0) for number in range(3)]
     topic = StopReplicaTopicState(topic_name="orders", partition_states=tuple(states))
     request = StopReplicaRequest(controller_epoch=4, broker_epoch=101, topic_states=(topic,))
@@ -257,14 +257,14 @@ def test_of_an_answer_to_stop_replica_only_what_was_to_be_deleted_becomes_an_eve
         harness.act(lambda: harness.manager.send([to(1, request, 4)], event="TopicDeletion"))
         harness.settle()
         unknown_to_us = Errors.UNKNOWN_SERVER_ERROR
-        told = {TopicPartition("orders", 1): Errors.KAFKA_STORAGE_ERROR, TopicPartition("orders", 2): unknown_to_us}
+        errors = {TopicPartition("orders", 1): Errors.KAFKA_STORAGE_ERROR, TopicPartition("orders", 2): unknown_to_us}
         assert harness.put == [
-            TopicDeletionStopReplicaResponseReceived(BrokerId(1), 4, 101, Errors.STALE_BROKER_EPOCH, told)
+            TopicDeletionStopReplicaResponseReceived(BrokerId(1), 4, 101, Errors.STALE_BROKER_EPOCH, errors)
         ]
 
 
 @pytest.mark.spec("SN-5")
-def test_answers_come_back_as_events_caused_by_their_record() -> None:
+def test_responses_become_events_caused_by_their_record() -> None:
     with ChannelHarness() as harness:
         harness.open(1)
 
@@ -299,7 +299,7 @@ def test_answers_come_back_as_events_caused_by_their_record() -> None:
         ]
 
 
-def test_refusals_are_named_up_to_a_bound_and_counted_beyond() -> None:
+def test_refused_partitions_are_recorded_up_to_a_bound() -> None:
     with ChannelHarness() as harness:
         harness.broker(1).answer = lambda message: (
             answer_leader_and_isr(message, 11) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
@@ -317,7 +317,7 @@ def test_refusals_are_named_up_to_a_bound_and_counted_beyond() -> None:
 
 
 @pytest.mark.spec("D14")
-def test_past_its_bound_a_channel_says_less_but_nothing_else() -> None:
+def test_channel_past_its_bound_coalesces() -> None:
     with ChannelHarness() as harness:
         listener = harness.broker(1)
         listener.answer = lambda message: None
@@ -332,7 +332,7 @@ def test_past_its_bound_a_channel_says_less_but_nothing_else() -> None:
         assert not any(isinstance(event, ForcedResignation) for event in harness.put)
 
 
-def test_a_channel_that_breaks_costs_the_role() -> None:
+def test_failed_channel_task_forces_resignation() -> None:
     with ChannelHarness() as harness:
         harness.open(1)
         # No version 99 of this request exists: a bug of ours, not the broker's.
@@ -344,7 +344,7 @@ def test_a_channel_that_breaks_costs_the_role() -> None:
         assert event.controller_epoch == harness.manager.controller_epoch
 
 
-def test_a_new_registration_gets_a_new_channel() -> None:
+def test_new_registration_gets_a_new_channel() -> None:
     with ChannelHarness() as harness:
         harness.open(1)
         harness.send(metadata(1, 1))
@@ -357,7 +357,7 @@ def test_a_new_registration_gets_a_new_channel() -> None:
         assert [record.broker_epoch for record in harness.broker(0).records(ChannelOpened)] == [101, 333]
 
 
-def test_draining_sees_every_order_answered() -> None:
+def test_drain_waits_for_every_response() -> None:
     with ChannelHarness() as harness:
         harness.open(1, 2)
         harness.send(*(metadata(broker, number) for broker in (1, 2) for number in range(3)))
@@ -366,7 +366,7 @@ def test_draining_sees_every_order_answered() -> None:
         assert len(harness.broker(0).records(ResponseReceived)) == 6
 
 
-def test_draining_waits_no_longer_than_it_may_for_a_broker_that_does_not_answer() -> None:
+def test_drain_is_bounded_if_a_broker_is_silent() -> None:
     with ChannelHarness() as harness:
         harness.broker(1).answer = lambda message: None
         harness.open(1, 2)
@@ -377,7 +377,7 @@ def test_draining_waits_no_longer_than_it_may_for_a_broker_that_does_not_answer(
         assert numbers(harness.broker(2)) == [2]
 
 
-def test_draining_idle_channels_takes_no_time() -> None:
+def test_drain_of_idle_channels_returns_at_once() -> None:
     with ChannelHarness() as harness:
         harness.open(1, 2)
         began_ms = harness.broker(0).world.clock.monotonic_ms()

@@ -69,14 +69,14 @@ def all_sent(requests: list[ControlRequest]) -> list[RequestSent]:
     return [sent(request.message) for request in requests]
 
 
-def test_one_request_is_left_alone() -> None:
+def test_one_request_is_not_coalesced() -> None:
     only = start((0, 1))
     assert coalesce([only]) == [only]
     assert coalesce([]) == []
 
 
 @pytest.mark.spec("D14")
-def test_the_newest_state_of_each_partition_survives() -> None:
+def test_coalescing_keeps_the_newest_state() -> None:
     coalesced = coalesce(
         [
             start((0, 1), (1, 1), leaders=(1,)),
@@ -112,12 +112,12 @@ def test_the_newest_state_of_each_partition_survives() -> None:
 
 
 @pytest.mark.spec("D14", "C10")
-def test_live_brokers_come_before_the_leaders_among_them() -> None:
+def test_coalescing_sends_live_brokers_first() -> None:
     coalesced = coalesce([start((0, 1), leaders=(5,)), tell((0, 1), live=(1, 5))])
     assert all_sent(coalesced)[0] == UpdateMetadataSent([], live_brokers=[1, 5], controller_epoch=4)
 
 
-def test_what_is_new_stays_new_until_it_was_heard() -> None:
+def test_coalescing_keeps_is_new() -> None:
     assert all_sent(coalesce([start((0, 0), new=True), start((0, 1))])) == [
         LeaderAndIsrSent(
             [StateSent(partition="t-0", leader=0, isr=(), epoch=1, by=0, is_new=True)],
@@ -127,13 +127,13 @@ def test_what_is_new_stays_new_until_it_was_heard() -> None:
     ]
 
 
-def test_what_is_to_be_deleted_stays_to_be_deleted() -> None:
+def test_coalescing_keeps_deletion() -> None:
     assert all_sent(coalesce([stop((0, 3), delete=True), stop((0, 4))])) == [
         StopReplicaSent([ReplicaStopped(partition="t-0", epoch=4, delete=True)], controller_epoch=4)
     ]
 
 
-def test_stop_and_start_keep_their_order_per_partition() -> None:
+def test_coalescing_keeps_the_order_of_stop_and_start() -> None:
     coalesced = coalesce([start((0, 1), (1, 1)), stop((0, 1)), start((0, 2), (1, 2)), stop((2, 1))])
     assert all_sent(coalesced) == [
         LeaderAndIsrSent(
@@ -153,7 +153,7 @@ def test_stop_and_start_keep_their_order_per_partition() -> None:
     ]
 
 
-def test_a_topic_created_again_is_another_topic() -> None:
+def test_coalescing_separates_topics_by_id() -> None:
     coalesced = coalesce([start((0, 5), topic_id=A), stop((0, 5), delete=True), start((0, 0), topic_id=B, new=True)])
     assert all_sent(coalesced) == [
         LeaderAndIsrSent(
@@ -166,7 +166,7 @@ def test_a_topic_created_again_is_another_topic() -> None:
     ]
 
 
-def test_metadata_alone_melts_into_the_newest() -> None:
+def test_coalescing_update_metadata_alone() -> None:
     assert all_sent(coalesce([tell(live=(1, 2)), tell(live=(1,))])) == [
         UpdateMetadataSent([], live_brokers=[1], controller_epoch=4)
     ]
@@ -195,7 +195,7 @@ steps = st.tuples(st.sampled_from([start, stop, tell]), st.integers(0, 3), st.in
 
 
 @given(st.lists(steps, max_size=30))
-def test_the_broker_ends_where_it_would_have(stream: list[tuple[object, int, int]]) -> None:
+def test_coalesced_requests_leave_the_broker_in_the_same_state(stream: list[tuple[object, int, int]]) -> None:
     requests = [make((partition, epoch)) for make, partition, epoch in stream]  # type: ignore[operator]  # sampled from three functions
     coalesced = coalesce(requests)
     expected, found = BrokerModel(requests), BrokerModel(coalesced)

@@ -24,7 +24,7 @@ from tests.controller.values import ids, replicas, tp
 
 
 @pytest.mark.spec("RA-5", "RA-2", "TD-11")
-def test_what_cannot_be_moved_is_said_of_each() -> None:
+def test_alter_reassignments_responds_with_an_error_for_each_partition() -> None:
     with ReassignmentHarness({"orders": {0: [0, 1, 2]}, "payments": {0: [0, 1]}}) as harness:
         harness.term.context.topics_to_be_deleted.add("payments")
         asked = {"orders-9": [1], "payments-0": [2], "orders-0": [2, 2], "nope-0": None}
@@ -38,7 +38,7 @@ def test_what_cannot_be_moved_is_said_of_each() -> None:
 
 
 @pytest.mark.spec("RA-5")
-def test_one_failure_leaves_the_others_alone() -> None:
+def test_failed_reassignment_does_not_affect_others() -> None:
     with ReassignmentHarness({"orders": {0: [0, 1, 2]}, "payments": {0: [0, 1]}}) as harness:
         gone = TopicPartitionStateZNode.path(tp("payments-0"))
         harness.operator.run(harness.operator.client.write(Delete(gone)))
@@ -48,7 +48,7 @@ def test_one_failure_leaves_the_others_alone() -> None:
 
 
 @pytest.mark.spec("RA-5", "EL-13")
-def test_who_is_no_controller_any_more_moves_nothing() -> None:
+def test_deposed_controller_starts_no_reassignment() -> None:
     with ReassignmentHarness() as harness:
         harness.depose()
         with pytest.raises(ControllerMoved):
@@ -57,7 +57,7 @@ def test_who_is_no_controller_any_more_moves_nothing() -> None:
 
 
 @pytest.mark.spec("RA-7")
-def test_only_what_moves_is_listed() -> None:
+def test_list_reassignments_returns_only_those_in_progress() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-1": [1, 3]})
         moving = {tp("orders-1"): replicas(1, 3, 2, 0, adding=(3,), removing=(2, 0))}
@@ -70,7 +70,7 @@ def test_only_what_moves_is_listed() -> None:
 
 
 @pytest.mark.spec("RA-6", "RA-13", "BUG-19", "BR-12")
-def test_a_move_to_a_dead_broker_waits_for_it() -> None:
+def test_reassignment_to_an_offline_broker_waits_for_it() -> None:
     with ReassignmentHarness() as harness:
         harness.fail_broker(3)
         assert harness.reassign({"orders-0": [3, 1]}) == {"orders-0": "INVALID_REPLICA_ASSIGNMENT"}
@@ -79,7 +79,7 @@ def test_a_move_to_a_dead_broker_waits_for_it() -> None:
         assert ZNODE in harness.znodes()
         harness.start_recording()
         harness.restart_broker(3)
-        # once more from the beginning: nobody has told it anything
+        # from the beginning: it has received no request yet
         assert harness.steps() == ["state 0 0@2 [0, 1, 2]"]
         assert (
             LeaderAndIsrSent(
@@ -94,7 +94,7 @@ def test_a_move_to_a_dead_broker_waits_for_it() -> None:
 
 
 @pytest.mark.spec("RA-13")
-def test_only_brokers_of_the_target_matter() -> None:
+def test_only_target_brokers_resume_a_reassignment() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 1]})
         harness.start_recording()
@@ -103,7 +103,7 @@ def test_only_brokers_of_the_target_matter() -> None:
 
 
 @pytest.mark.spec("RA-15")
-def test_a_move_of_a_partition_without_a_leader_can_be_cancelled() -> None:
+def test_reassignment_of_a_leaderless_partition_can_be_cancelled() -> None:
     with ReassignmentHarness({"orders": {0: [1]}}) as harness:
         harness.reassign({"orders-0": [3]})
         harness.fail_broker(1)
@@ -117,7 +117,7 @@ def test_a_move_of_a_partition_without_a_leader_can_be_cancelled() -> None:
 
 
 @pytest.mark.spec("RA-6", "RA-14")
-def test_the_znode_asks_and_what_cannot_be_done_is_taken_out_of_it() -> None:
+def test_reassign_partitions_znode_loses_entries_that_failed() -> None:
     with ReassignmentHarness() as harness:
         harness.request_by_znode({"orders-0": [3, 1, 2], "nope-0": [1], "orders-1": []})
         assert harness.process_znode() == {tp("orders-0")}
@@ -131,8 +131,8 @@ def test_the_znode_asks_and_what_cannot_be_done_is_taken_out_of_it() -> None:
 
 
 @pytest.mark.spec("RA-14")
-def test_the_znode_is_looked_for_again_when_it_has_been_deleted() -> None:
-    """Its one watch has fired: whoever creates it before the next is armed is found all the same."""
+def test_reassign_partitions_znode_is_read_again_after_its_deletion() -> None:
+    """Its watch has fired; a znode created before the next watch is armed is found all the same."""
     with ReassignmentHarness() as harness:
         harness.request_by_znode({"orders-0": [2, 1, 0]})
         harness.process_znode()
@@ -144,7 +144,7 @@ def test_the_znode_is_looked_for_again_when_it_has_been_deleted() -> None:
 
 
 @pytest.mark.spec("RA-6", "RA-14")
-def test_a_request_has_the_next_znode_heard_after_somebody_deleted_one_by_hand() -> None:
+def test_request_arms_the_watch_after_the_znode_was_deleted_by_hand() -> None:
     """Kafka looks whether there is one, and its looking arms the watch."""
     with ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
         harness.start()
@@ -161,7 +161,7 @@ def test_a_request_has_the_next_znode_heard_after_somebody_deleted_one_by_hand()
 
 
 @pytest.mark.spec("RA-14")
-def test_what_others_ask_for_stays_in_the_znode() -> None:
+def test_entries_of_other_partitions_stay_in_the_znode() -> None:
     with ReassignmentHarness() as harness:
         harness.fail_broker(4)
         harness.request_by_znode({"orders-0": [2, 1, 0], "orders-1": [4, 1]})
@@ -171,7 +171,7 @@ def test_what_others_ask_for_stays_in_the_znode() -> None:
 
 
 @pytest.mark.spec("RA-14")
-def test_a_move_that_ends_leaves_the_next_one_of_its_partition_in_the_znode() -> None:
+def test_completed_reassignment_leaves_the_next_one_in_the_znode() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 1, 2]})
         harness.request_by_znode({"orders-0": [4, 1, 2]})
@@ -181,7 +181,7 @@ def test_a_move_that_ends_leaves_the_next_one_of_its_partition_in_the_znode() ->
 
 
 @pytest.mark.spec("RA-6")
-def test_a_znode_nobody_can_read_asks_for_nothing() -> None:
+def test_malformed_reassign_partitions_znode_is_ignored() -> None:
     with ReassignmentHarness() as harness:
         harness.write_znode(ZNODE, b"{")
         assert harness.process_znode() == frozenset()
@@ -189,7 +189,7 @@ def test_a_znode_nobody_can_read_asks_for_nothing() -> None:
 
 
 @pytest.mark.spec("RA-4")
-def test_a_request_wins_over_an_older_znode() -> None:
+def test_request_replaces_an_older_entry_in_the_znode() -> None:
     with ReassignmentHarness() as harness:
         harness.fail_broker(4)
         harness.request_by_znode({"orders-0": [4, 1, 2], "orders-1": [4, 2, 0]})
@@ -207,7 +207,7 @@ def test_a_request_wins_over_an_older_znode() -> None:
 
 
 @pytest.mark.spec("FO-11")
-def test_whoever_takes_over_asks_the_znode_first_and_goes_on_with_the_rest() -> None:
+def test_failover_resumes_reassignments_of_the_znode_first() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 1, 2], "orders-1": [3, 2, 0]})
         harness.request_by_znode({"orders-0": [4, 1, 2]})
@@ -224,7 +224,7 @@ def test_whoever_takes_over_asks_the_znode_first_and_goes_on_with_the_rest() -> 
 
 
 @pytest.mark.spec("TD-1", "TD-12")
-def test_a_move_ends_where_the_deletion_of_its_topic_begins() -> None:
+def test_reassignment_ends_when_its_topic_is_deleted() -> None:
     with ReassignmentHarness({"orders": {0: [0, 1, 2]}, "payments": {0: [0, 1]}}) as harness:
         harness.reassign({"orders-0": [3, 1, 2]})
         harness.fail_broker(2)

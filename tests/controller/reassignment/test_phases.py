@@ -1,4 +1,4 @@
-"""How a partition moves: what is written and who is told, phase by phase."""
+"""The phases of a reassignment: the writes, and the requests sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.controller.values import ids, led, replicas, state, tp
 
 
 @pytest.mark.spec("RA-8", "RA-10", "RA-5", "RB-10")
-def test_a_move_begins() -> None:
+def test_phases_u_and_a() -> None:
     with ReassignmentHarness() as harness:
         assert harness.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
         assert harness.steps() == ["assignment 0:[3, 1, 2, 0]+[3]-[0] 1:[1, 2, 0]", "state 0 0@1 [0, 1, 2]"]
@@ -36,7 +36,7 @@ def test_a_move_begins() -> None:
                 [StateSent(partition="orders-0", leader=0, isr=(0, 1, 2), epoch=1, version=1)], live_leaders=[0]
             )
         ]
-        # as one of the origin it may not be new there; the replica being added hears it twice (A1, A2)
+        # as one of the origin it may not be new there; the replica being added receives it twice (A1, A2)
         assert (
             harness.broker(3).requests(LeaderAndIsrSent)
             == [
@@ -51,7 +51,7 @@ def test_a_move_begins() -> None:
 
 
 @pytest.mark.spec("RA-11", "RA-12", "BUG-15", "RA-13", "PSM-13")
-def test_a_move_ends() -> None:
+def test_phase_b() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 1, 2]})
         harness.start_recording()
@@ -62,7 +62,7 @@ def test_a_move_ends() -> None:
             "state 0 3@3 [1, 2, 3]",
             "assignment 0:[3, 1, 2] 1:[1, 2, 0]",
         ]
-        # the epoch from before it left, then the last one; nobody waits for an answer
+        # the epoch from before it left, then the last one; no response is waited for
         assert harness.broker(0).requests(StopReplicaSent) == [
             StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=2)]),
             StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=3, delete=True)]),
@@ -75,7 +75,7 @@ def test_a_move_ends() -> None:
 
 
 @pytest.mark.spec("RA-9", "RA-13")
-def test_nothing_happens_before_all_of_the_target_is_in_sync() -> None:
+def test_phase_b_waits_until_all_target_replicas_are_in_sync() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 4]})
         harness.start_recording()
@@ -91,8 +91,8 @@ def test_nothing_happens_before_all_of_the_target_is_in_sync() -> None:
 
 
 @pytest.mark.spec("RA-9")
-def test_a_leader_that_writes_its_isr_itself_is_believed() -> None:
-    """Memory has not heard of it; ZooKeeper has. Its state is watched from the beginning of the move."""
+def test_isr_written_by_the_leader_itself_completes_a_reassignment() -> None:
+    """The ISR is in ZooKeeper and not in memory. The state is watched from the start of the reassignment."""
     legacy = ControllerSettings(inter_broker_protocol_version=MetadataVersion.IBP_2_7_IV1)
     with ReassignmentHarness(settings=legacy) as harness:
         watched: list[TopicPartition] = []
@@ -115,14 +115,14 @@ def test_a_leader_that_writes_its_isr_itself_is_believed() -> None:
 
 
 @pytest.mark.spec("RA-13")
-def test_a_watch_that_fires_when_the_move_is_over_changes_nothing() -> None:
+def test_isr_watch_after_completion_changes_nothing() -> None:
     with ReassignmentHarness() as harness:
         harness.run(partition_reassignment.process_partition_reassignment_isr_change(harness.term, tp("orders-0")))
         assert harness.steps() == []
 
 
 @pytest.mark.spec("RA-11")
-def test_a_leader_of_the_target_stays() -> None:
+def test_leader_in_the_target_stays() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 0]})
         harness.start_recording()
@@ -136,7 +136,7 @@ def test_a_leader_of_the_target_stays() -> None:
 
 
 @pytest.mark.spec("RA-11")
-def test_a_leader_of_the_target_that_is_dead_is_replaced() -> None:
+def test_offline_leader_in_the_target_is_replaced() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [0, 1, 3]})
         harness.start_recording()
@@ -146,7 +146,7 @@ def test_a_leader_of_the_target_that_is_dead_is_replaced() -> None:
 
 
 @pytest.mark.spec("RA-16")
-def test_another_order_takes_one_pass() -> None:
+def test_reordered_replicas_complete_at_once() -> None:
     with ReassignmentHarness() as harness:
         assert harness.reassign({"orders-0": [2, 0, 1]}) == {"orders-0": "NONE"}
         assert harness.steps() == [
@@ -159,7 +159,7 @@ def test_another_order_takes_one_pass() -> None:
 
 
 @pytest.mark.spec("RA-18")
-def test_its_own_writes_look_like_added_partitions_and_are_none() -> None:
+def test_own_assignment_writes_add_no_partitions() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 1, 2]})
         harness.start_recording()
@@ -171,7 +171,7 @@ def test_its_own_writes_look_like_added_partitions_and_are_none() -> None:
 
 
 @pytest.mark.spec("RA-15", "RA-3", "BUG-19")
-def test_a_move_is_cancelled() -> None:
+def test_reassignment_is_cancelled() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 4, 1]})
         harness.sync("orders-0", 0, 1, 2, 4)
@@ -195,13 +195,13 @@ def test_a_move_is_cancelled() -> None:
             assert isinstance(delete, StopReplicaSent)
             assert [replica.delete for replica in delete.replicas] == [True]
             assert harness.replica_state("orders-0", broker) is None
-        # the replica that had not joined is stopped as of an epoch it may have heard already (KAFKA-13972)
+        # the replica that had not joined is stopped with an epoch that it may have received already (KAFKA-13972)
         assert StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=1)]) in harness.broker(3).requests()
         assert harness.list_moves() == {}
 
 
 @pytest.mark.spec("RA-8", "RA-3")
-def test_a_move_is_superseded_by_another() -> None:
+def test_reassignment_is_replaced_by_another() -> None:
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 1, 2]})
         harness.start_recording()
@@ -216,8 +216,8 @@ def test_a_move_is_superseded_by_another() -> None:
 
 
 @pytest.mark.spec("RA-8")
-def test_a_leader_that_is_not_wanted_any_more_is_replaced_though_the_move_goes_on() -> None:
-    """In Kafka the partition would have no leader, and nobody would look for one."""
+def test_leader_stopped_by_another_reassignment_is_replaced() -> None:
+    """In Kafka the partition has no leader until a broker starts or fails."""
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 4]})
         harness.sync("orders-0", 0, 1, 2, 3)
@@ -229,8 +229,8 @@ def test_a_leader_that_is_not_wanted_any_more_is_replaced_though_the_move_goes_o
 
 
 @pytest.mark.spec("RA-15", "RA-8")
-def test_the_only_replica_in_sync_is_not_deleted_by_turning_back() -> None:
-    """Kafka stops it and deletes its data, and nobody else may lead."""
+def test_cancellation_does_not_delete_the_only_replica_in_sync() -> None:
+    """Kafka stops it and deletes its data, although no other replica may lead."""
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3, 4]})
         harness.sync("orders-0", 0, 1, 2, 3)
@@ -255,7 +255,7 @@ def test_the_only_replica_in_sync_is_not_deleted_by_turning_back() -> None:
 @pytest.mark.spec("RA-15")
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("joins_late", [False, True])
-def test_a_replica_in_sync_that_a_dead_controller_had_cancelled_is_stopped(joins_late: bool, noted: bool) -> None:
+def test_unassigned_replica_in_sync_is_stopped_after_failover(joins_late: bool, noted: bool) -> None:
     """It died between the topic's znode and the replicas: nothing in ZooKeeper says any more that broker 3 was coming.
     Nor has the leader heard of it, which may let it join even after the takeover. Its state may be noted as that of no
     replica."""
@@ -283,7 +283,7 @@ def test_a_replica_in_sync_that_a_dead_controller_had_cancelled_is_stopped(joins
 # ------------------------------------------------------------------ what gets in the way
 
 
-def test_nobody_is_stopped_where_nobody_of_the_target_can_lead() -> None:
+def test_no_replica_is_stopped_if_no_target_replica_can_lead() -> None:
     """Kafka goes on, and deletes the only replicas that are alive."""
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3]})
@@ -298,7 +298,7 @@ def test_nobody_is_stopped_where_nobody_of_the_target_can_lead() -> None:
         assert harness.assignment("orders-0") == replicas(3)
 
 
-def test_a_state_that_keeps_changing_fails_its_partition() -> None:
+def test_state_that_keeps_conflicting_fails_its_reassignment() -> None:
     with ReassignmentHarness(settings=ControllerSettings(conflict_rounds=1)) as harness:
         harness.rewrite_state("orders", 0)
         harness.term.context.put_leadership({tp("orders-0"): led(0, (0, 1, 2), by=1)})
@@ -313,7 +313,7 @@ def test_a_state_that_keeps_changing_fails_its_partition() -> None:
         assert harness.replica_state("orders-0", 3) is None
 
 
-def test_a_state_that_has_changed_is_read_again() -> None:
+def test_conflicting_state_is_read_again() -> None:
     with ReassignmentHarness() as harness:
         before = harness.known("orders-0")
         harness.rewrite_state("orders", 0)
@@ -330,7 +330,7 @@ def test_a_state_that_has_changed_is_read_again() -> None:
 
 
 @pytest.mark.spec("BUG-18")
-def test_partitions_that_memory_has_not_heard_of_stay() -> None:
+def test_partitions_added_to_the_znode_meanwhile_are_kept() -> None:
     """They have been added a moment ago. Kafka writes over them."""
     with ReassignmentHarness() as harness:
         harness.add_partitions("orders", {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]})
@@ -340,7 +340,7 @@ def test_partitions_that_memory_has_not_heard_of_stay() -> None:
         assert harness.known("orders-2") == led(2, (2, 0, 1), by=1)
 
 
-def test_many_partitions_share_the_writes_of_their_topic() -> None:
+def test_many_reassignments_share_the_writes_of_their_topic() -> None:
     many = {number: [0, 1] for number in range(100)}
     with ReassignmentHarness({"orders": many}) as harness:
         results = harness.reassign({f"orders-{number}": [0, 3] for number in many})
