@@ -25,7 +25,7 @@ class Fence(Enum):
     """A control request meant for an earlier registration of this broker (KIP-380)."""
     BROKER_LEADER_EPOCH = "broker.leader-epoch"
     """A partition in a LeaderAndIsr or StopReplica that is not newer than what the broker has (KAFKA-1188, KIP-570)."""
-    ALTER_PARTITION_BROKER_EPOCH = "controller.broker-epoch"
+    REQUEST_BROKER_EPOCH = "controller.broker-epoch"
     """An AlterPartition, ControlledShutdown or AllocateProducerIds from an earlier registration."""
     ALTER_PARTITION_EPOCHS = "controller.partition-epochs"
     """An AlterPartition whose leader or partition epoch is not the controller's (KIP-497, KAFKA-14154)."""

@@ -172,7 +172,7 @@ def a_farewell_arrives_after_the_return(*fences_off: Fence) -> tuple[int, bool, 
             rests = False
         else:
             rests = True
-        struck = hits(cluster, Fence.ALTER_PARTITION_BROKER_EPOCH)
+        struck = hits(cluster, Fence.REQUEST_BROKER_EPOCH)
     return struck, rests, judge(cluster)
 
 
@@ -184,7 +184,7 @@ def test_a_broker_that_is_back_is_not_sent_away_by_its_former_self() -> None:
 
 
 def test_without_the_broker_epoch_fence_it_is_treated_as_leaving_for_ever() -> None:
-    struck, rests, _ = a_farewell_arrives_after_the_return(Fence.ALTER_PARTITION_BROKER_EPOCH)
+    struck, rests, _ = a_farewell_arrives_after_the_return(Fence.REQUEST_BROKER_EPOCH)
     assert struck > 0
     assert not rests
 

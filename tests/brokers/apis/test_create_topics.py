@@ -32,7 +32,7 @@ from foundation.wire.messages.create_topics import (
 from foundation.zk.client import Notification, WatchFired, WatchKind
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.services import Stage
-from tests.controller.stage import Stage as ZooKeeperStage
+from tests.controller.harness import ControllerHarness
 from understudy.simulator.cluster import SimulatedCluster
 
 DEFAULTS = topic_defaults(KafkaConfig.from_properties({"zookeeper.connect": "z"}))
@@ -305,7 +305,7 @@ def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_cont
 def test_looking_for_colliding_names_arms_no_watch() -> None:
     """Otherwise a topic would be announced to the controller more than once."""
     heard: list[Notification] = []
-    with ZooKeeperStage() as below:
+    with ControllerHarness() as below:
         below.start()
         world = below.operator.world
 
