@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from foundation.zk import jute
+from foundation.zk.chroot import create_chroot_if_necessary, session_expired
 from foundation.zk.client import (
     MAX_REQUEST_BYTES,
     Children,
@@ -83,12 +84,12 @@ class KazooZooKeeper:
         """Open a session. The listener hears nothing before this returns.
 
         Raises:
-            ZooKeeperUnreachable: no server answered within the connection timeout, or the chroot cannot be made.
+            ZooKeeperUnreachable: no server answered within the connection timeout, or the chroot cannot be created.
         """
-        session = KazooSession(self._hosts, self._chroot, self._session_timeout_ms, listener)
+        session = KazooSession(self._hosts, self._session_timeout_ms, listener)
         try:
             async with asyncio.timeout(self._connection_timeout_ms / 1000):
-                await session.open()
+                await session.open(self._chroot)
         except TimeoutError:
             await session.close()
             raise ZooKeeperUnreachable(
@@ -104,9 +105,9 @@ class KazooZooKeeper:
 class KazooSession:
     """One session: the `ZooKeeperClient` of this adapter. Made by `KazooZooKeeper.connect`; lives on its loop."""
 
-    def __init__(self, hosts: str, chroot: str, timeout_ms: int, listener: Listener) -> None:
+    def __init__(self, hosts: str, timeout_ms: int, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
-        self._chroot = chroot
+        self._chroot = ""
         self._listener = listener
         self._new_future = loop.create_future
         self._under_way: dict[asyncio.Future[Reply], None] = {}
@@ -121,26 +122,18 @@ class KazooSession:
 
     # ------------------------------------------------------------------ the session
 
-    async def open(self) -> None:
-        """Wait for the session, and make its chroot where it is missing. It is handed over connected.
+    async def open(self, chroot: str) -> None:
+        """Wait for the session, create the folders of `chroot` that are missing, and confine the session to it.
 
         Raises:
-            ZooKeeperUnreachable: it has expired before it could be handed over, or its chroot cannot be made.
+            ZooKeeperUnreachable: the session expired meanwhile, or the chroot cannot be created.
         """
         self._link.start()
         await self._opened.wait()
-        names = self._chroot.split("/")[1:]
-        made: OpResult | Failure = Failure.NODE_EXISTS
-        for depth in range(1, len(names) + 1):
-            create = Create("/" + "/".join(names[:depth]))
-            while (made := await self._write(create, create.path)) is Failure.UNKNOWN:
-                await self.connected()
+        await create_chroot_if_necessary(self, chroot)
         if not await self.connected():
-            raise ZooKeeperUnreachable(f"session 0x{self.session_id:x} expired while it was being opened")
-        if isinstance(made, Failure) and made is not Failure.NODE_EXISTS:
-            raise ZooKeeperUnreachable(
-                f"the chroot {self._chroot} of zookeeper.connect is missing and cannot be made: {made.value}"
-            )
+            raise session_expired(self)
+        self._chroot = chroot
         self._is_handed_over = True
 
     @property

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
 from foundation.zk.client import (
     Create,
+    Created,
     Failure,
     Node,
     Notification,
@@ -249,10 +252,56 @@ def test_a_chroot_that_cannot_be_made_is_named_with_the_reason(zookeeper: Embedd
         session = await opened(zookeeper.connect_string)
         await session.zk.write(Create("/mortal", ephemeral=True))
         with pytest.raises(
-            ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be made: NoChildrenForEphemerals"
+            ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be created: NoChildrenForEphemerals"
         ):
             await opened(zookeeper.connect_string + "/mortal/kafka")
         await session.zk.close()
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
+
+
+def create_with_permissions(zookeeper: EmbeddedZooKeeper, permissions: dict[str, int]) -> None:
+    """Create the znodes, parents first, and then grant every client these permissions on each."""
+    client = KazooClient(hosts=zookeeper.connect_string)
+    client.start(timeout=PATIENCE_S)
+    for path in permissions:
+        client.create(path)
+    for path in sorted(permissions, reverse=True):
+        client.set_acls(path, [ACL(permissions[path], ANYONE_ID_UNSAFE)])
+    client.stop()
+    client.close()
+
+
+def test_a_chroot_that_exists_below_a_locked_parent_is_used(zookeeper: EmbeddedZooKeeper) -> None:
+    """As Kafka since KAFKA-12866. Only the last folder may be written to; the one above may not even be read."""
+    create_with_permissions(
+        zookeeper,
+        {"/locked": Permissions.READ, "/locked/apps": Permissions.ADMIN, "/locked/apps/kafka": Permissions.ALL},
+    )
+
+    async def play() -> None:
+        session = await opened(zookeeper.connect_string + "/locked/apps/kafka")
+        assert await session.zk.write(Create("/brokers")) == Created("/brokers")
+        await session.zk.close()
+        session = await opened(zookeeper.connect_string + "/locked/apps/kafka/missing/folders")
+        assert await session.zk.write(Create("/brokers")) == Created("/brokers")
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_a_chroot_that_is_missing_below_a_locked_parent_is_named_with_the_remedy(zookeeper: EmbeddedZooKeeper) -> None:
+    create_with_permissions(zookeeper, {"/read-only": Permissions.READ})
+
+    async def play() -> None:
+        with pytest.raises(
+            ZooKeeperUnreachable,
+            match=r"chroot /read-only/apps/kafka of .* and /read-only/apps cannot be created: NoAuth; "
+            r"this client lacks the CREATE permission on /read-only; create /read-only/apps/kafka by hand",
+        ):
+            await opened(zookeeper.connect_string + "/read-only/apps/kafka")
 
     before = living_threads()
     asyncio.run(play())
