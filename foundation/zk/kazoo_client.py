@@ -166,7 +166,8 @@ class KazooSession:
             async with asyncio.timeout(bound_s):
                 await self._thread_ended.wait()
         except TimeoutError:
-            _log.warning("kazoo has not let go of a session within %.1f s; its thread ends with the process", bound_s)
+            _log.warning("the connection thread did not end within %.1f s; it ends with the process", bound_s)
+            self._answer_all(Failure.SESSION_EXPIRED)
 
     # ------------------------------------------------------------------ reads
 

@@ -247,6 +247,37 @@ def test_a_connect_that_is_cancelled_leaves_nothing_behind(zookeeper: EmbeddedZo
     assert left_over(before) == []
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+@pytest.mark.parametrize("ends_by", ["cancellation", "timeout"])
+def test_a_connect_that_ends_while_the_server_is_silent_leaves_nothing_behind(
+    zookeeper: EmbeddedZooKeeper, answers: int, ends_by: str
+) -> None:
+    """The server falls silent before it opens the session, or once it is open and the chroot is looked for."""
+
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        address = f"127.0.0.1:{await proxy.start()}"
+        proxy.heal(answers=answers)
+        timeout_ms = 1_000 if ends_by == "timeout" else 60_000
+        ensemble = KazooZooKeeper(f"{address}/silent", session_timeout_ms=3_000, connection_timeout_ms=timeout_ms)
+        connecting = asyncio.ensure_future(ensemble.connect(lambda _: None))
+        await proxy.holds_an_answer()
+        async with asyncio.timeout(PATIENCE_S):
+            if ends_by == "cancellation":
+                connecting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await connecting
+            else:
+                with pytest.raises(ZooKeeperUnreachable, match=f"{address}/silent within 1000 ms"):
+                    await connecting
+        await proxy.stop()
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
+
+
 def test_a_chroot_that_cannot_be_made_is_named_with_the_reason(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         session = await opened(zookeeper.connect_string)
