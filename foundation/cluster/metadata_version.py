@@ -91,7 +91,8 @@ class MetadataVersion(IntEnum):
         if found is None:
             accepted = ", ".join(dict.fromkeys(version.release for version in cls))
             raise UnknownMetadataVersion(
-                f"Version {text} is not a valid version; expected a release ({accepted}), or a step towards one, as 3.9-IV0"
+                f"Version {text} is not a valid version; expected a release ({accepted}), "
+                "or a step towards one, as 3.9-IV0"
             )
         return found
 
