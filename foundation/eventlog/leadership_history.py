@@ -30,7 +30,7 @@ _LOADED = "loaded"
 _DELETED = "deleted"
 
 
-class _State(NamedTuple):
+class _RecordedState(NamedTuple):
     """What was known of a partition from `key` on; `place` is where in the record."""
 
     key: Key
@@ -67,27 +67,27 @@ def leadership_history(run: RunRecords, end: int) -> LeadershipHistory:
     return LeadershipHistory(rows=tuple(rows), elected_by_why=elected)
 
 
-def _states(run: RunRecords) -> dict[TopicPartition, list[_State]]:
-    states: dict[TopicPartition, list[_State]] = {}
+def _states(run: RunRecords) -> dict[TopicPartition, list[_RecordedState]]:
+    states: dict[TopicPartition, list[_RecordedState]] = {}
     for written in run.of(LeadershipWritten):
         for index, new in enumerate(written.data.partitions):
-            state = _State(
+            state = _RecordedState(
                 written.key, index, new.controller_epoch, written.data.why, new.leader, new.leader_epoch, new.isr
             )
             states.setdefault(TopicPartition(new.topic, new.partition), []).append(state)
     for loaded in run.of(ContextLoaded):
         for index, old in enumerate(loaded.data.partitions):
-            state = _State(loaded.key, index, loaded.data.epoch, _LOADED, old.leader, old.leader_epoch, old.isr)
+            state = _RecordedState(loaded.key, index, loaded.data.epoch, _LOADED, old.leader, old.leader_epoch, old.isr)
             states.setdefault(TopicPartition(old.topic, old.partition), []).append(state)
     for changed in run.of(TopicsChanged):
         for topic in sorted(set(changed.data.deleted)):
             for partition in [partition for partition in states if partition.topic == topic]:
-                states[partition].append(_State(changed.key, 0, changed.controller_epoch, _DELETED))
+                states[partition].append(_RecordedState(changed.key, 0, changed.controller_epoch, _DELETED))
     return states
 
 
-def _without_late_ones(states: list[_State]) -> list[_State]:
-    kept: list[_State] = []
+def _without_late_ones(states: list[_RecordedState]) -> list[_RecordedState]:
+    kept: list[_RecordedState] = []
     newest = states[0].writer_epoch
     for state in states:
         newest = max(newest, state.writer_epoch)
@@ -96,13 +96,13 @@ def _without_late_ones(states: list[_State]) -> list[_State]:
     return kept
 
 
-def _pairs(kept: list[_State]) -> list[tuple[_State | None, _State]]:
+def _pairs(kept: list[_RecordedState]) -> list[tuple[_RecordedState | None, _RecordedState]]:
     """Each state with the one before; none before the first and after a deletion."""
     befores = [None, *(None if state.why == _DELETED else state for state in kept)]
     return list(zip(befores, kept, strict=False))
 
 
-def _is_election(before: _State | None, state: _State) -> bool:
+def _is_election(before: _RecordedState | None, state: _RecordedState) -> bool:
     if state.why in (_LOADED, _DELETED, *NO_ELECTION) or state.leader < 0:
         return False
     return before is None or before.leader != state.leader
@@ -110,8 +110,8 @@ def _is_election(before: _State | None, state: _State) -> bool:
 
 def _row(
     partition: TopicPartition,
-    states: list[_State],
-    kept: list[_State],
+    states: list[_RecordedState],
+    kept: list[_RecordedState],
     down: dict[str, list[tuple[int, int]]],
     end: int,
 ) -> PartitionNumbers:
@@ -135,7 +135,7 @@ def _row(
     )
 
 
-def _leaderless(kept: list[_State], down: dict[str, list[tuple[int, int]]], end: int) -> int:
+def _leaderless(kept: list[_RecordedState], down: dict[str, list[tuple[int, int]]], end: int) -> int:
     total = 0
     for state, until in zip(kept, [*(state.key.us for state in kept[1:]), end], strict=True):
         since, until = min(state.key.us, end), min(until, end)

@@ -41,7 +41,7 @@ from foundation.zk.kazoo_connection import (
     SET_WATCHES_BYTES,
     Arming,
     Crossing,
-    Link,
+    KazooLink,
     Reply,
     Request,
     arming_children,
@@ -118,7 +118,7 @@ class KazooSession:
         self._over = False
         self._cuts = 0
         self._last_zxid = 0
-        self._link = Link(hosts, timeout_ms, self, Crossing(loop))
+        self._link = KazooLink(hosts, timeout_ms, self, Crossing(loop))
 
     # ------------------------------------------------------------------ the session
 
@@ -301,11 +301,6 @@ def _is_address(host: str) -> bool:
     if host.endswith("]") or not colon:
         return bool(host)
     return bool(name) and port.isdecimal()
-
-
-def _read_transaction(data: bytes, offset: int) -> list[tuple[OpResult, ...] | MultiFailed]:
-    """kazoo walks through what a transaction is answered with, looking for paths: a list of one thing satisfies it."""
-    return [jute.read_multi(data, offset)]
 
 
 _READ_RESULT: dict[type, Callable[[bytes, int], OpResult]] = {

@@ -136,7 +136,7 @@ class _Answer:
     """What kazoo calls an async result: told the answer in the connection thread, it crosses it to the loop."""
 
     def __init__(
-        self, link: Link, future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str], cuts: int
+        self, link: KazooLink, future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str], cuts: int
     ) -> None:
         self.cuts = cuts
         """Those the loop had heard of when it sent the request."""
@@ -186,7 +186,7 @@ class _Armed:
 class _ArmedAgain:
     """The answer to the last SetWatches after a reconnect."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: KazooLink) -> None:
         self._link = link
 
     def set(self, _: object) -> None:
@@ -276,7 +276,7 @@ def arming_children(path: str) -> Arming:
     return arm
 
 
-class Link:
+class KazooLink:
     """kazoo's client of one session. `start`, `send` and `close` are the loop's; the rest happens in the connection
     thread."""
 
