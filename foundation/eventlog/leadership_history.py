@@ -1,4 +1,4 @@
-"""Partitions through a run: `PartitionNumbers` rows, as `metric_tables` defines them."""
+"""Computes the `PartitionNumbers` rows of a run, as `metric_tables` defines them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _DELETED = "deleted"
 
 
 class _RecordedState(NamedTuple):
-    """What was known of a partition from `key` on; `place` is where in the record."""
+    """A partition's state from `key` on, as a record has it at position `place`."""
 
     key: Key
     place: int
     writer_epoch: int
     why: str
-    """Of the `LeadershipWritten`, or `loaded` or `deleted`."""
+    """`why` of the `LeadershipWritten`; or `loaded`, or `deleted`."""
     leader: int = -1
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
@@ -45,7 +45,8 @@ class _RecordedState(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipHistory:
-    """
+    """The rows of all partitions of a run.
+
     Attributes:
         rows: one per partition, sorted.
         elected_by_why: states that count as an election, by the reason they were written for.
@@ -56,7 +57,7 @@ class LeadershipHistory:
 
 
 def leadership_history(run: RunRecords, end: int) -> LeadershipHistory:
-    """Every partition of the run, until `end` in microseconds."""
+    """Compute the rows of every partition of the run, until `end` in microseconds."""
     down = _down_times(run)
     elected: Counter[str] = Counter()
     rows = []
@@ -97,7 +98,7 @@ def _without_late_ones(states: list[_RecordedState]) -> list[_RecordedState]:
 
 
 def _pairs(kept: list[_RecordedState]) -> list[tuple[_RecordedState | None, _RecordedState]]:
-    """Each state with the one before; none before the first and after a deletion."""
+    """Pair each state with the one before it: None for the first and after a deletion."""
     befores = [None, *(None if state.why == _DELETED else state for state in kept)]
     return list(zip(befores, kept, strict=False))
 
@@ -159,7 +160,7 @@ _FOR_EVER = 2**62
 
 
 def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
-    """For each node the times from going down to coming up, in microseconds."""
+    """Return for each node the times during which it was down, in microseconds."""
     marks = [_Mark(at.data.target, at.us, False) for at in run.of(FaultInjected) if at.data.fault in DOWN_FAULTS]
     marks += [_Mark(at.data.target, at.us, True) for at in run.of(FaultInjected) if at.data.fault in UP_FAULTS]
     marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]

@@ -13,7 +13,7 @@ class RequestSent(RecordPayload, frozen=True, kw_only=True, gc=False):
     to: int
     """Id of the receiving broker."""
     api: str
-    """Kafka's name of the API: `LEADER_AND_ISR`, `UPDATE_METADATA` or `STOP_REPLICA`."""
+    """Kafka's name of the API: `LeaderAndIsr`, `UpdateMetadata` or `StopReplica`."""
     api_version: int
     """The version of the API."""
     client_id: str
