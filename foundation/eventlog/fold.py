@@ -97,7 +97,7 @@ class NodePicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerPicture:
-    """The last one that was elected; whether it still rules, its own node and `ClusterPicture.controller_gone` say."""
+    """The controller elected last, even if it has lost the role: see `has_resigned` and `controller_gone`."""
 
     broker_id: int
     epoch: int

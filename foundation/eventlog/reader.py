@@ -170,7 +170,7 @@ _PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
 
 
 def decode_record(line: bytes) -> Envelope:
-    """Decode one line as a record, for readers of a live log that need no findings.
+    """Decode one line as a record, for programs that follow a live log and need no findings.
 
     Raises:
         msgspec.MsgspecError: it is not a whole record of a known version and type.

@@ -57,7 +57,7 @@ class IsrChanges:
             tolerate(await self._transactions.write(create, PURPOSE), path)
 
     async def read(self) -> dict[str, tuple[TopicPartition, ...]]:
-        """The partitions whose ISR has changed by the name of the notification's znode; arms the child watch (IS-18).
+        """Read the partitions whose ISR has changed, by notification; arms the child watch (IS-18).
 
         A notification that cannot be decoded names no partitions.
         """
@@ -74,7 +74,7 @@ class IsrChanges:
         await self._transactions.delete_children(IsrChangeNotificationZNode.path, PURPOSE, Fenced(epoch_zk_version))
 
     async def _version_of(self, partition: TopicPartition, meant: LeaderIsrAndControllerEpoch) -> int | None:
-        """The version of the state's znode if that holds what is meant."""
+        """Return the version of the state's znode if it holds exactly `meant`; None otherwise."""
         node = await self._transactions.get(TopicPartitionStateZNode.path(partition))
         if node is None:
             return None

@@ -21,7 +21,7 @@ class LeaderAndIsrApplied(RecordPayload, frozen=True, kw_only=True, gc=False):
     followers: tuple[Leadership, ...]
     """The partitions that this broker follows from now on."""
     live_leaders: tuple[int, ...] = ()
-    """Ids of the leaders whose address is in the request: those that the controller held for live."""
+    """Ids of the leaders whose address is in the request: those that are live for the controller."""
     leaderless: tuple[tuple[str, int], ...] = ()
     """(topic, partition) of those that were not applied: this broker should follow a leader that is not in its metadata
     cache."""
