@@ -34,9 +34,9 @@ class TopicPartition(NamedTuple):
 
 
 def random_topic_id(source: random.Random) -> TopicId:
-    """Draw a new topic id from `source`: a version-4 UUID that is not reserved and does not start with a dash.
+    """Draw a new topic id from `source`, as `Uuid.randomUuid` does.
 
-    Mirrors `Uuid.randomUuid`.
+    It is a version-4 UUID that is not reserved and does not start with a dash.
     """
     while True:
         raw = bytearray(source.randbytes(16))

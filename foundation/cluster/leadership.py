@@ -1,6 +1,6 @@
 """The leader, epochs and ISR of a partition.
 
-Mirrors `org.apache.kafka.metadata.LeaderAndIsr` and `kafka.controller.LeaderIsrAndControllerEpoch`.
+Mirrors `kafka.api.LeaderAndIsr` and `kafka.controller.LeaderIsrAndControllerEpoch`.
 """
 
 from __future__ import annotations

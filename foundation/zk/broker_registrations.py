@@ -1,7 +1,8 @@
 """Reads and writes broker registrations, `/brokers/ids/N`, and generates broker ids.
 
 A conflict over a registration may be with the success of a transaction whose answer was lost. Mirrors
-`KafkaZkClient.registerBroker` with its `CheckedEphemeral`, `getAllBrokerAndEpochsInCluster` and `getBrokerSequenceId`.
+`KafkaZkClient.registerBroker` with its `CheckedEphemeral`, `getAllBrokerAndEpochsInCluster` and
+`generateBrokerSequenceId`.
 """
 
 from __future__ import annotations

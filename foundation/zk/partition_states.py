@@ -2,7 +2,7 @@
 
 They are read in few requests and written in few transactions. While ZooKeeper works on the first, the next are encoded,
 and the caller receives the outcomes of those that are done. Mirrors `getTopicPartitionStates`,
-`createTopicPartitionStates` and `updateLeaderAndIsr` of `KafkaZkClient`.
+`createTopicPartitionStatesRaw` and `updateLeaderAndIsr` of `KafkaZkClient`.
 """
 
 from __future__ import annotations
