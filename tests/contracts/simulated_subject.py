@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from foundation.zk.client import Create, SessionSuspended, ZooKeeperUnreachable
-from tests.contracts.subject import Case, Session
+from tests.contracts.subject import PATIENCE_S, Case, Session
 from understudy.simulator.loop import SimulatedLoop, new_loop
 from understudy.simulator.zookeeper import ServerConnection, SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
@@ -62,7 +62,10 @@ class SimulatedGround:
         self._server.hold(self._node(session), requests=True, answers=False)
 
     async def holds_a_request(self, session: Session) -> None:
-        await asyncio.sleep(0.1)
+        link = self._server.link(self._node(session))
+        async with asyncio.timeout(PATIENCE_S):
+            while not any(connection._held_up for connection in link.connections):
+                await asyncio.sleep(0.01)
 
     async def hold_answers(self, session: Session) -> None:
         self._server.hold(self._node(session), requests=False, answers=True)

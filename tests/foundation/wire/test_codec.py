@@ -92,7 +92,7 @@ def test_a_topic_id_is_dropped_where_names_are_spoken() -> None:
 
 def test_null_is_refused_by_name_where_the_version_cannot_say_it() -> None:
     with pytest.raises(
-        UnsupportedVersion, match=r"MetadataRequest\.topics is None, but version 0 cannot say null; 1 and later"
+        UnsupportedVersion, match=r"MetadataRequest\.topics is None, but in version 0 it cannot be null; 1 and later"
     ):
         encode(MetadataRequest(topics=None), 0)
     by_id = MetadataRequest(topics=(MetadataRequestTopic(topic_id=TopicId("A" * 20 + "Bg"), name=None),))

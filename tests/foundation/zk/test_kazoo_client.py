@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
 from foundation.zk.client import (
     Create,
+    Created,
     Failure,
     Node,
     Notification,
@@ -244,15 +247,92 @@ def test_a_connect_that_is_cancelled_leaves_nothing_behind(zookeeper: EmbeddedZo
     assert left_over(before) == []
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+@pytest.mark.parametrize("ends_by", ["cancellation", "timeout"])
+def test_a_connect_that_ends_while_the_server_is_silent_leaves_nothing_behind(
+    zookeeper: EmbeddedZooKeeper, answers: int, ends_by: str
+) -> None:
+    """The server falls silent before it opens the session, or once it is open and the chroot is looked for."""
+
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        address = f"127.0.0.1:{await proxy.start()}"
+        proxy.heal(answers=answers)
+        timeout_ms = 1_000 if ends_by == "timeout" else 60_000
+        ensemble = KazooZooKeeper(f"{address}/silent", session_timeout_ms=3_000, connection_timeout_ms=timeout_ms)
+        connecting = asyncio.ensure_future(ensemble.connect(lambda _: None))
+        await proxy.holds_an_answer()
+        async with asyncio.timeout(PATIENCE_S):
+            if ends_by == "cancellation":
+                connecting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await connecting
+            else:
+                with pytest.raises(ZooKeeperUnreachable, match=f"{address}/silent within 1000 ms"):
+                    await connecting
+        await proxy.stop()
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
+
+
 def test_a_chroot_that_cannot_be_made_is_named_with_the_reason(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         session = await opened(zookeeper.connect_string)
         await session.zk.write(Create("/mortal", ephemeral=True))
         with pytest.raises(
-            ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be made: NoChildrenForEphemerals"
+            ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be created: NoChildrenForEphemerals"
         ):
             await opened(zookeeper.connect_string + "/mortal/kafka")
         await session.zk.close()
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
+
+
+def create_with_permissions(zookeeper: EmbeddedZooKeeper, permissions: dict[str, int]) -> None:
+    """Create the znodes, parents first, and then grant every client these permissions on each."""
+    client = KazooClient(hosts=zookeeper.connect_string)
+    client.start(timeout=PATIENCE_S)
+    for path in permissions:
+        client.create(path)
+    for path in sorted(permissions, reverse=True):
+        client.set_acls(path, [ACL(permissions[path], ANYONE_ID_UNSAFE)])
+    client.stop()
+    client.close()
+
+
+def test_a_chroot_that_exists_below_a_locked_parent_is_used(zookeeper: EmbeddedZooKeeper) -> None:
+    """As Kafka since KAFKA-12866. Only the last folder may be written to; the one above may not even be read."""
+    create_with_permissions(
+        zookeeper,
+        {"/locked": Permissions.READ, "/locked/apps": Permissions.ADMIN, "/locked/apps/kafka": Permissions.ALL},
+    )
+
+    async def play() -> None:
+        session = await opened(zookeeper.connect_string + "/locked/apps/kafka")
+        assert await session.zk.write(Create("/brokers")) == Created("/brokers")
+        await session.zk.close()
+        session = await opened(zookeeper.connect_string + "/locked/apps/kafka/missing/folders")
+        assert await session.zk.write(Create("/brokers")) == Created("/brokers")
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_a_chroot_that_is_missing_below_a_locked_parent_is_named_with_the_remedy(zookeeper: EmbeddedZooKeeper) -> None:
+    create_with_permissions(zookeeper, {"/read-only": Permissions.READ})
+
+    async def play() -> None:
+        with pytest.raises(
+            ZooKeeperUnreachable,
+            match=r"chroot /read-only/apps/kafka of .* and /read-only/apps cannot be created: NoAuth; "
+            r"this client lacks the CREATE permission on /read-only; create /read-only/apps/kafka by hand",
+        ):
+            await opened(zookeeper.connect_string + "/read-only/apps/kafka")
 
     before = living_threads()
     asyncio.run(play())

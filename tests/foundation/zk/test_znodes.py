@@ -27,8 +27,8 @@ from foundation.zk.admin_znodes import (
 from foundation.zk.znodes import (
     BrokerIdZNode,
     ControllerEpochZNode,
-    ControllerRegistration,
     ControllerZNode,
+    ControllerZNodeData,
     MalformedZNode,
     TopicAssignment,
     TopicPartitionStateZNode,
@@ -53,13 +53,13 @@ def endpoint(listener: str, protocol: SecurityProtocol, host: str = "h1", port: 
 def test_controller_is_written_as_kafka_writes_it() -> None:
     written = ControllerZNode.encode(BrokerId(1), 1729700000000)
     assert written == b'{"version":2,"brokerid":1,"timestamp":"1729700000000","kraftControllerEpoch":-1}'
-    assert ControllerZNode.decode(written) == ControllerRegistration(BrokerId(1), -1)
+    assert ControllerZNode.decode(written) == ControllerZNodeData(BrokerId(1), -1)
 
 
 @pytest.mark.spec("ZN-3")
 def test_controller_of_an_old_broker_has_no_kraft_epoch_and_one_of_a_migration_has() -> None:
     assert ControllerZNode.decode(b'{"version":1,"brokerid":4,"timestamp":"1"}').kraft_epoch == -1
-    assert ControllerZNode.decode(b'{"brokerid":3000,"kraftControllerEpoch":5}') == ControllerRegistration(
+    assert ControllerZNode.decode(b'{"brokerid":3000,"kraftControllerEpoch":5}') == ControllerZNodeData(
         BrokerId(3000), 5
     )
 
