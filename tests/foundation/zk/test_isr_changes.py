@@ -1,4 +1,4 @@
-"""The ISR changes leaders write themselves, on every ground of the contract."""
+"""ISR changes that leaders write to ZooKeeper themselves, as before AlterPartition existed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def led_partition(ground: Ground) -> Store:
 
 @pytest.mark.spec("IS-16")
 @contract
-async def test_an_isr_is_written_at_the_version_its_leader_knows(ground: Ground) -> None:
+async def test_an_isr_is_written_over_the_version_that_the_leader_read(ground: Ground) -> None:
     opened = await led_partition(ground)
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
     assert await opened.zk.isr_changes.update(T0, replace(SHRUNK, isr=ids(1, 2), partition_epoch=1), 1) == 2
@@ -41,7 +41,7 @@ async def test_an_isr_is_written_at_the_version_its_leader_knows(ground: Ground)
 
 @pytest.mark.spec("IS-16")
 @contract
-async def test_a_lost_answer_is_no_conflict(ground: Ground) -> None:
+async def test_an_isr_write_whose_answer_was_lost_is_no_conflict(ground: Ground) -> None:
     opened = await led_partition(ground)
     opened.below.lose_answers = 1
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
@@ -52,7 +52,7 @@ async def test_a_lost_answer_is_no_conflict(ground: Ground) -> None:
 
 @pytest.mark.spec("IS-16")
 @contract
-async def test_what_is_gone_or_spoilt_is_a_conflict(ground: Ground) -> None:
+async def test_a_missing_or_malformed_partition_state_is_a_conflict(ground: Ground) -> None:
     opened = await led_partition(ground)
     assert await opened.zk.isr_changes.update(TopicPartition("gone", 0), SHRUNK, 1) is None
     must(await opened.raw.write(SetData(PATH, b"spoilt", 0)))
@@ -61,7 +61,7 @@ async def test_what_is_gone_or_spoilt_is_a_conflict(ground: Ground) -> None:
 
 @pytest.mark.spec("IS-17")
 @contract
-async def test_changes_are_announced_in_one_znode_that_stays(ground: Ground) -> None:
+async def test_isr_changes_are_announced_in_one_persistent_znode(ground: Ground) -> None:
     opened = await led_partition(ground)
     await opened.zk.isr_changes.propagate([TopicPartition("t", 3), T0])
     await opened.zk.isr_changes.propagate([T0])
@@ -78,7 +78,7 @@ async def test_changes_are_announced_in_one_znode_that_stays(ground: Ground) -> 
 
 @pytest.mark.spec("IS-17")
 @contract
-async def test_more_than_a_znode_holds_are_announced_in_several(ground: Ground) -> None:
+async def test_many_isr_changes_are_announced_in_several_znodes(ground: Ground) -> None:
     opened = await led_partition(ground)
     many = partitions(PARTITIONS_PER_NOTIFICATION + 1, "n" * 249)
     await opened.zk.isr_changes.propagate(many)

@@ -1,4 +1,4 @@
-"""What the store writes, what it reads, and whom it takes for the controller."""
+"""`KafkaZkClient` reads and writes Kafka's znodes, and registers brokers and the controller."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from foundation.zk.kafka_zk_client import (
     ZooKeeperFailure,
 )
 from foundation.zk.znodes import BrokerIdZNode, ControllerZNode, MalformedZNode, TopicPartitionStateZNode, TopicZNode
-from tests.contracts.subject import Ground, contract
-from tests.foundation.zk.store import broker, controller, ids, led_by, must, partitions, store
+from tests.contracts.subject import Ground, Subject, contract
+from tests.foundation.zk.store import broker, controller, ids, led_by, must, nothing, partitions, store
 
 TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
 ONE = ReplicaAssignment(ids(1))
@@ -41,7 +41,7 @@ ONE = ReplicaAssignment(ids(1))
 
 @pytest.mark.spec("ZN-1")
 @contract
-async def test_top_level_paths_are_made_once_and_empty(ground: Ground) -> None:
+async def test_top_level_paths_are_created_once_and_empty(ground: Ground) -> None:
     first = await store(ground)
     await first.zk.create_top_level_paths()
     nodes = await first.raw.get_many(PERSISTENT_PATHS)
@@ -54,7 +54,7 @@ async def test_top_level_paths_are_made_once_and_empty(ground: Ground) -> None:
 
 
 @contract
-async def test_the_first_broker_names_the_cluster(ground: Ground) -> None:
+async def test_the_first_broker_creates_the_cluster_id(ground: Ground) -> None:
     first, second = await store(ground), await store(ground)
     assert await first.zk.create_or_get_cluster_id("first") == "first"
     assert await second.zk.create_or_get_cluster_id("second") == "first"
@@ -94,7 +94,7 @@ async def test_an_id_that_another_session_owns_is_refused(ground: Ground) -> Non
 
 @pytest.mark.spec("BR-3")
 @contract
-async def test_what_our_previous_session_left_behind_is_made_anew(ground: Ground) -> None:
+async def test_the_registration_of_the_brokers_previous_session_is_replaced(ground: Ground) -> None:
     old, new = await store(ground), await store(ground)
     await old.zk.create_top_level_paths()
     first = await old.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
@@ -105,7 +105,7 @@ async def test_what_our_previous_session_left_behind_is_made_anew(ground: Ground
 
 @pytest.mark.spec("BR-3")
 @contract
-async def test_a_registration_whose_answer_was_lost_is_ours(ground: Ground) -> None:
+async def test_a_registration_whose_answer_was_lost_is_recognised(ground: Ground) -> None:
     opened = await store(ground)
     await opened.zk.create_top_level_paths()
     opened.below.lose_answers = 1
@@ -132,7 +132,7 @@ async def test_the_first_controller_has_epoch_one_and_the_next_two(ground: Groun
 
 @pytest.mark.spec("EL-6")
 @contract
-async def test_of_many_candidates_one_wins(ground: Ground) -> None:
+async def test_one_of_many_candidates_is_elected_controller(ground: Ground) -> None:
     candidates = [await store(ground) for _ in range(4)]
     results = await asyncio.gather(
         *[
@@ -149,7 +149,7 @@ async def test_of_many_candidates_one_wins(ground: Ground) -> None:
 
 @pytest.mark.spec("EL-6")
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
-def test_an_election_is_won_although_an_answer_was_lost(subject, lost: str) -> None:  # type: ignore[no-untyped-def]
+def test_an_election_is_won_although_an_answer_was_lost(subject: Subject, lost: str) -> None:
     async def case(ground: Ground) -> None:
         opened = await store(ground)
         await opened.raw.write(Create("/controller_epoch", b"7"))
@@ -162,7 +162,7 @@ def test_an_election_is_won_although_an_answer_was_lost(subject, lost: str) -> N
 
 @pytest.mark.spec("EL-6")
 @contract
-async def test_the_controller_znode_of_a_previous_life_is_no_victory(ground: Ground) -> None:
+async def test_a_controller_znode_of_the_brokers_previous_session_is_a_lost_election(ground: Ground) -> None:
     previous, opened = await store(ground), await store(ground)
     await previous.raw.write(Create("/controller", ControllerZNode.encode(BrokerId(1), 5), ephemeral=True))
     with pytest.raises(ControllerMoved):
@@ -171,7 +171,7 @@ async def test_the_controller_znode_of_a_previous_life_is_no_victory(ground: Gro
 
 @pytest.mark.spec("EL-1", "ZC-3")
 @contract
-async def test_a_watch_stays_on_an_absent_controller(ground: Ground) -> None:
+async def test_an_absent_controller_znode_is_watched(ground: Ground) -> None:
     opened, winner = await store(ground), await store(ground)
     assert await opened.zk.controller.id(watch=True) is None
     await winner.zk.controller.register_and_increment_epoch(BrokerId(2), timestamp_ms=5)
@@ -183,7 +183,7 @@ async def test_a_watch_stays_on_an_absent_controller(ground: Ground) -> None:
 
 @pytest.mark.spec("EL-10", "BUG-3")
 @contract
-async def test_a_controller_znode_left_over_is_deleted_by_its_own_session_only(ground: Ground) -> None:
+async def test_a_left_over_controller_znode_is_deleted_only_by_its_own_session(ground: Ground) -> None:
     opened, other = await store(ground), await store(ground)
     await opened.zk.controller.delete_left_over()
     await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=5)
@@ -224,7 +224,7 @@ async def test_brokers_are_read_in_order_with_their_epochs(ground: Ground) -> No
 
 @pytest.mark.spec("ZN-4")
 @contract
-async def test_a_name_that_is_no_brokers_is_left_out_and_what_cannot_be_read_is_an_error(ground: Ground) -> None:
+async def test_a_znode_that_is_no_broker_id_is_ignored_and_a_malformed_broker_is_an_error(ground: Ground) -> None:
     opened = await store(ground)
     await opened.zk.create_top_level_paths()
     await opened.zk.brokers.register(broker(1), timestamp_ms=7, previous_session_id=None)
@@ -237,7 +237,7 @@ async def test_a_name_that_is_no_brokers_is_left_out_and_what_cannot_be_read_is_
 
 @pytest.mark.spec("BR-16")
 @contract
-async def test_a_watched_broker_tells_of_its_change(ground: Ground) -> None:
+async def test_a_watched_broker_znode_fires_when_it_changes(ground: Ground) -> None:
     opened, other = await store(ground), await store(ground)
     await other.zk.create_top_level_paths()
     await other.zk.brokers.register(broker(1), timestamp_ms=7, previous_session_id=None)
@@ -248,7 +248,7 @@ async def test_a_watched_broker_tells_of_its_change(ground: Ground) -> None:
 
 @pytest.mark.spec("ZN-4")
 @contract
-async def test_a_registration_nobody_can_read_is_named(ground: Ground) -> None:
+async def test_a_malformed_broker_registration_is_named(ground: Ground) -> None:
     opened = await store(ground)
     await opened.zk.create_top_level_paths()
     await opened.raw.write(Create("/brokers/ids/1", b"{"))
@@ -283,7 +283,7 @@ async def test_a_topic_too_large_for_zookeeper_is_refused(ground: Ground) -> Non
 
 @pytest.mark.spec("TP-2", "TC-12")
 @contract
-async def test_added_partitions_are_told_to_who_watches(ground: Ground) -> None:
+async def test_watches_fire_for_added_partitions_and_topics(ground: Ground) -> None:
     opened, other = await store(ground), await store(ground)
     await other.zk.topics.create("t", TOPIC_ID, {0: ONE})
     await opened.zk.topics.names(watch=True)
@@ -297,7 +297,7 @@ async def test_added_partitions_are_told_to_who_watches(ground: Ground) -> None:
 
 
 @contract
-async def test_a_topic_nobody_can_read_is_left_out(ground: Ground) -> None:
+async def test_a_malformed_topic_is_left_out(ground: Ground) -> None:
     opened = await store(ground)
     await opened.zk.topics.create("t", None, {0: ONE})
     await opened.raw.write(Create("/brokers/topics/broken", b"not json"))
@@ -317,24 +317,22 @@ async def test_topics_without_id_are_rewritten_with_one(ground: Ground) -> None:
 
 @contract
 async def test_partitions_added_while_a_topic_is_given_an_id_are_kept(ground: Ground) -> None:
-    """Between read and write: the first write meets the version of the added partitions."""
+    """They are added between reading and writing, so the first write fails with BadVersion."""
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", None, {0: ONE})
-    send = opened.below.multi
 
-    async def overtaken(ops):  # type: ignore[no-untyped-def]
-        opened.below.multi = send  # type: ignore[method-assign]
+    async def add_a_partition() -> None:
+        opened.below.before_multi = nothing
         await opened.raw.write(SetData("/brokers/topics/t", TopicZNode.encode(None, {0: ONE, 1: ONE})))
-        return await send(ops)
 
-    opened.below.multi = overtaken  # type: ignore[method-assign]
+    opened.below.before_multi = add_a_partition
     await opened.zk.topics.set_ids({"t": TOPIC_ID}, version)
     found = await opened.zk.topics.assignments(["t"])
     assert found["t"] == TopicAssignment(TOPIC_ID, dict.fromkeys(partitions(2), ONE))
 
 
 @contract
-async def test_assignments_are_rewritten_behind_the_fence(ground: Ground) -> None:
+async def test_assignments_are_rewritten_only_by_the_controller_of_the_epoch(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     moving = TopicAssignment(TOPIC_ID, {TopicPartition("t", 0): ReplicaAssignment(ids(2, 1), ids(2), ids(1))})
@@ -347,7 +345,7 @@ async def test_assignments_are_rewritten_behind_the_fence(ground: Ground) -> Non
 
 
 @contract
-async def test_states_are_read_and_what_is_missing_or_broken_is_said_of_each(ground: Ground) -> None:
+async def test_partition_states_are_read_and_missing_or_malformed_ones_are_named(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", TOPIC_ID, dict.fromkeys(range(3), ONE))
     await opened.zk.states.create({partition: led_by(1) for partition in partitions(2)}, 7, version)
@@ -362,7 +360,7 @@ async def test_states_are_read_and_what_is_missing_or_broken_is_said_of_each(gro
 
 @pytest.mark.spec("PSM-5")
 @contract
-async def test_states_are_created_with_their_folders(ground: Ground) -> None:
+async def test_partition_states_are_created_with_their_parents(ground: Ground) -> None:
     opened, version = await controller(ground)
     for topic in ("t", "u"):
         await opened.zk.topics.create(topic, TOPIC_ID, {0: ONE})
@@ -383,7 +381,7 @@ async def test_states_are_created_with_their_folders(ground: Ground) -> None:
 
 @pytest.mark.spec("PSM-5")
 @contract
-async def test_states_of_added_partitions_find_their_folder(ground: Ground) -> None:
+async def test_partition_states_are_created_where_parents_exist(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
@@ -395,7 +393,7 @@ async def test_states_of_added_partitions_find_their_folder(ground: Ground) -> N
 
 @pytest.mark.spec("PSM-5")
 @contract
-async def test_a_state_that_cannot_be_created_fails_alone(ground: Ground) -> None:
+async def test_one_partition_state_that_exists_does_not_fail_the_others(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     await opened.zk.states.create({TopicPartition("t", 5): led_by(2)}, 1, version)
@@ -412,7 +410,7 @@ async def test_a_state_that_cannot_be_created_fails_alone(ground: Ground) -> Non
 
 @pytest.mark.spec("D15")
 @contract
-async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground: Ground) -> None:
+async def test_partition_states_are_updated_in_batches_and_conflicts_fail_alone(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     await opened.zk.states.create({partition: led_by(1) for partition in partitions(1_200)}, 1, version)
@@ -433,7 +431,7 @@ async def test_states_are_updated_by_the_hundred_and_conflicts_fail_alone(ground
 
 
 @contract
-async def test_nothing_is_sent_where_there_is_nothing_to_write(ground: Ground) -> None:
+async def test_no_request_is_sent_for_an_empty_write(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
     assert await opened.zk.states.update({}, 1, version) == ()
@@ -460,7 +458,7 @@ async def test_a_config_is_created_then_replaced(ground: Ground) -> None:
 
 @pytest.mark.spec("ZN-9")
 @contract
-async def test_a_config_is_not_written_without_a_controller_of_this_kind(ground: Ground) -> None:
+async def test_a_config_is_not_written_without_a_zookeeper_controller(ground: Ground) -> None:
     opened = await store(ground)
     with pytest.raises(ControllerMoved, match="no controller"):
         await opened.zk.configs.write("topics", "t", {})
@@ -473,20 +471,18 @@ async def test_a_config_is_not_written_without_a_controller_of_this_kind(ground:
 @contract
 async def test_a_config_is_not_written_when_the_controller_changes_meanwhile(ground: Ground) -> None:
     opened, _ = await controller(ground)
-    send = opened.below.multi
 
-    async def overtaken(ops):  # type: ignore[no-untyped-def]
+    async def delete_the_controller() -> None:
         await opened.raw.write(Delete("/controller"))
-        return await send(ops)
 
-    opened.below.multi = overtaken  # type: ignore[method-assign]
+    opened.below.before_multi = delete_the_controller
     with pytest.raises(ControllerMoved, match="changed meanwhile"):
         await opened.zk.configs.write("topics", "t", {})
 
 
 @pytest.mark.spec("ZN-9")
 @contract
-async def test_a_config_is_written_over_what_was_read_and_nothing_else(ground: Ground) -> None:
+async def test_a_config_is_written_only_over_the_version_that_was_read(ground: Ground) -> None:
     opened, _ = await controller(ground)
     configs = opened.zk.configs
     absent = await configs.read("topics", "t")
@@ -501,23 +497,20 @@ async def test_a_config_is_written_over_what_was_read_and_nothing_else(ground: G
 
 @pytest.mark.spec("ZN-9")
 @contract
-async def test_a_config_that_somebody_makes_in_between_is_not_overwritten(ground: Ground) -> None:
+async def test_a_config_created_since_it_was_read_is_not_overwritten(ground: Ground) -> None:
     opened, _ = await controller(ground)
-    send = opened.below.multi
 
-    async def overtaken(ops):  # type: ignore[no-untyped-def]
-        answer = await send(ops)
+    async def create_the_config() -> None:
         await opened.raw.write(Create("/config/topics/t", b'{"version":1,"config":{"their":"s"}}'))
-        return answer
 
-    opened.below.multi = overtaken  # type: ignore[method-assign]
+    opened.below.after_multi = create_the_config
     assert not await opened.zk.configs.write("topics", "t", {"our": "s"}, ABSENT)
     assert (await opened.zk.configs.read("topics", "t")).config == {"their": "s"}
 
 
 @pytest.mark.spec("CF-2")
 @contract
-async def test_notifications_are_listed_read_and_deleted(ground: Ground) -> None:
+async def test_config_change_notifications_are_listed_read_and_deleted(ground: Ground) -> None:
     opened, _ = await controller(ground)
     configs = opened.zk.configs
     await configs.announce("topics/t")
@@ -534,7 +527,7 @@ async def test_notifications_are_listed_read_and_deleted(ground: Ground) -> None
 
 @pytest.mark.spec("CF-1")
 @contract
-async def test_the_folder_of_notifications_is_made_where_somebody_deleted_it(ground: Ground) -> None:
+async def test_the_parent_of_config_change_notifications_is_created_again(ground: Ground) -> None:
     opened, _ = await controller(ground)
     await opened.raw.write(Delete("/config/changes"))
     await opened.zk.configs.announce("brokers/<default>")
@@ -543,7 +536,7 @@ async def test_the_folder_of_notifications_is_made_where_somebody_deleted_it(gro
 
 @pytest.mark.spec("CF-1")
 @contract
-async def test_a_config_change_is_announced_in_sequence(ground: Ground) -> None:
+async def test_config_changes_are_announced_in_sequential_znodes(ground: Ground) -> None:
     opened, _ = await controller(ground)
     await opened.zk.configs.announce("topics/t")
     node = must(await opened.raw.get("/config/changes/config_change_0000000000"))
@@ -555,7 +548,7 @@ async def test_a_config_change_is_announced_in_sequence(ground: Ground) -> None:
 
 @pytest.mark.spec("TD-1")
 @contract
-async def test_topic_deletions_are_listed_watched_and_taken_away(ground: Ground) -> None:
+async def test_topic_deletions_are_listed_watched_and_removed(ground: Ground) -> None:
     opened, version = await controller(ground)
     assert await opened.zk.topic_deletions.topics(watch=True) == ()
     await opened.raw.multi([Create("/admin/delete_topics/u"), Create("/admin/delete_topics/t")])
@@ -568,7 +561,7 @@ async def test_topic_deletions_are_listed_watched_and_taken_away(ground: Ground)
 
 @pytest.mark.spec("FO-3")
 @contract
-async def test_a_preferred_election_is_read_watched_and_taken_away(ground: Ground) -> None:
+async def test_a_preferred_replica_election_is_read_watched_and_removed(ground: Ground) -> None:
     opened, version = await controller(ground)
     path = "/admin/preferred_replica_election"
     assert await opened.zk.preferred_elections.read(watch=True) is None
@@ -594,7 +587,7 @@ async def test_the_reassignment_znode_is_watched(ground: Ground) -> None:
 
 @pytest.mark.spec("FO-4")
 @contract
-async def test_old_notifications_are_deleted_and_new_ones_watched(ground: Ground) -> None:
+async def test_old_isr_and_log_dir_notifications_are_deleted_and_new_ones_watched(ground: Ground) -> None:
     opened, version = await controller(ground)
     for delete, path in (
         (opened.zk.log_dir_events.delete_all, LogDirEventNotificationZNode.sequence_path),
@@ -613,7 +606,7 @@ async def test_old_notifications_are_deleted_and_new_ones_watched(ground: Ground
 
 @pytest.mark.spec("ZN-7", "EL-13")
 @contract
-async def test_features_are_written_over_what_was_read_and_over_nothing_else(ground: Ground) -> None:
+async def test_features_are_written_only_over_the_version_that_was_read(ground: Ground) -> None:
     opened = await store(ground)
     none = Features(2, True, {})
     assert await opened.zk.features.read(watch=True) is None
@@ -633,7 +626,7 @@ async def test_features_are_written_over_what_was_read_and_over_nothing_else(gro
 
 @pytest.mark.spec("ZN-8", "EL-13")
 @contract
-async def test_a_block_of_producer_ids_is_written_over_what_was_read(ground: Ground) -> None:
+async def test_a_producer_id_block_is_written_only_over_the_version_that_was_read(ground: Ground) -> None:
     opened, _ = await controller(ground)
     first, second = ProducerIdBlock(BrokerId(1), 0, 999), ProducerIdBlock(BrokerId(2), 1000, 1999)
     read = await opened.zk.producer_ids.read()
@@ -647,7 +640,7 @@ async def test_a_block_of_producer_ids_is_written_over_what_was_read(ground: Gro
 
 @pytest.mark.spec("ZN-8")
 @contract
-async def test_a_block_whose_answer_was_lost_is_nobodys_unless_it_was_never_written(ground: Ground) -> None:
+async def test_a_producer_id_block_whose_answer_was_lost_is_not_used(ground: Ground) -> None:
     opened, _ = await controller(ground)
     block = ProducerIdBlock(BrokerId(1), 0, 999)
     read = await opened.zk.producer_ids.read()
@@ -661,7 +654,7 @@ async def test_a_block_whose_answer_was_lost_is_nobodys_unless_it_was_never_writ
 
 @pytest.mark.spec("ZN-8")
 @contract
-async def test_producer_ids_do_not_begin_again_where_the_znode_is_gone(ground: Ground) -> None:
+async def test_a_missing_producer_id_znode_is_an_error(ground: Ground) -> None:
     opened, _ = await controller(ground)
     await opened.raw.write(Delete("/latest_producer_id_block"))
     with pytest.raises(ZooKeeperFailure, match="latest_producer_id_block"):
@@ -690,7 +683,7 @@ async def test_isr_change_notifications_are_read_watched_and_deleted_by_name(gro
 
 @pytest.mark.spec("D13")
 @contract
-async def test_once_the_session_has_expired_nothing_works(ground: Ground) -> None:
+async def test_every_operation_fails_once_the_session_has_expired(ground: Ground) -> None:
     opened, version = await controller(ground)
     await ground.expire(opened.session)
     zk = opened.zk

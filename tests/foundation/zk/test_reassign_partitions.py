@@ -1,4 +1,4 @@
-"""`/admin/reassign_partitions` through the typed store: read, rewritten, deleted."""
+"""`/admin/reassign_partitions` is read, rewritten and deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.mark.spec("RA-6")
 @contract
-async def test_it_is_read_and_watched_while_absent(ground: Ground) -> None:
+async def test_the_reassignment_znode_is_read_and_watched_while_absent(ground: Ground) -> None:
     opened, _ = await controller(ground)
     assert await opened.zk.reassignments.read(watch=True) is None
     await opened.raw.write(Create(PATH, b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[3,1]}]}'))
@@ -28,7 +28,7 @@ async def test_it_is_read_and_watched_while_absent(ground: Ground) -> None:
 
 @pytest.mark.spec("RA-6")
 @contract
-async def test_what_an_operator_wrote_badly_asks_for_nothing(ground: Ground) -> None:
+async def test_a_malformed_reassignment_znode_holds_no_reassignment(ground: Ground) -> None:
     opened, _ = await controller(ground)
     await opened.raw.write(Create(PATH))
     for data in BADLY_WRITTEN:
@@ -38,7 +38,7 @@ async def test_what_an_operator_wrote_badly_asks_for_nothing(ground: Ground) -> 
 
 @pytest.mark.spec("RA-14")
 @contract
-async def test_it_is_rewritten_created_where_it_has_gone_and_deleted_twice(ground: Ground) -> None:
+async def test_the_reassignment_znode_is_rewritten_created_again_and_deleted(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.zk.reassignments.write({T1: ids(2), T0: ids(3, 1)}, version)
     node = await opened.raw.get(PATH)

@@ -1,4 +1,4 @@
-"""Topics taken out of the store, on every ground of the contract."""
+"""The znodes of a deleted topic are removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE = ReplicaAssignment(ids(1), (), ())
 
 
 async def with_topic(ground: Ground) -> tuple[Store, int]:
-    """`t` has two partitions with states, a config and a marker."""
+    """The topic `t` has two partitions with states, a config and a deletion marker."""
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", None, dict.fromkeys(range(2), ONE))
     await opened.zk.states.create({partition: led_by(1) for partition in partitions(2)}, 1, version)
@@ -26,7 +26,7 @@ async def with_topic(ground: Ground) -> tuple[Store, int]:
 
 @pytest.mark.spec("TD-10", "D15")
 @contract
-async def test_a_topic_goes_in_one_transaction_with_all_that_is_known_below_it(ground: Ground) -> None:
+async def test_a_topic_and_its_known_partitions_are_removed_in_one_transaction(ground: Ground) -> None:
     opened, version = await with_topic(ground)
     opened.below.sent.clear()
     await opened.zk.topics.delete({"t": partitions(2)}, version)
@@ -45,7 +45,7 @@ async def test_a_topic_goes_in_one_transaction_with_all_that_is_known_below_it(g
 
 @pytest.mark.spec("TD-10")
 @contract
-async def test_what_nobody_knew_of_goes_too_and_what_is_gone_is_gone(ground: Ground) -> None:
+async def test_unexpected_znodes_of_a_topic_are_removed_and_missing_ones_are_no_error(ground: Ground) -> None:
     opened, version = await with_topic(ground)
     for path in ("partitions/0/state/odd", "partitions/7", "partitions/7/state", "notes", "notes/deep"):
         await opened.raw.write(Create(f"/brokers/topics/t/{path}"))
@@ -56,7 +56,7 @@ async def test_what_nobody_knew_of_goes_too_and_what_is_gone_is_gone(ground: Gro
 
 @pytest.mark.spec("TD-10", "R-5")
 @contract
-async def test_a_lost_answer_is_no_obstacle(ground: Ground) -> None:
+async def test_a_topic_is_removed_although_an_answer_is_lost(ground: Ground) -> None:
     opened, version = await with_topic(ground)
     opened.below.lose_answers = 1
     await opened.zk.topics.delete({"t": partitions(2)}, version)
@@ -65,7 +65,7 @@ async def test_a_lost_answer_is_no_obstacle(ground: Ground) -> None:
 
 @pytest.mark.spec("TD-10", "EL-13")
 @contract
-async def test_who_is_controller_no_more_deletes_nothing(ground: Ground) -> None:
+async def test_a_deposed_controller_removes_no_topic_and_no_config(ground: Ground) -> None:
     opened, version = await with_topic(ground)
     await opened.raw.write(SetData("/controller_epoch", b"9"))
     with pytest.raises(ControllerMoved):
@@ -78,7 +78,7 @@ async def test_who_is_controller_no_more_deletes_nothing(ground: Ground) -> None
 
 @pytest.mark.spec("TD-10")
 @contract
-async def test_configs_go_where_there_are_any(ground: Ground) -> None:
+async def test_topic_configs_are_removed_where_they_exist(ground: Ground) -> None:
     opened, version = await with_topic(ground)
     await opened.zk.configs.delete_of_topics(["by-hand", "t"], version)
     assert must(await opened.raw.children("/config/topics")).names == ()
@@ -86,7 +86,7 @@ async def test_configs_go_where_there_are_any(ground: Ground) -> None:
 
 @pytest.mark.spec("TX-1")
 @contract
-async def test_a_topic_is_marked_once(ground: Ground) -> None:
+async def test_a_topic_is_marked_for_deletion_once(ground: Ground) -> None:
     opened, _ = await controller(ground)
     assert await opened.zk.topic_deletions.mark("t")
     assert not await opened.zk.topic_deletions.mark("t")

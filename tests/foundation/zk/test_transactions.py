@@ -1,4 +1,4 @@
-"""The fence, lost answers, conflicts, and what the event log says of all that."""
+"""Transactions: the check of the controller epoch, lost answers, conflicts, and their records in the event log."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FENCED: dict[str, Callable[[KafkaZkClient, int], Awaitable[object]]] = {
 
 
 async def tree(ground: Ground) -> dict[str, object]:
-    """Every znode with its data and version."""
+    """Return every znode with its data and version."""
     zk = (await ground.open()).zk
     found: dict[str, object] = {}
     folders = [""]
@@ -64,7 +64,7 @@ async def tree(ground: Ground) -> dict[str, object]:
 
 @pytest.mark.spec("EL-13", "EL-14", "ZC-5")
 @pytest.mark.parametrize("method", FENCED)
-def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject, method: str) -> None:
+def test_no_write_of_a_deposed_controller_is_applied(subject: Subject, method: str) -> None:
     async def case(ground: Ground) -> None:
         opened, version = await controller(ground)
         await opened.zk.topics.create("t", None, {})
@@ -90,7 +90,7 @@ def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject
 
 
 @contract
-async def test_a_fence_that_is_switched_off_lets_the_deposed_write_and_says_so(ground: Ground) -> None:
+async def test_a_fence_that_is_switched_off_records_the_write_of_a_deposed_controller(ground: Ground) -> None:
     opened, version = await controller(ground, switched_off=[Fence.ZK_CONTROLLER_EPOCH])
     await opened.zk.topics.create("t", None, {})
     await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
@@ -105,7 +105,7 @@ async def test_a_fence_that_is_switched_off_lets_the_deposed_write_and_says_so(g
 
 
 @contract
-async def test_without_an_epoch_there_is_no_controller_to_be(ground: Ground) -> None:
+async def test_a_fenced_write_without_a_controller_epoch_is_refused(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.raw.write(Delete("/controller_epoch"))
     with pytest.raises(ZooKeeperFailure, match="/controller_epoch"):
@@ -113,7 +113,7 @@ async def test_without_an_epoch_there_is_no_controller_to_be(ground: Ground) -> 
 
 
 @contract
-async def test_the_batches_behind_a_refused_one_are_not_sent(ground: Ground) -> None:
+async def test_batches_after_a_refused_one_are_not_sent(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
     states = {partition: led_by(1) for partition in partitions(10_000)}
@@ -128,7 +128,7 @@ async def test_the_batches_behind_a_refused_one_are_not_sent(ground: Ground) -> 
 @pytest.mark.spec("R-5", "ZC-2")
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
 @pytest.mark.parametrize("times", [1, 3])
-def test_an_update_whose_answer_is_lost_counts_once(subject: Subject, lost: str, times: int) -> None:
+def test_an_update_whose_answer_is_lost_is_applied_once(subject: Subject, lost: str, times: int) -> None:
     async def case(ground: Ground) -> None:
         opened, version = await controller(ground)
         await opened.zk.topics.create("t", None, {})
@@ -146,7 +146,7 @@ def test_an_update_whose_answer_is_lost_counts_once(subject: Subject, lost: str,
 
 
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
-def test_creations_whose_answer_is_lost_are_created(subject: Subject, lost: str) -> None:
+def test_creations_whose_answer_is_lost_succeed(subject: Subject, lost: str) -> None:
     async def case(ground: Ground) -> None:
         opened, version = await controller(ground)
         await opened.zk.topics.create("t", None, {})
@@ -182,7 +182,7 @@ async def test_an_update_survives_a_real_cut(ground: Ground) -> None:
 
 
 @contract
-async def test_single_writes_are_adopted_where_zookeeper_holds_what_was_meant(ground: Ground) -> None:
+async def test_a_write_whose_answer_is_lost_succeeds_if_zookeeper_holds_it(ground: Ground) -> None:
     opened = await store(ground)
     below, write = opened.below, opened.transactions.write
     below.lose_answers = 1
@@ -197,7 +197,7 @@ async def test_single_writes_are_adopted_where_zookeeper_holds_what_was_meant(gr
 
 
 @contract
-async def test_a_conflict_with_somebody_else_stays_one_whatever_was_lost(ground: Ground) -> None:
+async def test_a_conflict_with_another_client_is_reported_although_a_request_was_lost(ground: Ground) -> None:
     opened = await store(ground)
     await opened.raw.write(Create("/a", b"theirs"))
     for op, failure in (
@@ -211,9 +211,8 @@ async def test_a_conflict_with_somebody_else_stays_one_whatever_was_lost(ground:
 
 
 @contract
-async def test_an_ephemeral_is_adopted_only_by_the_session_that_owns_it(ground: Ground) -> None:
-    """The same bytes are not the same znode: another's vanishes with the other, and a lasting one does not vanish at
-    all."""
+async def test_an_ephemeral_of_another_session_is_a_conflict_after_a_lost_request(ground: Ground) -> None:
+    """Equal data is not enough: another session's ephemeral ends with that session, and a persistent znode never."""
     opened, other = await store(ground), await ground.open()
     await other.zk.write(Create("/theirs", b"x", ephemeral=True))
     await other.zk.write(Create("/lasting", b"x"))
@@ -229,7 +228,7 @@ async def test_an_ephemeral_is_adopted_only_by_the_session_that_owns_it(ground: 
 
 
 @contract
-async def test_reads_are_repeated_and_only_what_was_lost(ground: Ground) -> None:
+async def test_lost_reads_are_repeated(ground: Ground) -> None:
     opened = await store(ground)
     await opened.raw.write(Create("/a", b"x"))
     opened.below.lose_requests = 3
@@ -244,7 +243,7 @@ async def test_reads_are_repeated_and_only_what_was_lost(ground: Ground) -> None
 
 
 @contract
-async def test_answers_that_keep_being_lost_are_a_failure_not_an_endless_wait(ground: Ground) -> None:
+async def test_a_request_fails_after_a_number_of_lost_answers(ground: Ground) -> None:
     opened, version = await controller(ground)
     for attempt in (
         lambda: opened.transactions.get("/a"),
@@ -264,8 +263,8 @@ async def test_answers_that_keep_being_lost_are_a_failure_not_an_endless_wait(gr
 
 
 @contract
-async def test_conflicts_that_a_look_does_not_show_end_one_by_one(ground: Ground) -> None:
-    """A missing parent is not seen at the child; after a few rounds the rest goes out alone."""
+async def test_operations_are_sent_one_by_one_when_the_failing_one_is_not_found(ground: Ground) -> None:
+    """A missing parent does not show at the child's path; after a few rounds the rest is sent one by one."""
     opened, version = await controller(ground)
     ops = [op for number in range(8) for op in (Create(f"/missing-{number}/child"), Create(f"/there-{number}"))]
     results = await opened.transactions.fenced(ops, "test", Fenced(version))
@@ -273,7 +272,7 @@ async def test_conflicts_that_a_look_does_not_show_end_one_by_one(ground: Ground
 
 
 @contract
-async def test_what_is_missing_fails_all_that_is_below_it_at_once(ground: Ground) -> None:
+async def test_a_missing_parent_fails_all_its_children_at_once(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
     ops = [*[Create(f"/missing/{number}") for number in range(100)], Create("/there")]
@@ -284,7 +283,7 @@ async def test_what_is_missing_fails_all_that_is_below_it_at_once(ground: Ground
 
 @pytest.mark.spec("ZC-5")
 @contract
-async def test_transactions_are_split_by_size_and_what_is_too_large_fails_alone(ground: Ground) -> None:
+async def test_transactions_are_split_by_size_and_a_too_large_operation_fails_alone(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
     third = b"x" * (MAX_REQUEST_BYTES // 3)
@@ -296,7 +295,7 @@ async def test_transactions_are_split_by_size_and_what_is_too_large_fails_alone(
 
 
 @contract
-async def test_a_transaction_that_only_the_chroot_makes_too_large_goes_out_in_pieces(ground: Ground) -> None:
+async def test_a_transaction_that_a_chroot_makes_too_large_is_split(ground: Ground) -> None:
     opened = Store(await ground.open(chroot="/" + "chroot" * 400))
     await opened.zk.create_top_level_paths()
     elected = await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=0)
@@ -306,7 +305,7 @@ async def test_a_transaction_that_only_the_chroot_makes_too_large_goes_out_in_pi
 
 
 @contract
-async def test_groups_stay_together(ground: Ground) -> None:
+async def test_operations_of_a_group_are_sent_in_one_transaction(ground: Ground) -> None:
     opened, version = await controller(ground)
     opened.below.sent.clear()
     ops = [
@@ -318,10 +317,10 @@ async def test_groups_stay_together(ground: Ground) -> None:
 
 
 @contract
-async def test_what_is_written_is_heard_of_while_the_rest_is_still_being_made(ground: Ground) -> None:
+async def test_finished_batches_are_reported_before_all_operations_are_generated(ground: Ground) -> None:
     opened, version = await controller(ground)
     batches = MAX_IN_FLIGHT + 3
-    made, heard = 0, []
+    made, reported = 0, []
 
     def ops() -> Iterator[Create]:
         nonlocal made
@@ -329,23 +328,25 @@ async def test_what_is_written_is_heard_of_while_the_rest_is_still_being_made(gr
             yield Create(f"/n{made}")
 
     results = await opened.transactions.fenced(
-        ops(), "test", Fenced(version), finished=lambda first, results: heard.append((first, len(results), made))
+        ops(), "test", Fenced(version), finished=lambda first, results: reported.append((first, len(results), made))
     )
-    assert [(first, count) for first, count, _ in heard] == [(number * MAX_OPS, MAX_OPS) for number in range(batches)]
+    assert [(first, count) for first, count, _ in reported] == [
+        (number * MAX_OPS, MAX_OPS) for number in range(batches)
+    ]
     assert len(results) == batches * MAX_OPS
-    assert heard[0][2] < len(results), "ZooKeeper has answered before the last operation was made"
+    assert reported[0][2] < len(results), "a batch is reported before the last operation is generated"
 
 
 @contract
-async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground) -> None:
+async def test_batches_applied_before_the_controller_is_deposed_are_reported(ground: Ground) -> None:
     opened, version = await controller(ground)
-    heard: list[int] = []
+    reported: list[int] = []
 
     def ops() -> Iterator[Create]:
         yield from (Create(f"/n{number}") for number in range((MAX_IN_FLIGHT + 5) * MAX_OPS))
 
     def depose(first: int, results: Sequence[object]) -> None:
-        heard.extend([first] * bool(results))
+        reported.extend([first] * bool(results))
         if first == 0:
             deposing.append(asyncio.ensure_future(opened.raw.write(SetData("/controller_epoch", b"2", version))))
 
@@ -354,7 +355,7 @@ async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground
         await opened.transactions.fenced(ops(), "test", Fenced(version), finished=depose)
     await asyncio.gather(*deposing)
     written = [name for name in must(await opened.raw.children("/")).names if name.startswith("n")]
-    assert len(written) == len(heard) * MAX_OPS
+    assert len(written) == len(reported) * MAX_OPS
 
 
 # ------------------------------------------------------------------ the event log
@@ -362,18 +363,16 @@ async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground
 
 @pytest.mark.spec("R-11")
 @contract
-async def test_every_transaction_is_announced_before_it_is_sent_and_its_outcome_recorded(ground: Ground) -> None:
+async def test_every_transaction_is_recorded_before_it_is_sent_and_with_its_outcome(ground: Ground) -> None:
     opened, version = await controller(ground)
     await opened.zk.topics.create("t", None, {})
     announced: list[int] = []
-    send = opened.below.multi
 
-    async def sending(ops):  # type: ignore[no-untyped-def]
+    async def count_records() -> None:
         announced.append(len(opened.records("ZkWrite")))
-        return await send(ops)
 
     before = len(opened.records("ZkWrite"))
-    opened.below.multi = sending  # type: ignore[method-assign]
+    opened.below.before_multi = count_records
     await opened.zk.states.create({partition: led_by(1) for partition in partitions(5)}, 1, version)
     assert announced == [before + 1, before + 2]
     write, done = opened.records("ZkWrite")[-1], opened.records("ZkWriteDone")[-1]
