@@ -28,7 +28,7 @@ from foundation.zk.client import (
 )
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from foundation.zk.transactions import Transactions
-from tests.contracts.subject import Ground, Session
+from tests.contracts.subject import Ensemble, Session
 
 _T = TypeVar("_T")
 Hook: TypeAlias = Callable[[], Awaitable[None]]
@@ -142,13 +142,15 @@ class Store:
         return [line["data"] for line in map(msgspec.json.decode, self.lines) if line["type"] == type_name]
 
 
-async def store(ground: Ground, *, switched_off: Collection[Fence] = ()) -> Store:
-    return Store(await ground.open(), switched_off=switched_off)
+async def store(ensemble: Ensemble, *, switched_off: Collection[Fence] = ()) -> Store:
+    return Store(await ensemble.open(), switched_off=switched_off)
 
 
-async def controller(ground: Ground, broker_id: int = 1, *, switched_off: Collection[Fence] = ()) -> tuple[Store, int]:
+async def controller(
+    ensemble: Ensemble, broker_id: int = 1, *, switched_off: Collection[Fence] = ()
+) -> tuple[Store, int]:
     """A store whose broker is the elected controller, with the top-level paths created, and its `epoch_zk_version`."""
-    opened = await store(ground, switched_off=switched_off)
+    opened = await store(ensemble, switched_off=switched_off)
     await opened.zk.create_top_level_paths()
     elected = await opened.zk.controller.register_and_increment_epoch(BrokerId(broker_id), timestamp_ms=0)
     return opened, elected.epoch_zk_version

@@ -67,7 +67,7 @@ def block_the_loop_until_suspended(session: Session) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not session.zk._link._suspended and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert session.heard == []
+    assert session.notifications == []
 
 
 def test_a_session_survives_the_restart_of_the_server(own_zookeeper: EmbeddedZooKeeper) -> None:
@@ -77,16 +77,16 @@ def test_a_session_survives_the_restart_of_the_server(own_zookeeper: EmbeddedZoo
         await session.zk.write(Create("/mortal", b"", ephemeral=True))
         await session.zk.get("/mortal", watch=True)
         own_zookeeper.kill()
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         assert await session.zk.get("/mortal") is Failure.UNKNOWN
         await asyncio.to_thread(own_zookeeper.start)
-        await session.hears(SessionResumed)
+        await session.wait_for(SessionResumed)
         assert session.zk.session_id == session_id
         node = await session.zk.get("/mortal")
         assert isinstance(node, Node)
         assert node.stat.ephemeral_owner == session_id
         await session.zk.write(SetData("/mortal", b"x"))
-        await session.hears_watch("/mortal", WatchKind.CHANGED)
+        await session.wait_for_watch("/mortal", WatchKind.CHANGED)
         await session.zk.close()
 
     asyncio.run(play())
@@ -98,10 +98,10 @@ def test_a_server_that_does_not_answer_suspends_the_session(own_zookeeper: Embed
         session = await opened(own_zookeeper.connect_string, session_timeout_ms=9_000)
         own_zookeeper.pause()
         write = asyncio.ensure_future(session.zk.write(Create("/a")))
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         assert await write is Failure.UNKNOWN
         own_zookeeper.resume()
-        await session.hears(SessionResumed)
+        await session.wait_for(SessionResumed)
         await session.zk.close()
 
     asyncio.run(play())
@@ -114,10 +114,10 @@ def test_a_server_that_does_not_answer_is_noticed_while_requests_are_sent(own_zo
         session = await opened(own_zookeeper.connect_string, session_timeout_ms=1_500)
         own_zookeeper.pause()
         reads: list[asyncio.Future[Stat | Failure]] = []
-        while not session.heard and len(reads) < 60:
+        while not session.notifications and len(reads) < 60:
             reads.append(asyncio.ensure_future(session.zk.exists("/")))
             await asyncio.sleep(0.1)
-        assert session.heard == [SessionSuspended()]
+        assert session.notifications == [SessionSuspended()]
         assert set(await asyncio.gather(*reads)) == {Failure.UNKNOWN}
         own_zookeeper.resume()
         await session.zk.close()
@@ -132,7 +132,7 @@ def test_a_request_sent_before_a_cut_is_notified_is_answered_during_the_cut(own_
         block_the_loop_until_suspended(session)
         async with asyncio.timeout(PATIENCE_S):
             assert await session.zk.write(Create("/a")) is Failure.UNKNOWN
-        assert session.heard == [SessionSuspended()]
+        assert session.notifications == [SessionSuspended()]
         await asyncio.to_thread(own_zookeeper.start)
         assert await session.zk.connected()
         assert await session.zk.exists("/a") is Failure.NO_NODE
@@ -151,10 +151,10 @@ def test_a_session_expires_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) ->
         await owner.zk.write(Create("/mortal", ephemeral=True))
         assert isinstance(await observer.zk.exists("/mortal", watch=True), Stat)
         proxy.cut()
-        await observer.hears_watch("/mortal", WatchKind.DELETED)
+        await observer.wait_for_watch("/mortal", WatchKind.DELETED)
         proxy.heal()
-        await owner.hears(SessionExpired)
-        assert owner.heard == [SessionSuspended(), SessionExpired()]
+        await owner.wait_for(SessionExpired)
+        assert owner.notifications == [SessionSuspended(), SessionExpired()]
         await owner.zk.close()
         await observer.zk.close()
         await proxy.stop()
@@ -200,12 +200,12 @@ def test_a_reconnect_without_answer_is_tried_again_within_the_session_timeout(zo
         session = await opened(f"127.0.0.1:{await proxy.start()}", session_timeout_ms=9_000)
         session_id = session.zk.session_id
         proxy.cut()
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         proxy.hold_requests()
         proxy.heal()
-        await proxy.holds_a_request()
+        await proxy.wait_for_held_request()
         proxy.carry_requests()
-        await session.hears(SessionResumed)
+        await session.wait_for(SessionResumed)
         assert session.zk.session_id == session_id
         await session.zk.close()
         await proxy.stop()
@@ -221,7 +221,7 @@ def test_no_thread_of_a_session_is_left_after_closing(zookeeper: EmbeddedZooKeep
         proxy = Proxy((host, int(port)))
         cut = await opened(f"127.0.0.1:{await proxy.start()}")
         proxy.cut()
-        await cut.hears(SessionSuspended)
+        await cut.wait_for(SessionSuspended)
         await cut.zk.close()
         await proxy.stop()
         with pytest.raises(ZooKeeperUnreachable):
@@ -330,23 +330,23 @@ def test_a_second_cut_while_watches_are_set_again_loses_no_watch(zookeeper: Embe
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
-        corner = f"/twice-{answers}"
-        session = await opened(f"127.0.0.1:{await proxy.start()}{corner}")
-        other = await opened(zookeeper.connect_string + corner)
+        chroot = f"/twice-{answers}"
+        session = await opened(f"127.0.0.1:{await proxy.start()}{chroot}")
+        other = await opened(zookeeper.connect_string + chroot)
         await other.zk.multi([Create("/data"), Create("/folder")])
         await session.zk.get("/data", watch=True)
         await session.zk.exists("/absent", watch=True)
         await session.zk.children("/folder", watch=True)
         proxy.cut()
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         await other.zk.multi([Create("/absent"), Create("/folder/a")])
         proxy.heal(answers=answers)
-        await session.hears(SessionResumed)
-        await proxy.holds_an_answer()
+        await session.wait_for(SessionResumed)
+        await proxy.wait_for_held_answer()
         proxy.cut()
-        await session.hears(SessionSuspended, times=2)
+        await session.wait_for(SessionSuspended, times=2)
         proxy.heal()
-        await session.hears(SessionResumed, times=2)
+        await session.wait_for(SessionResumed, times=2)
         assert isinstance(await session.zk.exists("/"), Stat)
         assert sorted(fired.path for fired in session.fired) == ["/absent", "/folder"]
         await session.zk.close()
@@ -380,9 +380,9 @@ def test_under_load_and_cuts_every_request_is_answered(zookeeper: EmbeddedZooKee
             for cuts in range(1, 6):
                 await asyncio.sleep(0.03)
                 proxy.cut()
-                await session.hears(SessionSuspended, times=cuts)
+                await session.wait_for(SessionSuspended, times=cuts)
                 proxy.heal()
-                await session.hears(SessionResumed, times=cuts)
+                await session.wait_for(SessionResumed, times=cuts)
 
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(cut(), *[write(writer) for writer in range(20)])

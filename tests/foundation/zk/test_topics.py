@@ -10,7 +10,7 @@ from foundation.zk.client import Create, Failure, SetData
 from foundation.zk.kafka_zk_client import KafkaZkClient, TopicAssignment, ZooKeeperFailure
 from foundation.zk.transactions import MAX_ROUNDS
 from foundation.zk.znodes import MalformedZNode, TopicZNode
-from tests.contracts.subject import Ground, contract
+from tests.contracts.subject import Ensemble, contract
 from tests.foundation.zk.store import Store, controller, ids, nothing, store
 
 TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
@@ -38,8 +38,8 @@ def add_a_partition_before_transactions(opened: Store, *, times: int = 1) -> Non
 
 @pytest.mark.spec("BUG-18")
 @contract
-async def test_partitions_added_meanwhile_are_kept(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_partitions_added_meanwhile_are_kept(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     add_a_partition_before_transactions(opened)
     assert await opened.zk.topics.update_assignments({"t": TopicAssignment(TOPIC_ID, {T0: MOVING})}, version) == {}
@@ -49,8 +49,8 @@ async def test_partitions_added_meanwhile_are_kept(ground: Ground) -> None:
 
 
 @contract
-async def test_a_malformed_topic_is_overwritten(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_malformed_topic_is_overwritten(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.raw.write(Create("/brokers/topics/t", b"{"))
     both = {name: TopicAssignment(TOPIC_ID, {TopicPartition(name, 0): ONE}) for name in ("t", "gone")}
     assert await opened.zk.topics.update_assignments(both, version) == {"gone": Failure.NO_NODE}
@@ -62,8 +62,8 @@ async def test_a_malformed_topic_is_overwritten(ground: Ground) -> None:
 
 @pytest.mark.spec("D14")
 @contract
-async def test_a_too_large_topic_is_refused_and_others_are_written(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_too_large_topic_is_refused_and_others_are_written(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     for name in ("t", "u"):
         await opened.zk.topics.create(name, TOPIC_ID, {0: ONE})
     huge = {TopicPartition("u", number): ReplicaAssignment(ids(*range(30))) for number in range(12_000)}
@@ -73,8 +73,8 @@ async def test_a_too_large_topic_is_refused_and_others_are_written(ground: Groun
 
 
 @contract
-async def test_a_topic_that_keeps_changing_fails_after_a_number_of_rounds(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_topic_that_keeps_changing_fails_after_a_number_of_rounds(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     add_a_partition_before_transactions(opened, times=1_000)
     wanted = {"t": TopicAssignment(TOPIC_ID, {T0: MOVING})}
@@ -86,8 +86,8 @@ async def test_a_topic_that_keeps_changing_fails_after_a_number_of_rounds(ground
 
 @pytest.mark.spec("TP-2", "BUG-18")
 @contract
-async def test_partitions_are_added_only_to_the_assignment_that_was_read(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_partitions_are_added_only_to_the_assignment_that_was_read(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     read = await written(opened.zk)
     grown = {**read, T1: TWO}
@@ -100,8 +100,8 @@ async def test_partitions_are_added_only_to_the_assignment_that_was_read(ground:
 
 @pytest.mark.spec("TP-2", "BUG-18")
 @contract
-async def test_partitions_are_not_added_if_the_topic_changes_meanwhile(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_partitions_are_not_added_if_the_topic_changes_meanwhile(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
 
     async def begin_a_reassignment() -> None:

@@ -24,7 +24,7 @@ from foundation.zk.client import (
 )
 from foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, TopicAssignment, ZooKeeperFailure
 from foundation.zk.transactions import MAX_IN_FLIGHT, MAX_LOST_ANSWERS, MAX_OPS, Fenced
-from tests.contracts.subject import Ground, Subject, contract
+from tests.contracts.subject import Ensemble, Subject, contract
 from tests.foundation.zk.store import Store, controller, led_by, must, partitions, store
 
 STATE = {TopicPartition("t", 0): led_by(2, leader_epoch=1)}
@@ -48,9 +48,9 @@ FENCED: dict[str, Callable[[KafkaZkClient, int], Awaitable[object]]] = {
 }
 
 
-async def tree(ground: Ground) -> dict[str, object]:
+async def tree(ensemble: Ensemble) -> dict[str, object]:
     """Return every znode with its data and version."""
-    zk = (await ground.open()).zk
+    zk = (await ensemble.open()).zk
     found: dict[str, object] = {}
     folders = [""]
     while folders:
@@ -65,8 +65,8 @@ async def tree(ground: Ground) -> dict[str, object]:
 @pytest.mark.spec("EL-13", "EL-14", "ZC-5")
 @pytest.mark.parametrize("method", FENCED)
 def test_no_write_of_a_deposed_controller_is_applied(subject: Subject, method: str) -> None:
-    async def case(ground: Ground) -> None:
-        opened, version = await controller(ground)
+    async def case(ensemble: Ensemble) -> None:
+        opened, version = await controller(ensemble)
         await opened.zk.topics.create("t", None, {})
         await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
         for path in (
@@ -77,10 +77,10 @@ def test_no_write_of_a_deposed_controller_is_applied(subject: Subject, method: s
         ):
             await opened.raw.write(Create(path))
         await opened.raw.write(SetData("/controller_epoch", b"2", version))
-        before = await tree(ground)
+        before = await tree(ensemble)
         with pytest.raises(ControllerMoved):
             await FENCED[method](opened.zk, version)
-        assert await tree(ground) == before
+        assert await tree(ensemble) == before
         hit = opened.records("FenceHit")[-1]
         assert (hit["fence"], hit["offered"], hit["known"]) == ("zk.controller-epoch", version, version + 1)
         assert not hit.get("switched_off")
@@ -90,8 +90,8 @@ def test_no_write_of_a_deposed_controller_is_applied(subject: Subject, method: s
 
 
 @contract
-async def test_a_fence_that_is_switched_off_records_the_write_of_a_deposed_controller(ground: Ground) -> None:
-    opened, version = await controller(ground, switched_off=[Fence.ZK_CONTROLLER_EPOCH])
+async def test_a_fence_that_is_switched_off_records_the_write_of_a_deposed_controller(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble, switched_off=[Fence.ZK_CONTROLLER_EPOCH])
     await opened.zk.topics.create("t", None, {})
     await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
     assert opened.records("FenceHit") == []
@@ -105,16 +105,16 @@ async def test_a_fence_that_is_switched_off_records_the_write_of_a_deposed_contr
 
 
 @contract
-async def test_a_fenced_write_without_a_controller_epoch_is_refused(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_fenced_write_without_a_controller_epoch_is_refused(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.raw.write(Delete("/controller_epoch"))
     with pytest.raises(ZooKeeperFailure, match="/controller_epoch"):
         await opened.zk.states.update(STATE, 1, version)
 
 
 @contract
-async def test_batches_after_a_refused_one_are_not_sent(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_batches_after_a_refused_one_are_not_sent(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     states = {partition: led_by(1) for partition in partitions(10_000)}
     with pytest.raises(ControllerMoved):
@@ -129,8 +129,8 @@ async def test_batches_after_a_refused_one_are_not_sent(ground: Ground) -> None:
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
 @pytest.mark.parametrize("times", [1, 3])
 def test_an_update_whose_answer_is_lost_is_applied_once(subject: Subject, lost: str, times: int) -> None:
-    async def case(ground: Ground) -> None:
-        opened, version = await controller(ground)
+    async def case(ensemble: Ensemble) -> None:
+        opened, version = await controller(ensemble)
         await opened.zk.topics.create("t", None, {})
         await opened.zk.states.create({partition: led_by(1) for partition in partitions(1_000)}, 1, version)
         await opened.raw.write(SetData(f"/brokers/topics/t/partitions/{7}/state", b"changed"))
@@ -147,8 +147,8 @@ def test_an_update_whose_answer_is_lost_is_applied_once(subject: Subject, lost: 
 
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
 def test_creations_whose_answer_is_lost_succeed(subject: Subject, lost: str) -> None:
-    async def case(ground: Ground) -> None:
-        opened, version = await controller(ground)
+    async def case(ensemble: Ensemble) -> None:
+        opened, version = await controller(ensemble)
         await opened.zk.topics.create("t", None, {})
         setattr(opened.below, lost, 2)
         states = {partition: led_by(1) for partition in partitions(3)}
@@ -161,29 +161,29 @@ def test_creations_whose_answer_is_lost_succeed(subject: Subject, lost: str) -> 
 
 @pytest.mark.spec("R-5")
 @contract
-async def test_an_update_survives_a_real_cut(ground: Ground) -> None:
-    opened, version = await controller(ground)
-    observer = await ground.open()
+async def test_an_update_survives_a_real_cut(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
+    observer = await ensemble.open()
     await opened.zk.topics.create("t", None, {})
     await opened.zk.states.create({partition: led_by(1) for partition in partitions(20)}, 1, version)
     await observer.zk.exists("/brokers/topics/t/partitions/19/state", watch=True)
-    await ground.hold_answers(opened.session)
+    await ensemble.hold_answers(opened.session)
     wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(20)}
     finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
     update = asyncio.ensure_future(opened.zk.states.update(wanted, 1, version, finished.update))
-    await observer.hears_watch("/brokers/topics/t/partitions/19/state", WatchKind.CHANGED)
-    await ground.cut(opened.session)
+    await observer.wait_for_watch("/brokers/topics/t/partitions/19/state", WatchKind.CHANGED)
+    await ensemble.cut(opened.session)
     await asyncio.sleep(0.2)
     assert not update.done()
-    await ground.heal(opened.session)
+    await ensemble.heal(opened.session)
     assert await update == ()
     assert set(finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
     assert len(finished) == 20
 
 
 @contract
-async def test_a_write_whose_answer_is_lost_succeeds_if_zookeeper_holds_it(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_a_write_whose_answer_is_lost_succeeds_if_zookeeper_holds_it(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     below, write = opened.below, opened.transactions.write
     below.lose_answers = 1
     assert await write(Create("/a", b"0"), "test") == Created("/a")
@@ -197,8 +197,8 @@ async def test_a_write_whose_answer_is_lost_succeeds_if_zookeeper_holds_it(groun
 
 
 @contract
-async def test_a_conflict_with_another_client_is_reported_although_a_request_was_lost(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_a_conflict_with_another_client_is_reported_although_a_request_was_lost(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.raw.write(Create("/a", b"theirs"))
     for op, failure in (
         (Create("/a", b"ours"), Failure.NODE_EXISTS),
@@ -211,9 +211,9 @@ async def test_a_conflict_with_another_client_is_reported_although_a_request_was
 
 
 @contract
-async def test_an_ephemeral_of_another_session_is_a_conflict_after_a_lost_request(ground: Ground) -> None:
+async def test_an_ephemeral_of_another_session_is_a_conflict_after_a_lost_request(ensemble: Ensemble) -> None:
     """Equal data is not enough: another session's ephemeral ends with that session, and a persistent znode never."""
-    opened, other = await store(ground), await ground.open()
+    opened, other = await store(ensemble), await ensemble.open()
     await other.zk.write(Create("/theirs", b"x", ephemeral=True))
     await other.zk.write(Create("/lasting", b"x"))
     for create in (
@@ -228,8 +228,8 @@ async def test_an_ephemeral_of_another_session_is_a_conflict_after_a_lost_reques
 
 
 @contract
-async def test_lost_reads_are_repeated(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_lost_reads_are_repeated(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.raw.write(Create("/a", b"x"))
     opened.below.lose_requests = 3
     assert must(await opened.transactions.get("/a")).data == b"x"
@@ -243,8 +243,8 @@ async def test_lost_reads_are_repeated(ground: Ground) -> None:
 
 
 @contract
-async def test_a_request_fails_after_a_number_of_lost_answers(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_request_fails_after_a_number_of_lost_answers(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     for attempt in (
         lambda: opened.transactions.get("/a"),
         lambda: opened.transactions.get_many(["/a"]),
@@ -263,17 +263,17 @@ async def test_a_request_fails_after_a_number_of_lost_answers(ground: Ground) ->
 
 
 @contract
-async def test_operations_are_sent_one_by_one_when_the_failing_one_is_not_found(ground: Ground) -> None:
+async def test_operations_are_sent_one_by_one_when_the_failing_one_is_not_found(ensemble: Ensemble) -> None:
     """A missing parent does not show at the child's path; after a few rounds the rest is sent one by one."""
-    opened, version = await controller(ground)
+    opened, version = await controller(ensemble)
     ops = [op for number in range(8) for op in (Create(f"/missing-{number}/child"), Create(f"/there-{number}"))]
     results = await opened.transactions.fenced(ops, "test", Fenced(version))
     assert results == [op for number in range(8) for op in (Failure.NO_NODE, Created(f"/there-{number}"))]
 
 
 @contract
-async def test_a_missing_parent_fails_all_its_children_at_once(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_missing_parent_fails_all_its_children_at_once(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     ops = [*[Create(f"/missing/{number}") for number in range(100)], Create("/there")]
     results = await opened.transactions.fenced(ops, "test", Fenced(version))
@@ -283,8 +283,8 @@ async def test_a_missing_parent_fails_all_its_children_at_once(ground: Ground) -
 
 @pytest.mark.spec("ZC-5")
 @contract
-async def test_transactions_are_split_by_size_and_a_too_large_operation_fails_alone(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_transactions_are_split_by_size_and_a_too_large_operation_fails_alone(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     third = b"x" * (MAX_REQUEST_BYTES // 3)
     ops = [Create(f"/{number}", third) for number in range(5)]
@@ -295,8 +295,8 @@ async def test_transactions_are_split_by_size_and_a_too_large_operation_fails_al
 
 
 @contract
-async def test_a_transaction_that_a_chroot_makes_too_large_is_split(ground: Ground) -> None:
-    opened = Store(await ground.open(chroot="/" + "chroot" * 400))
+async def test_a_transaction_that_a_chroot_makes_too_large_is_split(ensemble: Ensemble) -> None:
+    opened = Store(await ensemble.open(chroot="/" + "chroot" * 400))
     await opened.zk.create_top_level_paths()
     elected = await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=0)
     ops = [Create(f"/{number}", b"x" * 1_000) for number in range(500)]
@@ -305,8 +305,8 @@ async def test_a_transaction_that_a_chroot_makes_too_large_is_split(ground: Grou
 
 
 @contract
-async def test_operations_of_a_group_are_sent_in_one_transaction(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_operations_of_a_group_are_sent_in_one_transaction(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     ops = [
         op for number in range(300) for op in (Create(f"/n{number}"), Create(f"/n{number}/c"), Create(f"/n{number}/d"))
@@ -317,8 +317,8 @@ async def test_operations_of_a_group_are_sent_in_one_transaction(ground: Ground)
 
 
 @contract
-async def test_finished_batches_are_reported_before_all_operations_are_generated(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_finished_batches_are_reported_before_all_operations_are_generated(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     batches = MAX_IN_FLIGHT + 3
     made, reported = 0, []
 
@@ -338,8 +338,8 @@ async def test_finished_batches_are_reported_before_all_operations_are_generated
 
 
 @contract
-async def test_batches_applied_before_the_controller_is_deposed_are_reported(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_batches_applied_before_the_controller_is_deposed_are_reported(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     reported: list[int] = []
 
     def ops() -> Iterator[Create]:
@@ -363,8 +363,8 @@ async def test_batches_applied_before_the_controller_is_deposed_are_reported(gro
 
 @pytest.mark.spec("R-11")
 @contract
-async def test_every_transaction_is_recorded_before_it_is_sent_and_with_its_outcome(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_every_transaction_is_recorded_before_it_is_sent_and_with_its_outcome(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.zk.topics.create("t", None, {})
     announced: list[int] = []
 
@@ -393,8 +393,8 @@ async def test_every_transaction_is_recorded_before_it_is_sent_and_with_its_outc
 
 
 @contract
-async def test_a_refused_write_is_recorded_with_its_reason(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_a_refused_write_is_recorded_with_its_reason(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.transactions.write(SetData("/none", b""), "test")
     opened.below.lose_answers = 1
     await opened.transactions.write(Create("/a"), "test")
