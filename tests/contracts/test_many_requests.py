@@ -20,7 +20,7 @@ from foundation.zk.client import (
     WatchFired,
     ZooKeeperClient,
 )
-from tests.contracts.subject import PATIENCE_S, Ground, Session, contract, names_below
+from tests.contracts.subject import PATIENCE_S, Ensemble, Session, contract, names_below
 
 OF_A_KIND = 300
 """Requests of each kind that are under way: together more than fits into one packet or into a pipe."""
@@ -53,66 +53,66 @@ async def distinct_answers(under_way: Sequence[asyncio.Future[object]]) -> set[o
     return {part for answer in answers for part in (answer if isinstance(answer, list) else [answer])}
 
 
-async def resume(ground: Ground, session: Session) -> None:
-    await ground.heal(session)
-    await session.hears(SessionResumed)
+async def resume(ensemble: Ensemble, session: Session) -> None:
+    await ensemble.heal(session)
+    await session.wait_for(SessionResumed)
 
 
 @pytest.mark.spec("Z5", "R-5")
 @contract
-async def test_many_requests_that_a_cut_loses_answer_unknown_after_the_session_is_suspended(ground: Ground) -> None:
-    session = await ground.open()
+async def test_many_requests_that_a_cut_loses_answer_unknown_after_the_session_is_suspended(ensemble: Ensemble) -> None:
+    session = await ensemble.open()
     await session.zk.multi([Create("/a"), Create("/b")])
-    await ground.hold_requests(session)
+    await ensemble.hold_requests(session)
     under_way = send_many(session.zk)
     suspended_when_answered: list[bool] = []
     for request in under_way:
-        request.add_done_callback(lambda _: suspended_when_answered.append(SessionSuspended() in session.heard))
-    await ground.holds_a_request(session)
-    await ground.cut(session)
+        request.add_done_callback(lambda _: suspended_when_answered.append(SessionSuspended() in session.notifications))
+    await ensemble.wait_for_held_request(session)
+    await ensemble.cut(session)
     assert await distinct_answers(under_way) == {Failure.UNKNOWN}
     assert suspended_when_answered == [True] * len(under_way)
-    await resume(ground, session)
+    await resume(ensemble, session)
     assert await names_below(session.zk, "/a") == ()
-    assert session.heard == [SessionSuspended(), SessionResumed()]
+    assert session.notifications == [SessionSuspended(), SessionResumed()]
 
 
 @pytest.mark.spec("Z5", "R-5")
 @contract
-async def test_many_requests_whose_answers_a_cut_loses_answer_unknown_and_are_applied_once(ground: Ground) -> None:
-    session, other = await ground.open(), await ground.open()
+async def test_many_requests_whose_answers_a_cut_loses_answer_unknown_and_are_applied_once(ensemble: Ensemble) -> None:
+    session, other = await ensemble.open(), await ensemble.open()
     await session.zk.multi([Create("/a"), Create("/b")])
     await other.zk.exists(f"/a/transaction-{OF_A_KIND - 1}", watch=True)
-    await ground.hold_answers(session)
+    await ensemble.hold_answers(session)
     under_way = send_many(session.zk)
-    await other.hears(WatchFired)
-    await ground.cut(session)
+    await other.wait_for(WatchFired)
+    await ensemble.cut(session)
     assert await distinct_answers(under_way) == {Failure.UNKNOWN}
-    await resume(ground, session)
+    await resume(ensemble, session)
     assert len(await names_below(session.zk, "/a")) == 2 * OF_A_KIND
     # The lost answers would have armed watches: none of them is armed again, so none fires.
-    assert session.heard == [SessionSuspended(), SessionResumed()]
+    assert session.notifications == [SessionSuspended(), SessionResumed()]
     assert Failure.UNKNOWN not in await distinct_answers(send_many(session.zk))
 
 
 @contract
-async def test_many_requests_under_way_when_the_session_expires_are_answered(ground: Ground) -> None:
-    session = await ground.open()
+async def test_many_requests_under_way_when_the_session_expires_are_answered(ensemble: Ensemble) -> None:
+    session = await ensemble.open()
     await session.zk.multi([Create("/a"), Create("/b")])
-    await ground.hold_answers(session)
+    await ensemble.hold_answers(session)
     under_way = send_many(session.zk)
-    await ground.expire(session)
-    await session.hears(SessionExpired)
+    await ensemble.expire(session)
+    await session.wait_for(SessionExpired)
     assert await distinct_answers(under_way) <= {Failure.UNKNOWN, Failure.SESSION_EXPIRED}
     assert await distinct_answers(send_many(session.zk)) == {Failure.SESSION_EXPIRED}
-    assert session.heard[-1] == SessionExpired()
+    assert session.notifications[-1] == SessionExpired()
 
 
 @pytest.mark.spec("R-5")
 @contract
-async def test_requests_repeated_across_cuts_and_an_expiry_all_end(ground: Ground) -> None:
+async def test_requests_repeated_across_cuts_and_an_expiry_all_end(ensemble: Ensemble) -> None:
     """Twenty callers repeat what answered UNKNOWN once the session is connected again, as Kafka's client does."""
-    session, other = await ground.open(), await ground.open()
+    session, other = await ensemble.open(), await ensemble.open()
     await other.zk.write(Create("/a"))
     acknowledged = unknown = 0
 
@@ -134,13 +134,13 @@ async def test_requests_repeated_across_cuts_and_an_expiry_all_end(ground: Groun
         async with asyncio.timeout(PATIENCE_S):
             while acknowledged < before + 100:
                 await asyncio.sleep(0.01)
-        await ground.cut(session)
-        await ground.heal(session)
-        await session.hears(SessionResumed, times=cuts)
-    await ground.expire(session)
+        await ensemble.cut(session)
+        await ensemble.heal(session)
+        await session.wait_for(SessionResumed, times=cuts)
+    await ensemble.expire(session)
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*callers)
-    await session.hears(SessionExpired)
+    await session.wait_for(SessionExpired)
     assert acknowledged <= len(await names_below(other.zk, "/a")) <= acknowledged + unknown
 
 
@@ -148,46 +148,46 @@ async def test_requests_repeated_across_cuts_and_an_expiry_all_end(ground: Groun
 
 
 @contract
-async def test_a_session_can_be_closed_while_it_reconnects(ground: Ground) -> None:
-    session = await ground.open()
-    await ground.cut(session)
+async def test_a_session_can_be_closed_while_it_reconnects(ensemble: Ensemble) -> None:
+    session = await ensemble.open()
+    await ensemble.cut(session)
     waiting = asyncio.ensure_future(session.zk.connected())
-    await ground.heal(session)
-    await ground.hold_requests(session)
-    await ground.holds_a_request(session)
+    await ensemble.heal(session)
+    await ensemble.hold_requests(session)
+    await ensemble.wait_for_held_request(session)
     async with asyncio.timeout(PATIENCE_S):
         await session.zk.close()
         assert not await waiting
     assert await session.zk.get("/") is Failure.SESSION_EXPIRED
-    await ground.heal(session)
+    await ensemble.heal(session)
     await asyncio.sleep(0.5)
-    assert session.heard == [SessionSuspended()]
+    assert session.notifications == [SessionSuspended()]
 
 
 @contract
-async def test_closing_answers_the_requests_a_silent_server_leaves_unanswered(ground: Ground) -> None:
-    session = await ground.open()
+async def test_closing_answers_the_requests_a_silent_server_leaves_unanswered(ensemble: Ensemble) -> None:
+    session = await ensemble.open()
     await session.zk.multi([Create("/a"), Create("/b")])
-    await ground.hold_requests(session)
+    await ensemble.hold_requests(session)
     under_way = send_many(session.zk)
-    await ground.holds_a_request(session)
+    await ensemble.wait_for_held_request(session)
     async with asyncio.timeout(PATIENCE_S):
         await session.zk.close()
     assert await distinct_answers(under_way) <= {Failure.UNKNOWN, Failure.SESSION_EXPIRED}
-    assert session.heard == []
+    assert session.notifications == []
 
 
 @contract
-async def test_a_session_may_expire_while_it_is_closed(ground: Ground) -> None:
-    session = await ground.open()
+async def test_a_session_may_expire_while_it_is_closed(ensemble: Ensemble) -> None:
+    session = await ensemble.open()
     await session.zk.multi([Create("/a"), Create("/b"), Create("/mortal", ephemeral=True)])
-    await ground.hold_answers(session)
+    await ensemble.hold_answers(session)
     under_way = send_many(session.zk)
     closing = asyncio.ensure_future(session.zk.close())
     await asyncio.sleep(0)
-    await ground.expire(session)
+    await ensemble.expire(session)
     async with asyncio.timeout(PATIENCE_S):
         await closing
     assert await distinct_answers(under_way) <= {Failure.UNKNOWN, Failure.SESSION_EXPIRED}
-    assert session.heard == []
-    assert await (await ground.open()).zk.exists("/mortal") is Failure.NO_NODE
+    assert session.notifications == []
+    assert await (await ensemble.open()).zk.exists("/mortal") is Failure.NO_NODE
