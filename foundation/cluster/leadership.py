@@ -1,6 +1,6 @@
 """Who leads a partition, since which epoch, and who is in sync.
 
-Mirrors `org.apache.kafka.metadata.LeaderAndIsr` and `kafka.controller.LeaderIsrAndControllerEpoch`.
+Mirrors `kafka.api.LeaderAndIsr` and `kafka.controller.LeaderIsrAndControllerEpoch`.
 """
 
 from __future__ import annotations

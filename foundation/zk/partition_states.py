@@ -1,5 +1,5 @@
 """The states of partitions: `/brokers/topics/T/partitions/P/state`, thousands at a time. Mirrors
-`getTopicPartitionStates`, `createTopicPartitionStates` and `updateLeaderAndIsr` of `KafkaZkClient`.
+`getTopicPartitionStates`, `createTopicPartitionStatesRaw` and `updateLeaderAndIsr` of `KafkaZkClient`.
 
 They are read in few requests and written in few transactions. While ZooKeeper works on the first, the next are encoded,
 and whoever asked already hears what became of those that are done.

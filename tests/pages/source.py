@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -11,6 +12,7 @@ DOCS = ROOT / "docs"
 PACKAGES = ("foundation", "controller", "brokers", "understudy")
 
 
+@cache
 def parse(path: str) -> ast.Module:
     """The syntax tree of a file, named by its path inside the repository."""
     return ast.parse((ROOT / path).read_text())
