@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.pages import kafka_names, state_machines
+from tests.pages import event_log, kafka_names, state_machines
 from tests.pages.source import DOCS
 
-PAGES = {module.NAME: module.page for module in (kafka_names, state_machines)}
+PAGES = {module.NAME: module.page for module in (event_log, kafka_names, state_machines)}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
