@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from tests.pages import event_log, kafka_names, state_machines
+from tests import metrics_page
+from tests.pages import architecture, event_log, invariants, kafka_names, state_machines
 from tests.pages.source import DOCS
 
-PAGES = {module.NAME: module.page for module in (event_log, kafka_names, state_machines)}
+PAGES = {
+    metrics_page.PAGE.name: metrics_page.page,
+    **{module.NAME: module.page for module in (architecture, event_log, invariants, kafka_names, state_machines)},
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
