@@ -1,5 +1,5 @@
 """Broker registrations, `/brokers/ids/N`, and generated broker ids. Mirrors `KafkaZkClient.registerBroker` with its
-`CheckedEphemeral`, `getAllBrokerAndEpochsInCluster` and `getBrokerSequenceId`.
+`CheckedEphemeral`, `getAllBrokerAndEpochsInCluster` and `generateBrokerSequenceId`.
 
 A registration is created together with a second write in one transaction, and a conflict over it may be with the
 success of a transaction whose answer was lost.

@@ -1,31 +1,29 @@
-"""docs/event-log.md: every record type with its fields, from the structs in foundation/eventlog/records.py and what their
-source says about them."""
+"""docs/event-log.md: every record type with its fields, from the structs that foundation/eventlog/records.py lists and
+the docstrings of their classes and fields."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+import ast
+from collections.abc import Iterator
 from itertools import groupby
 
 import msgspec
 from msgspec import inspect
 
-from foundation.eventlog import records
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
-from tests.pages.source import ROOT, attribute_docstrings, classes, docstring, parse
+from tests.pages.source import attribute_docstrings, classes, docstring, parse
 from tests.pages.text import paragraph
 
 NAME = "event-log.md"
-SOURCE = "foundation/eventlog/records.py"
 
-HEAD = f"""\
+HEAD = """\
 # The event log
 
 Each broker, test bed and simulated node writes what it does as lines of JSON, each line before its effect leaves the
 node: so the log of a broker that was killed still explains what the others have seen. Checkers, reports, status views
-and Spark read nothing else. `python -m tests.pages` writes this page from `{SOURCE}`; a test
-compares the two.
+and Spark read nothing else. `python -m tests.pages` writes this page from the structs that
+`foundation/eventlog/records.py` lists; a test compares the two.
 
 ## Files
 
@@ -60,59 +58,11 @@ ORDER = """\
 it.
 
 **Versions.** `version` is that of the record format. A released record type never changes its meaning: fields are only
-added, with a default, so older logs stay readable. In the tables below a field with a default may be absent.
+added, with a default, so older logs stay readable. In the tables below a field with a default may be absent. A record
+type that was renamed is read under its former name too (`FORMER_TYPE_NAMES` in `foundation/eventlog/records.py`).
 
 **Two levels.** Everything is written by default but `RequestDetail`, which needs `understudy.events.detail=true`.
 """
-
-ENVELOPE = {
-    "version": "Version of the record format.",
-    "run": "Id that all nodes of one run share; `understudy.run.id` of a broker.",
-    "node": "Who wrote it: `broker-1`, `testbed` …",
-    "incarnation": "Which start of that node in this run, from 1.",
-    "seq": "Number of the record within the incarnation, from 1 without gaps.",
-    "mono_ms": "Monotonic clock when it was written; comparable between processes of one machine.",
-    "wall_ms": "Wall clock when it was written, since 1970-01-01 UTC; may jump.",
-    "type": "Record type: the heading of one of the tables below.",
-    "cause": "`seq` of the record of this node that led to this one; null where there is none.",
-    "zxid": "Newest ZooKeeper transaction of which this node had had an answer; 0 before the first.",
-    "controller_epoch": "Newest controller epoch this node had received or won; 0 before the first.",
-    "data": "The fields of the record type.",
-}
-
-COMMON = {
-    "api": "Request type, by Kafka's name: `LEADER_AND_ISR` …",
-    "api_version": "Version of the request on the wire.",
-    "broker_epoch": "Epoch of the broker's registration: the zxid that created `/brokers/ids/N`. −1: unknown.",
-    "broker_id": "Id of the broker.",
-    "client_id": "Client id in the request's header.",
-    "controller_epoch": "Controller epoch in the request; −1 where it has none.",
-    "controller_id": "Broker id of the controller that sent the request.",
-    "correlation_id": "Correlation id in the request's header.",
-    "epoch": "Controller epoch.",
-    "epoch_zk_version": "Version of the znode `/controller_epoch`, which every fenced write checks.",
-    "error": "Kafka's name of the error; `NONE` where there is none.",
-    "event": "Name of the controller event.",
-    "event_id": "Number of the event in the controller's queue, from 1.",
-    "isr": "In-sync replicas, by broker id.",
-    "leader": "Broker id of the leader; −1 without one.",
-    "leader_epoch": "Leader epoch of the partition.",
-    "live_brokers": "Ids of the brokers that are alive.",
-    "partition": "Number of the partition.",
-    "partition_epoch": "Version of the partition's state znode.",
-    "replica": "Broker id of the replica.",
-    "request_broker_epoch": "Broker epoch in the request.",
-    "request_controller_epoch": "Controller epoch in the request.",
-    "session_id": "Id of the ZooKeeper session.",
-    "target": "State that was entered, or was to be.",
-    "source": "State that was left, or was to be.",
-    "to": "Id of the broker the request goes to.",
-    "took_ms": "How long it took.",
-    "topic": "Name of the topic.",
-    "why": "The reason, in words.",
-    "zxid": "ZooKeeper transaction id.",
-}
-"""What a field means in every record that has it; where the source documents the field, that counts."""
 
 
 class _ExampleClock:
@@ -137,75 +87,67 @@ def example() -> str:
 
 
 def page() -> str:
-    arrays = [name for name in classes(parse(SOURCE)) if _is_array(name)]
-    lines = [HEAD.rstrip("\n"), example(), "```", ""]
-    lines += _table(Envelope, ENVELOPE)
-    lines += ["", ORDER]
+    lines = [HEAD.rstrip("\n"), example(), "```", "", *_table(Envelope), "", ORDER]
     lines += ["## Values inside records", "", "They are written as arrays, their fields in this order.", ""]
-    for name in arrays:
-        lines += _section(name, getattr(records, name))
-    for heading, types in groupby(PAYLOAD_BY_TYPE.items(), key=lambda item: _group_of(item[1])):
-        lines += [f"## {heading}", ""]
+    for struct in _arrays():
+        lines += _section(struct.__name__, struct)
+    for module, types in groupby(PAYLOAD_BY_TYPE.items(), key=lambda item: item[1].__module__):
+        lines += [f"## {docstring(parse(_path(module))).partition('.')[0]}", ""]
         for name, payload in types:
             lines += _section(name, payload)
     return "\n".join(lines)
 
 
-def fields_without_a_word() -> list[str]:
-    """Fields that neither their source nor `COMMON` explains."""
-    return [
-        f"{struct.__name__}.{field.name}"
-        for struct in _documented_structs()
-        for field in msgspec.structs.fields(struct)
-        if not _meaning(struct, field.name, {})
+def _arrays() -> list[type[msgspec.Struct]]:
+    """The structs that records hold arrays of, in the order in which records name them."""
+    kinds = [
+        field.type
+        for payload in PAYLOAD_BY_TYPE.values()
+        for field in inspect.type_info(payload).fields  # type: ignore[attr-defined]
     ]
+    items = [kind.item_type for kind in kinds if isinstance(kind, inspect.VarTupleType)]
+    return list(dict.fromkeys(item.cls for item in items if isinstance(item, inspect.StructType)))
 
 
-def types_without_a_word() -> list[str]:
+def _path(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def _class(struct: type[msgspec.Struct]) -> ast.ClassDef:
+    return classes(parse(_path(struct.__module__)))[struct.__name__]
+
+
+def without_description() -> list[str]:
+    """The record types and fields that their source does not describe."""
+    structs = [Envelope, *_arrays(), *PAYLOAD_BY_TYPE.values()]
     return [
-        struct.__name__ for struct in _documented_structs() if not docstring(classes(parse(SOURCE))[struct.__name__])
+        *(struct.__name__ for struct in structs if not docstring(_class(struct))),
+        *(
+            f"{struct.__name__}.{field.name}"
+            for struct in structs
+            for field in msgspec.structs.fields(struct)
+            if field.name not in attribute_docstrings(_class(struct))
+        ),
     ]
-
-
-def _documented_structs() -> Iterator[type[msgspec.Struct]]:
-    yield from (getattr(records, name) for name in classes(parse(SOURCE)) if _is_array(name))
-    yield from PAYLOAD_BY_TYPE.values()
-
-
-def _is_array(name: str) -> bool:
-    kind = getattr(records, name)
-    return issubclass(kind, msgspec.Struct) and kind.__struct_config__.array_like
-
-
-def _group_of(payload: type[msgspec.Struct]) -> str:
-    """The heading comment in the source that the record type stands under."""
-    line = classes(parse(SOURCE))[payload.__name__].lineno
-    above = "\n".join((ROOT / SOURCE).read_text().splitlines()[:line])
-    headings = re.findall(r"^# -{10,} (.+)$", above, re.MULTILINE)
-    return headings[-1][0].upper() + headings[-1][1:] if headings else "Record types"
 
 
 def _section(name: str, struct: type[msgspec.Struct]) -> Iterator[str]:
     yield f"### {name}\n"
-    if text := docstring(classes(parse(SOURCE))[struct.__name__]):
+    if text := docstring(_class(struct)):
         yield paragraph(text) + "\n"
-    yield from _table(struct, {})
+    yield from _table(struct)
     yield ""
 
 
-def _table(struct: type[msgspec.Struct], meanings: Mapping[str, str]) -> Iterator[str]:
+def _table(struct: type[msgspec.Struct]) -> Iterator[str]:
+    documented = attribute_docstrings(_class(struct))
     yield "| field | type | meaning |"
     yield "|---|---|---|"
     for field in msgspec.structs.fields(struct):
         unit = ", ms" if field.name.endswith("_ms") else ""
         default = "" if field.required else f"; default {_shown(field.default)}"
-        meaning = _meaning(struct, field.name, meanings)
+        meaning = documented.get(field.name, "")
         yield f"| `{field.encode_name}` | {_described(field.type)}{unit}{default} | {meaning} |"
-
-
-def _meaning(struct: type[msgspec.Struct], field: str, meanings: Mapping[str, str]) -> str:
-    documented = attribute_docstrings(classes(parse(SOURCE))[struct.__name__])
-    return documented.get(field) or meanings.get(field) or COMMON.get(field, "")
 
 
 def _shown(default: object) -> str:

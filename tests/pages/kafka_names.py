@@ -88,17 +88,30 @@ foundation/wire/request_channel.py
 foundation/zk/
   kafka.zk
   kafka.zookeeper
+foundation/zk/admin_requests.py
+  kafka.zk.KafkaZkClient.createDeleteTopicPath TopicDeletions
+  kafka.zk.KafkaZkClient.getTopicDeletions TopicDeletions
+  kafka.zk.KafkaZkClient.getPreferredReplicaElection PreferredElections
+  kafka.zk.KafkaZkClient.getPartitionReassignment Reassignments
+  kafka.zk.KafkaZkClient.setOrCreatePartitionReassignment Reassignments
 foundation/zk/admin_znodes.py
   java.net.URLEncoder sanitized
   kafka.zk.ZkData
   org.apache.kafka.common.utils.Sanitizer sanitized
   org.apache.kafka.server.common.ProducerIdsBlock ProducerIdBlock
+foundation/zk/broker_registrations.py
+  kafka.zk.KafkaZkClient.registerBroker BrokerRegistrations
+  kafka.zk.KafkaZkClient.CheckedEphemeral BrokerRegistrations
+  kafka.zk.KafkaZkClient.getAllBrokerAndEpochsInCluster BrokerRegistrations
+  kafka.zk.KafkaZkClient.generateBrokerSequenceId BrokerRegistrations
 foundation/zk/client.py
   kafka.zookeeper.ZooKeeperClient ZooKeeperClient
 foundation/zk/cluster_znodes.py
-  kafka.coordinator.transaction.ZkProducerIdManager
-  kafka.zk.KafkaZkClient.createFeatureZNode write_features
-  kafka.zk.KafkaZkClient.updateFeatureZNode write_features
+  kafka.coordinator.transaction.ZkProducerIdManager ProducerIdBlocks
+  kafka.zk.KafkaZkClient.createFeatureZNode FeatureZNodes
+  kafka.zk.KafkaZkClient.updateFeatureZNode FeatureZNodes
+foundation/zk/controller_registration.py
+  kafka.zk.KafkaZkClient.registerControllerAndIncrementControllerEpoch ControllerRegistration
 foundation/zk/entity_configs.py
   kafka.zk.KafkaZkClient EntityConfigs
   kafka.zk.AdminZkClient.changeEntityConfig EntityConfigs
@@ -111,20 +124,21 @@ foundation/zk/kafka_zk_client.py
   kafka.zk.KafkaZkClient KafkaZkClient
 foundation/zk/kazoo_client.py
   kafka.zookeeper.ZooKeeperClient KazooSession
+foundation/zk/log_dir_events.py
+  kafka.zk.KafkaZkClient.getAllLogDirEventNotifications LogDirEvents
+  kafka.zk.KafkaZkClient.deleteLogDirEventNotifications LogDirEvents
 foundation/zk/partition_states.py
-  kafka.zk.KafkaZkClient.getTopicPartitionStates read_partition_states
-  kafka.zk.KafkaZkClient.createTopicPartitionStatesRaw create_partition_states
-  kafka.zk.KafkaZkClient.updateLeaderAndIsr update_leader_and_isr
-foundation/zk/registrations.py
-  kafka.zk.KafkaZkClient.registerBroker register_broker
-  kafka.zk.KafkaZkClient.CheckedEphemeral register_broker
-  kafka.zk.KafkaZkClient.registerControllerAndIncrementControllerEpoch register_controller
+  kafka.zk.KafkaZkClient.getTopicPartitionStates PartitionStates
+  kafka.zk.KafkaZkClient.createTopicPartitionStatesRaw PartitionStates
+  kafka.zk.KafkaZkClient.updateLeaderAndIsr PartitionStates
 foundation/zk/topic_removal.py
   kafka.zk.KafkaZkClient.deleteTopicZNode delete_topics
-foundation/zk/topic_rewrites.py
-  kafka.zk.KafkaZkClient.setTopicIds TopicRewrites
-  kafka.zk.KafkaZkClient.setTopicAssignmentRaw TopicRewrites
-  kafka.zk.AdminZkClient.writeTopicPartitionAssignment TopicRewrites
+foundation/zk/topics.py
+  kafka.zk.KafkaZkClient.setTopicIds Topics
+  kafka.zk.KafkaZkClient.setTopicAssignmentRaw Topics
+  kafka.zk.AdminZkClient.writeTopicPartitionAssignment Topics
+foundation/zk/transactions.py
+  kafka.zk.KafkaZkClient.retryRequestsUntilConnected Transactions
 foundation/zk/znodes.py
   kafka.zk.ZkData
 controller/
@@ -307,7 +321,7 @@ brokers/apis/update_features.py
 brokers/apis/update_metadata.py
   kafka.server.KafkaApis.handleUpdateMetadataRequest handle
 brokers/broker.py
-  kafka.server.KafkaServer Broker
+  kafka.server.KafkaServer KafkaBroker
 brokers/config/changes.py
   kafka.server.ZkConfigManager ConfigChangeListener
   kafka.common.ZkNodeChangeNotificationListener ConfigChangeListener
@@ -317,7 +331,7 @@ brokers/config/config_def.py
   org.apache.kafka.common.errors.InvalidConfigurationException InvalidConfiguration
 brokers/config/description.py
   kafka.server.ConfigHelper
-  org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource Source
+  org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource ConfigSource
 brokers/config/dynamic_broker_config.py
   kafka.server.DynamicBrokerConfig DynamicBrokerConfig
 brokers/config/dynamic_keys.py
