@@ -1,5 +1,5 @@
-"""The finalized features of the cluster, `/feature` (KIP-584). Mirrors `setupFeatureVersioning` and
-`processUpdateFeatures`.
+"""The finalized features of the cluster, `/feature` (KIP-584). Mirrors `maybeSetupFeatureVersioning`
+and `processFeatureUpdates`.
 
 A broker in ZooKeeper mode supports no feature. So the controller enables feature versioning (or disables it, where
 `inter.broker.protocol.version` is too old), finalizes no feature, ignores brokers that are incompatible with features

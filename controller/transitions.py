@@ -35,10 +35,13 @@ class ReplicaState(Enum):
     OFFLINE = "OfflineReplica"
     """Its broker or its log directory is offline."""
     DELETION_STARTED = "ReplicaDeletionStarted"
+    """Its broker has been asked to delete it."""
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    """Its broker has deleted it."""
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
     """It cannot be deleted for now: it is offline, or its deletion failed."""
     NON_EXISTENT = "NonExistentReplica"
+    """Never assigned, or deleted."""
 
 
 VALID_PREVIOUS_PARTITION_STATES: Mapping[PartitionState, tuple[PartitionState, ...]] = {
