@@ -8,7 +8,7 @@ SEEDS ?= 1000
 FROM  ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop spec check format lint types layers fast bench seeds crash-points clean
+.PHONY: help setup demo test interop spec pages check format lint types layers fast bench seeds crash-points clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ fast: setup  ## the tests that start no process
 
 spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours
+
+pages: setup  ## write the pages of docs/ that are made from the code
+	@.venv/bin/python -m tests.pages
 
 format: setup
 	.venv/bin/ruff format .

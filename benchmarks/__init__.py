@@ -1,1 +1,1 @@
-"""Benchmarks: what things cost here, as ratios of one run wherever there is something to run beside."""
+"""Benchmarks of the brokers, beside a reference measured in the same run wherever there is one."""

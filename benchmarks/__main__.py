@@ -1,5 +1,4 @@
-"""`make bench`: runs the benchmarks one after the other and prints their rows; names on the command line choose
-some."""
+"""`make bench` runs all benchmarks, or those named on the command line, one after the other, and prints their rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Two brokers that race for the role and hold no replica, three stubs that hold every replica and only answer.
+"""The cluster in which controllers are measured: two brokers without replicas, and three stub brokers with all of them.
 
-The same for ours and for Apache Kafka's: everything is done through ZooKeeper, or by a request to the controller, and
-what is measured ends with the last request that a stub has received.
+Either of the two brokers may become controller; the stubs only answer control requests. The cluster is the same for
+Understudy and for Apache Kafka: every change is made through ZooKeeper or by a request to the controller, and a
+measurement ends with the last control request that a stub received.
 """
 
 from __future__ import annotations
@@ -34,24 +35,25 @@ STUBS = (1001, 1002, 1003)
 CONTROLLERS = (1, 2)
 PATIENCE_S = 600.0
 CREATION_PATIENCE = 4
-"""So many times longer is the silence while states are created: nobody hears of any before all of an event exist."""
+"""How many times longer stubs may stay without requests while topics are created: a controller sends none before it has
+written all partition states of an event."""
 SESSION_TIMEOUT_MS = 30_000
-"""Long: nobody shall lose the session because two processes keep the machine busy."""
+"""Long, so that no broker loses its session while two processes keep the machine busy."""
 
 SETTINGS = {"auto.leader.rebalance.enable": "false"}
-"""Nothing happens that was not asked for."""
+"""Leaders move only when the benchmark moves them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """
+    """A running cluster of this kind.
+
     Attributes:
-        pids: of the processes that may be controller.
-        operator: a ZooKeeper session for what is done by hand, on the loop of `runner`. What it writes it writes in as
-            few
-            transactions as possible: the controller is measured, not its operator.
-        quiet_ms: for how long stubs must have heard nothing before all is said. Kafka is silent for seconds between
-            writing states and telling of them.
+        pids: the pid of each broker that may be controller.
+        operator: the ZooKeeper session for changes by hand, on the loop of `runner`. It writes in as few transactions
+            as possible, because the controller is measured and not its operator.
+        quiet_ms: for a number of partitions, how long no stub may have received a request before a measurement counts
+            as complete. Kafka sends nothing for seconds between writing states and sending them.
     """
 
     zookeeper: str
@@ -64,7 +66,7 @@ class Arrangement:
     quiet_ms: Callable[[int], float]
 
     def create_topics(self, first: int, topics: int, partitions: int, *, cluster_size: int) -> float:
-        """Topics written as znodes, three replicas each, leaders in turn; until every stub has heard of all."""
+        """Create topics as znodes, with three replicas and leaders in turn; seconds until all stubs received all."""
         rotated = [tuple(BrokerId(stub) for stub in STUBS[shift:] + STUBS[:shift]) for shift in range(len(STUBS))]
         assignment = {partition: ReplicaAssignment(rotated[partition % 3]) for partition in range(partitions)}
         creates = []
@@ -82,23 +84,23 @@ class Arrangement:
         return self._timed(lambda: self.runner.run(write()), cluster_size, patience=CREATION_PATIENCE)
 
     def depose(self, *, cluster_size: int) -> float:
-        """Delete `/controller`, as an operator would; until the successor has told everybody."""
+        """Delete `/controller`, as an operator would; seconds until the next controller's last request."""
 
         async def delete() -> None:
             await self.operator.write(Delete("/controller"))
 
         return self._timed(lambda: self.runner.run(delete()), cluster_size)
 
-    def end(self, stub: int, *, cluster_size: int) -> float:
-        """The stub's session ends; until the others have heard everything."""
+    def stop_stub(self, stub: int, *, cluster_size: int) -> float:
+        """Close a stub's session; seconds until the last request to the other stubs."""
         return self._timed(lambda: self.stubs.pop(stub).ask_to_end(), cluster_size, since="leaving")
 
-    def start(self, stub: int, *, cluster_size: int) -> float:
-        """The stub registers; until everybody has heard everything."""
+    def start_stub(self, stub: int, *, cluster_size: int) -> float:
+        """Register a stub; seconds until the last request to the stubs."""
         return self._timed(lambda: self._start(stub), cluster_size, since="joining")
 
     def controlled_shutdown(self, stub: int, *, cluster_size: int) -> float:
-        """The stub asks to leave; until the controller's answer."""
+        """Request the controlled shutdown of a stub; seconds until the controller's response."""
         brokers = self.view.brokers()
         controller = brokers[self.controller_id()]
         admin = AdminClient(SocketNetwork(), (), timeout_ms=int(PATIENCE_S * 1000))
@@ -134,7 +136,7 @@ class Arrangement:
         return self.folder / f"{stub}.jsonl"
 
     def _lines(self) -> dict[int, int]:
-        """How far each log has been read."""
+        """The size of each stub's log in bytes."""
         return {stub: self._log(stub).stat().st_size if self._log(stub).exists() else 0 for stub in STUBS}
 
     def _since(self, offsets: Mapping[int, int]) -> list[dict[str, object]]:
@@ -144,16 +146,16 @@ class Arrangement:
     def _timed(
         self, act: Callable[[], object], cluster_size: int, *, since: str | None = None, patience: int = 1
     ) -> float:
-        """Seconds from just before `act`, or from the stub's own word `since`, to the last request because of it."""
+        """Seconds from just before `act`, or from the line `since` of a stub's log, to the last request after it."""
         offsets = self._lines()
         begun = time.monotonic() * 1000
         act()
         last = self._quiet(offsets, begun, cluster_size * patience, silent=False)
-        told = [line["ms"] for line in self._since(offsets) if since is not None and line.get("what") == since]
-        return (last - (float(str(told[0])) if told else begun)) / 1000
+        marks = [line["ms"] for line in self._since(offsets) if since is not None and line.get("what") == since]
+        return (last - (float(str(marks[0])) if marks else begun)) / 1000
 
     def _quiet(self, offsets: Mapping[int, int], begun: float, cluster_size: int, *, silent: bool = True) -> float:
-        """When the last request came, once none has come for long; `silent`: there may be none at all."""
+        """The time of the last request, once none has come for `quiet_ms`; `silent`: there may be none at all."""
         last = begun
 
         def quiet() -> bool:
@@ -218,6 +220,6 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def resident_mb(pid: int) -> float:
-    """Resident set size from the kernel's book-keeping."""
+    """The resident set size of a process, as the kernel counts it."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     return int(fields["VmRSS"].split()[0]) / 1024

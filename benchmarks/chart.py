@@ -1,4 +1,4 @@
-"""A line chart as SVG: sizes on a logarithmic axis, values from zero. Pure."""
+"""Draws a line chart as SVG: sizes on a logarithmic axis, values from zero."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class Curve(NamedTuple):
 
 
 def chart(value: str, size: str, curves: Sequence[Curve]) -> str:
-    """
+    """The text of an SVG file.
+
     Args:
-        value: names the vertical axis.
-        size: names the horizontal one.
+        value: the name of the vertical axis.
+        size: the name of the horizontal axis.
     """
     sizes = sorted({x for curve in curves for x, _ in curve.points})
     low, high = math.log(sizes[0]), math.log(sizes[-1])
@@ -69,7 +70,7 @@ def chart(value: str, size: str, curves: Sequence[Curve]) -> str:
 
 
 def _step(highest: float) -> float:
-    """Between two grid lines: 1, 2 or 5 times a power of ten, five or so to the top."""
+    """The distance of two grid lines: 1, 2 or 5 times a power of ten, such that about five lines fit."""
     rough = highest / 5
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)

@@ -1,7 +1,7 @@
-"""Starting ZooKeeper and three brokers until a stock client sees all three, and what the four processes take when idle.
+"""Measures the start of ZooKeeper and three brokers, until a stock client sees all three, and the memory of all four.
 
-The reference is Apache Kafka 3.9 in the same arrangement, in the same run where `KAFKA_LIBS` names its jars, else as it
-was measured on a 2-core machine: 7.2–8.8 s and 1,090 MB.
+The reference is Apache Kafka 3.9 in the same kind of cluster: measured in the same run if `KAFKA_LIBS` names its jars,
+otherwise the figures of an earlier run on a 2-core machine, 7.2–8.8 s and 1,090 MB.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATIENCE_S = 120.0
 
 
 def run() -> list[Row]:
-    """Median seconds over some starts, and the resident memory of the last cluster, in MB."""
+    """Median seconds and median resident memory in MB over several starts."""
     ours = [_ours() for _ in range(ROUNDS)]
     libs = kafka_libs()
     kafkas = [_kafkas(libs) for _ in range(ROUNDS)] if libs else [(KAFKA_START_S, KAFKA_MEMORY_MB)]

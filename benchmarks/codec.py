@@ -1,8 +1,7 @@
-"""The codec against kio 0.5.0, in one run: the messages of a takeover with 1,000 topics of 10 partitions and 3
-replicas.
+"""Measures the codec beside kio 0.5.0, with the messages of a takeover of 1,000 topics × 10 partitions × 3 replicas.
 
-Microseconds of CPU time per partition, the best of several rounds, ours and theirs by turns so that a busy machine is
-busy for both. The bytes are compared first: a fast codec that says something else would be no codec.
+Microseconds of CPU time per partition, the best of several rounds; both codecs run by turns, so that a busy machine
+slows both. That both write the same bytes is asserted first.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def subjects() -> list[Subject]:
 
 
 def run(rounds: int = ROUNDS) -> list[Row]:
-    """Encode and decode of each message: µs per partition, ours and kio's."""
+    """Encoding and decoding of each message, in µs per partition, with kio's as the reference."""
     return [row for subject in subjects() for row in measured(subject, rounds)]
 
 
@@ -93,7 +92,7 @@ def row(what: str, seconds: tuple[float, float], target: float) -> Row:
 
 
 def best_of(rounds: int, ours: Callable[[], object], reference: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of CPU each takes at its best. Ours goes more often, because its rounds are so much shorter."""
+    """The least CPU seconds of each. Ours runs more often, because its rounds are much shorter."""
     best_ours = best_reference = float("inf")
     for _ in range(rounds):
         best_ours = min(best_ours, *(cpu_seconds(ours) for _ in range(5)))
@@ -102,14 +101,14 @@ def best_of(rounds: int, ours: Callable[[], object], reference: Callable[[], obj
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    gc.collect()  # nobody pays for another's garbage; what the work itself makes is collected inside the measurement
+    gc.collect()  # earlier garbage is not measured; what the work itself produces is collected inside the measurement
     started = time.process_time()
     work()
     return time.process_time() - started
 
 
 def kio_codec(module: str, name: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]]:
-    """kio's reader and writer of one message and version."""
+    """kio's decoding and encoding functions of one message and version."""
     kind = getattr(importlib.import_module(f"kio.schema.{module}"), name)
     reader, writer = entity_reader(kind), entity_writer(kind)
 

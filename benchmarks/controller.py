@@ -1,8 +1,7 @@
-"""What a controller of 10,000 and of 100,000 partitions × 3 replicas takes for what it is there for, and its memory.
+"""Measures a controller of 10,000 and of 100,000 partitions × 3 replicas: takeover, broker changes, topics, memory.
 
-Two brokers that hold no replica race for the role, three stubs hold all of them and only answer (`arrangement.py`). The
-reference is Apache Kafka 3.9 in the same arrangement, in the same run where `KAFKA_LIBS` names its jars, else as it was
-measured on a 2-core machine.
+The cluster is that of `arrangement.py`. The reference is Apache Kafka 3.9 in the same kind of cluster: measured in the
+same run if `KAFKA_LIBS` names its jars, otherwise the figures of an earlier run on a 2-core machine.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MORE_TOPICS, PARTITIONS_OF_THOSE = 1_000, 10
 
 
 class Measured(NamedTuple):
-    """Seconds, and MB."""
+    """What was measured in one cluster: seconds, and MB."""
 
     warm: float
     """Takeover by a broker that has been controller before; the median."""
@@ -36,7 +35,7 @@ KAFKAS = {
     10_000: Measured(1.6, 3.5, 1.5, 0.17, 2.7, 4.7, 510),
     100_000: Measured(12.0, 16.0, 10.1, 1.05, 21.6, 4.3, 1_250),
 }
-"""As measured before, for machines without its jars."""
+"""Kafka's figures by number of partitions, for runs without its jars."""
 
 WHAT = (
     "takeover, warm, s",
@@ -66,22 +65,22 @@ def run() -> list[Row]:
 
 
 def measure(cluster: Arrangement, size: int) -> Measured:
-    """Everything, one thing after the other, in one cluster."""
+    """Measure everything, one thing after the other, in one cluster."""
     cluster.create_topics(0, size // PARTITIONS_PER_TOPIC, PARTITIONS_PER_TOPIC, cluster_size=size)
     warm, cold = takeovers(cluster, size)
     memory = cluster.controller_memory_mb()
-    death = cluster.end(1001, cluster_size=size)
-    back = cluster.start(1001, cluster_size=size)
+    death = cluster.stop_stub(1001, cluster_size=size)
+    back = cluster.start_stub(1001, cluster_size=size)
     controlled_shutdown = cluster.controlled_shutdown(1003, cluster_size=size)
-    # Whoever has asked to leave is given no replica of a new topic, so it goes and comes back.
-    cluster.end(1003, cluster_size=size)
-    cluster.start(1003, cluster_size=size)
+    # A broker that is shutting down is given no replica of a new topic, so it leaves and registers again.
+    cluster.stop_stub(1003, cluster_size=size)
+    cluster.start_stub(1003, cluster_size=size)
     more = cluster.create_topics(size, MORE_TOPICS, PARTITIONS_OF_THOSE, cluster_size=size)
     return Measured(warm, cold, death, back, controlled_shutdown, more, memory)
 
 
 def takeovers(cluster: Arrangement, size: int) -> tuple[float, float]:
-    """The median of the warm takeovers and the worst of the cold ones. Which of the two brokers wins is chance."""
+    """The median of the warm takeovers and the slowest of the cold ones; chance decides which broker is elected."""
     seen = {cluster.controller_id()}
     warm: list[float] = []
     cold: list[float] = []

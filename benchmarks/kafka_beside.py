@@ -1,7 +1,7 @@
-"""Apache Kafka beside us in the same run, where its jars are at hand; else what was measured of it before.
+"""Runs Apache Kafka as the reference of a benchmark.
 
 `KAFKA_LIBS` names a folder with the jars of Apache Kafka 3.9 (`libs/` of a download, or what Maven copies for
-`org.apache.kafka:kafka_2.13:3.9.1`). Nothing of Kafka is fetched or shipped here.
+`org.apache.kafka:kafka_2.13:3.9.1`). Nothing of Kafka is downloaded or distributed here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from understudy.testbed.processes import ChildProcess
 
 
 def kafka_libs() -> Path | None:
-    """Where Kafka's jars are; None where nobody said."""
+    """The folder of Kafka's jars; None if `KAFKA_LIBS` is not set."""
     named = os.environ.get("KAFKA_LIBS")
     if not named:
         return None
@@ -32,7 +32,7 @@ def kafka_libs() -> Path | None:
 
 
 class KafkaCluster:
-    """Apache Kafka brokers 1 to `brokers` on an embedded ZooKeeper; a context manager that leaves nothing behind.
+    """Apache Kafka brokers 1 to `brokers` on an embedded ZooKeeper, as a context manager that removes all its files.
 
     Args:
         properties: further keys of `server.properties`.

@@ -1,7 +1,7 @@
-"""What a benchmark reports: one row per thing measured, ours beside a reference.
+"""The rows that a benchmark reports: one per measured quantity, ours beside a reference.
 
-Ratios travel between machines, seconds do not: targets are ratios, and where it can be had the reference is of the same
-run.
+Targets are ratios, because seconds of one machine say nothing on another. Where possible, the reference is measured in
+the same run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 
 def print_rows(rows: Iterable[Row]) -> None:
-    """One line per row; asserts nothing, says what was missed."""
+    """Print one line per row, and mark missed targets; asserts nothing."""
     print(f"  {'':66}{'ours':>10}{'reference':>11}{'ratio':>8}{'target':>8}")
     for row in rows:
         numbers = f"{row.ours:10.3f}{_or_dash(row.reference, 11)}{_or_dash(row.ratio, 8)}{_or_dash(row.target, 8)}"

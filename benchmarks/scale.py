@@ -1,7 +1,7 @@
-"""How a takeover grows with the cluster: microseconds per partition from 1,000 to 200,000, above the floor.
+"""Measures how a takeover grows with the cluster, in microseconds per partition, from 1,000 to 200,000 partitions.
 
-The floor is what nobody can avoid: reading every state from the same ZooKeeper in the same run, undecoded. Draws
-`docs/pictures/takeover.svg`.
+The reference is the part that no controller can avoid: reading every partition state from the same ZooKeeper in the
+same run, without decoding it. Draws `docs/pictures/takeover.svg`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PICTURE = Path(__file__).parent.parent / "docs/pictures/takeover.svg"
 
 
 def run() -> list[Row]:
-    """One cluster that grows; a row per size, in µs per partition, with the floor as its reference."""
+    """A row per size of one growing cluster, in µs per partition, with the reading alone as its reference."""
     points: list[tuple[int, float, float]] = []
     with ours() as cluster:
         made = 0
@@ -45,7 +45,7 @@ def run() -> list[Row]:
 
 
 async def _raw_read(cluster: Arrangement, topics: int) -> float:
-    """Seconds for the bytes of all states."""
+    """The seconds it takes to read all partition states."""
     partitions = (
         TopicPartition(f"topic-{topic:05d}", index) for topic in range(topics) for index in range(PARTITIONS_PER_TOPIC)
     )

@@ -1,6 +1,6 @@
-"""How fast the simulator is: 5 brokers, 6 partitions, drawn faults, all checks on; in seconds of one core's time.
+"""Measures the speed of the simulator with 5 brokers, 6 partitions, random faults and all checks, on one core.
 
-The reference is what the reliability goals ask for: 50 simulated seconds per second, two hundred seeds in two minutes.
+The reference is the project's goal: 50 simulated seconds per second, which is two hundred seeds in two minutes.
 """
 
 from __future__ import annotations

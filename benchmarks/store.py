@@ -1,4 +1,4 @@
-"""A `KafkaZkClient` on a session of its own, for what a benchmark does to ZooKeeper by hand; its records go nowhere."""
+"""Opens a `KafkaZkClient` with a session of its own, for a benchmark's changes by hand; its event log is discarded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foundation.zk.kazoo_client import KazooZooKeeper
 
 
 async def open_store(zookeeper: str) -> tuple[KafkaZkClient, ZooKeeperClient]:
-    """The store and the handle under it. Closing the store closes both."""
+    """The typed client and the ZooKeeper client under it. Closing the former closes both."""
     session = await KazooZooKeeper(zookeeper, session_timeout_ms=30_000).connect(lambda _: None)
     events = EventLog(run="", node="bench", incarnation=1, clock=MachineClock(), write=len)
     return KafkaZkClient(session, events=events, fences=Fences(events)), session

@@ -1,9 +1,9 @@
-"""A broker that only answers: it registers, takes every control request, and writes down when it was complete.
+"""A stub broker: it registers, answers every control request, and logs when it had received it completely.
 
-A process of its own: `python -m benchmarks.stub_broker ZOOKEEPER LOG ID`. One JSON line per request goes to LOG, with
-the API key, its size in bytes, and the monotonic clock in ms when the last byte was in; a line before it registers and,
-on SIGTERM, one before it ends its session. The answers are the same bytes every time, so that what is measured is the
-controller.
+It runs as a process: `python -m benchmarks.stub_broker ZOOKEEPER LOG ID`. It appends to LOG one JSON line per request,
+with the API key, the size in bytes, and the monotonic clock in ms when the last byte arrived; one line before it
+registers; and, on SIGTERM, one before it closes its session. Its responses are always the same bytes, so that the
+controller is measured and not the stub.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READ_LIMIT = 64 * 1024 * 1024
 
 
 async def serve(zookeeper: str, log: Path, broker_id: BrokerId) -> None:
-    """Register and answer until SIGTERM."""
+    """Register, and answer control requests until SIGTERM."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     with log.open("a", buffering=1) as out:

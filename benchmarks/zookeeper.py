@@ -1,9 +1,7 @@
-"""Ten thousand partition states against the embedded server: by the hundred, as we do it, beside one by one, as Kafka
-does.
+"""Measures ten thousand partition states against the embedded server: in batches as here, and one by one as in Kafka.
 
-Both sides go through the same adapter and the same session, both are pipelined (Kafka's way with its ten requests in
-flight),
-so that what remains is the batching: MultiRead and SetWatches for reads, one `check` shared by 500 writes.
+Both ways use the same adapter and session and are pipelined (Kafka's with its ten requests in flight), so the
+difference is the batching: MultiRead and SetWatches for reads, one `check` shared by 500 writes.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ async def _measure(connect_string: str) -> list[Row]:
     theirs = {TopicPartition("theirs", number): STATE for number in range(STATES)}
     for topic in ("ours", "theirs"):
         await store.topics.create(topic, None, {})
-    # The server is young: what it has not compiled yet would be charged to whoever comes first.
+    # Warms up the server's JVM: its compilation would be charged to the first measurement.
     await _one_by_one(session, version, [Create(f"/warm-{number}") for number in range(2_000)])
 
     created = await _timed(lambda: store.states.create(ours, 1, version))
@@ -65,14 +63,14 @@ async def _measure(connect_string: str) -> list[Row]:
 
 
 async def _timed(work: Callable[[], Awaitable[object]]) -> float:
-    """Microseconds per state."""
+    """Microseconds per partition state."""
     begun = time.perf_counter()
     await work()
     return (time.perf_counter() - begun) / STATES * 1e6
 
 
 async def _create_singly(session: ZooKeeperClient, version: int, states: Iterable[TopicPartition]) -> None:
-    """The folders first, then the states, one transaction each."""
+    """Create the parent znodes first, then the states, each in a transaction of its own."""
     data = TopicPartitionStateZNode.encode(STATE, 1)
     state_paths = [TopicPartitionStateZNode.path(partition) for partition in states]
     await session.write(Create("/brokers/topics/theirs/partitions"))
@@ -86,7 +84,7 @@ async def _one_by_one(session: ZooKeeperClient, version: int, ops: Iterable[Op])
 
 
 async def _in_flight(requests: Iterable[Awaitable[object]]) -> None:
-    """All of them, so many at a time as Kafka has in flight."""
+    """Await all requests, as many at a time as Kafka keeps in flight."""
     waiting = iter(requests)
 
     async def worker() -> None:

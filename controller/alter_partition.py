@@ -1,6 +1,6 @@
-"""A leader proposes a new ISR; the controller decides and writes it (KIP-497). Mirrors `processAlterPartition`.
+"""A leader proposes a new ISR; the controller decides on it and writes it (KIP-497). Mirrors `processAlterPartition`.
 
-The decision is one function per partition, `verdict`, whose order of checks is Kafka's; the order is what clients see.
+The decision on one partition is the function `verdict`. Its checks are in Kafka's order, which clients can observe.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from controller.context import ControllerContext
 from controller.events import AlterPartitionReceived
 from controller.reassignment import partition_reassignment
+from controller.state_writes import StateWrites
 from controller.term import Term
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -36,24 +37,29 @@ _Outcome: TypeAlias = LeaderAndIsr | Errors
 
 
 class Accept(NamedTuple):
-    """Write it."""
+    """The proposal is to be written."""
 
 
 class AlreadySo(NamedTuple):
-    """What the leader asks for is what is: its answer got lost (KAFKA-14144)."""
+    """The proposal equals the current state: the leader did not receive the response to its first request
+    (KAFKA-14144)."""
 
 
 Verdict: TypeAlias = Accept | AlreadySo | Errors
 
+_STALE_EPOCH = (Errors.NOT_CONTROLLER, Errors.FENCED_LEADER_EPOCH, Errors.INVALID_UPDATE_VERSION)
+"""Refusals because the leader epoch or the partition epoch is not the current one."""
+
 
 async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> None:
+    """Decide on each proposal of the request, write the accepted ones, and respond with the resulting states."""
     request, version, context = event.request, event.version, term.context
     _validate_broker(term, request)
     proposals, unknown_topics = _proposals(context, request, version)
     outcomes: dict[TopicPartition, _Outcome] = {}
     accepted: dict[TopicPartition, LeaderAndIsr] = {}
     for partition, proposed in proposals.items():
-        match _fenced_verdict(term, partition, proposed, version):
+        match _decide(term, partition, proposed, version):
             case Accept():
                 accepted[partition] = proposed
             case AlreadySo():
@@ -62,7 +68,7 @@ async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> 
                 _log_rejected(term, partition, proposed, error)
                 outcomes[partition] = error
     outcomes |= await _write(term, accepted)
-    # All that were asked for, also the rejected: their leaders may have missed an earlier one.
+    # For the rejected partitions, too: their leaders may have missed an earlier UpdateMetadata.
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids, proposals)
     event.reply.resolve(AlterPartitionResponse(topics=(*unknown_topics, *_topics(context, outcomes, version))))
     succeeded = [partition for partition, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)]
@@ -70,23 +76,23 @@ async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> 
 
 
 def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collection[BrokerId], version: int) -> Verdict:
-    """IS-10: what becomes of one proposal. Pure.
+    """Decide on one proposal. Pure (IS-10).
 
     Args:
-        current: what the controller knows; None if it knows of no leader.
-        proposed: as the leader would have it, at the partition epoch it knows.
-        live: who may be in an ISR: registered and not shutting down.
-        version: of the request; it decides how a replica that may not join is refused.
+        current: the state in the controller's memory; None where the partition has had no leader.
+        proposed: the state the leader wants, at the partition epoch it knows.
+        live: the brokers that may be in an ISR: registered and not shutting down.
+        version: of the request; it decides the error for a replica that may not join.
     """
     if current is None:
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
     if proposed.partition_epoch > current.partition_epoch or proposed.leader_epoch > current.leader_epoch:
-        # The leader knows more than we do: somebody else is controller (KAFKA-14154).
+        # The leader has a newer epoch than this broker, so another broker is controller (KAFKA-14154).
         return Errors.NOT_CONTROLLER
     if proposed.leader_epoch < current.leader_epoch:
         return Errors.FENCED_LEADER_EPOCH
     if proposed.leader != current.leader or proposed.leader not in proposed.isr:
-        # Kafka takes the epochs' word for it and would write whoever asks; its KRaft controller checks, as we do.
+        # Kafka compares only the epochs and would make the sender leader; its KRaft controller checks this, too.
         return Errors.INVALID_REQUEST
     if proposed == replace(current, partition_epoch=proposed.partition_epoch):
         return AlreadySo()
@@ -101,9 +107,12 @@ def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collecti
 
 
 def _log_rejected(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, error: Errors) -> None:
-    """LG-11."""
+    """Log the rejected proposal with the current epochs (LG-11)."""
     known = term.context.leadership.get(partition)
-    current = None if known is None else known.leader_and_isr
+    current = None
+    if known is not None:
+        state = known.leader_and_isr
+        current = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
     log.info(
         "rejecting AlterPartition",
         broker=proposed.leader,
@@ -112,45 +121,41 @@ def _log_rejected(term: Term, partition: TopicPartition, proposed: LeaderAndIsr,
         leader_epoch=proposed.leader_epoch,
         partition_epoch=proposed.partition_epoch,
         isr=proposed.isr,
-        current=None
-        if current is None
-        else {"leader_epoch": current.leader_epoch, "partition_epoch": current.partition_epoch},
+        current=current,
     )
 
 
-def _fenced_verdict(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, version: int) -> Verdict:
-    """`verdict`, with its refusals by epoch counted as the fence they are."""
+def _decide(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, version: int) -> Verdict:
+    """Return the verdict on one proposal. A refusal because of an epoch is recorded as a hit of the fence."""
     known = term.context.leadership.get(partition)
-    current = None if known is None else known.leader_and_isr
+    if known is None:
+        return verdict(None, proposed, term.context.live_broker_ids, version)
+    current = known.leader_and_isr
     found = verdict(current, proposed, term.context.live_broker_ids, version)
-    if current is not None and found in (
-        Errors.NOT_CONTROLLER,
-        Errors.FENCED_LEADER_EPOCH,
-        Errors.INVALID_UPDATE_VERSION,
-    ):
-        by_leader_epoch = proposed.leader_epoch != current.leader_epoch
-        is_refused = term.fences.record_hit(
-            Fence.ALTER_PARTITION_EPOCHS,
-            what=str(partition),
-            offered=proposed.leader_epoch if by_leader_epoch else proposed.partition_epoch,
-            known=current.leader_epoch if by_leader_epoch else current.partition_epoch,
-        )
-        if not is_refused:
-            return Accept()
+    if found in _STALE_EPOCH and not _is_refused_by_fence(term, partition, proposed, current):
+        return Accept()
     return found
 
 
+def _is_refused_by_fence(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, current: LeaderAndIsr) -> bool:
+    if proposed.leader_epoch != current.leader_epoch:
+        offered, known = proposed.leader_epoch, current.leader_epoch
+    else:
+        offered, known = proposed.partition_epoch, current.partition_epoch
+    return term.fences.record_hit(Fence.ALTER_PARTITION_EPOCHS, what=str(partition), offered=offered, known=known)
+
+
 def _validate_broker(term: Term, request: AlterPartitionRequest) -> None:
-    """IS-8.
+    """Refuse a request of a broker that is not registered, or of an earlier registration (IS-8).
 
     Raises:
-        ApiError: the answer to the whole request.
+        ApiError: the error for the whole request.
     """
     known = term.context.broker_epoch(BrokerId(request.broker_id))
     if known is None:
         raise ApiError(Errors.STALE_BROKER_EPOCH, f"broker {request.broker_id} is not registered")
     if request.broker_epoch != known and term.fences.record_hit(
-        Fence.ALTER_PARTITION_BROKER_EPOCH,
+        Fence.REQUEST_BROKER_EPOCH,
         what=f"AlterPartition from {request.broker_id}",
         offered=request.broker_epoch,
         known=known,
@@ -163,7 +168,7 @@ def _validate_broker(term: Term, request: AlterPartitionRequest) -> None:
 def _proposals(
     context: ControllerContext, request: AlterPartitionRequest, version: int
 ) -> tuple[dict[TopicPartition, LeaderAndIsr], list[AlterPartitionResponseTopicData]]:
-    """What is proposed, by partition, and the answers for topics whose id nobody knows (IS-9)."""
+    """Return the proposals by partition, and the responses for topics whose id is unknown (IS-9)."""
     proposals: dict[TopicPartition, LeaderAndIsr] = {}
     unknown = []
     for topic in request.topics:
@@ -172,7 +177,7 @@ def _proposals(
             unknown.append(_unknown_topic(topic))
             continue
         for data in topic.partitions:
-            # The leader is whoever asks: the epochs have to say whether it still is (IS-11).
+            # The sender proposes itself as leader; the epochs show whether it still is the leader (IS-11).
             proposals[TopicPartition(name, data.partition_index)] = LeaderAndIsr(
                 BrokerId(request.broker_id),
                 data.leader_epoch,
@@ -189,7 +194,8 @@ def _proposed_isr(data: AlterPartitionRequestPartitionData, version: int) -> tup
 
 
 def _recovery_state(value: int) -> LeaderRecoveryState:
-    """
+    """Return the leader recovery state for its number in the request.
+
     Raises:
         ApiError: there is no such state.
     """
@@ -199,33 +205,26 @@ def _recovery_state(value: int) -> LeaderRecoveryState:
 
 
 async def _write(term: Term, accepted: Mapping[TopicPartition, LeaderAndIsr]) -> dict[TopicPartition, _Outcome]:
-    """IS-12. The leader epoch stays; a conflict is the leader's to resolve, by asking again with what is."""
-    if not accepted:
-        return {}
-    context = term.context
-    await term.points.reach("alter_partition.before_write")
-    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    conflicts = await term.zk.states.update(accepted, context.epoch, context.epoch_zk_version, finished.update)
-    await term.points.reach("alter_partition.after_write")
+    """Write the accepted proposals. The leader epoch stays; on a conflict the leader proposes again (IS-12)."""
+    writes = StateWrites(term, "alter_partition", why="alter-partition")
+    conflicts = await writes.write(accepted)
     outcomes: dict[TopicPartition, _Outcome] = dict.fromkeys(conflicts, Errors.INVALID_UPDATE_VERSION)
-    written: dict[TopicPartition, LeaderAndIsr] = {}
     for partition in with_a_line(log, conflicts):
         log.info("failed to update ISR, bad version", partition=str(partition), isr=accepted[partition].isr)
-    for partition, outcome in finished.items():
+    for partition, outcome in writes.outcomes.items():
         if isinstance(outcome, LeaderAndIsr):
-            written[partition] = outcomes[partition] = outcome
+            outcomes[partition] = outcome
         else:
-            log.error("failed to update ISR", partition=str(partition), why=outcome.value)
-            outcomes[partition] = _error_of(outcome)
-    term.accept(written, "alter-partition")
+            log.error("failed to update ISR", partition=str(partition), why=outcome.label)
+            outcomes[partition] = _error_of(outcome.failure)
     return outcomes
 
 
-def _error_of(failure: Failure) -> Errors:
+def _error_of(failure: Failure | None) -> Errors:
     return Errors.UNKNOWN_TOPIC_OR_PARTITION if failure is Failure.NO_NODE else Errors.UNKNOWN_SERVER_ERROR
 
 
-# ------------------------------------------------------------------ the answer
+# ------------------------------------------------------------------ the response
 
 
 def _topics(

@@ -1,8 +1,9 @@
-"""Leaderships drift back to their preferred replicas. Mirrors `checkAndTriggerAutoLeaderRebalance`.
+"""Gives leaderships back to preferred replicas from time to time. Mirrors `checkAndTriggerAutoLeaderRebalance`.
 
-Every partition belongs to the broker that is first in its assignment. Where more than a given share of a broker's
-partitions is led by others, those that it could lead now get a preferred leader election. The clock runs within one
-term: its handle is dropped at resignation, and what it had queued before carries the epoch it was meant for.
+The preferred leader of a partition is the first broker of its assignment. If more than a given share of the partitions
+that prefer a broker have another leader, preferred leader elections are run for those that it could lead now. The timer
+belongs to one term: it is cancelled at resignation, and an event that it has queued already carries the epoch of its
+term.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 class Balance(NamedTuple):
-    """Of the partitions that prefer one broker: how many there are, and which of them another broker leads."""
+    """How many partitions prefer one broker, and which of them another broker leads."""
 
     preferred: int
     elsewhere: Sequence[TopicPartition]
 
     def exceeds(self, percentage: int) -> bool:
-        """Whether more than `percentage` of them are led elsewhere; exactly so many are not too many."""
+        """Whether more than `percentage` per cent of them are led elsewhere; exactly `percentage` is not too many."""
         return len(self.elsewhere) * 100 > percentage * self.preferred
 
 
 def schedule(term: Term, *, delay_ms: int) -> None:
-    """AR-1: look after `delay_ms` and not before, unless the term has ended or nothing shall be rebalanced."""
+    """Queue the next check in `delay_ms` in place of any other, unless rebalancing is disabled (AR-1)."""
     if not term.settings.auto_leader_rebalance_enable:
         return
     cancel(term)
@@ -44,31 +45,32 @@ def schedule(term: Term, *, delay_ms: int) -> None:
 
 
 def cancel(term: Term) -> None:
-    """The term is over, or shall look at another time."""
+    """Cancel the timer, because the term ends or another check is scheduled."""
     if term.rebalance_timer is not None:
         term.rebalance_timer.cancel()
         term.rebalance_timer = None
 
 
 async def process_auto_preferred_replica_leader_election(term: Term, event: AutoPreferredReplicaLeaderElection) -> None:
-    """AR-2, AR-3. One batch of elections per broker, so that one large one does not hold up all others (KAFKA-7299)."""
+    """Run preferred leader elections, one batch per broker, so that a large one does not delay all others (AR-2, AR-3,
+    KAFKA-7299)."""
     if event.controller_epoch != term.context.epoch:
         return
     interval_ms = term.settings.leader_imbalance_check_interval_seconds * 1000
-    # Whatever becomes of this run, there will be another.
+    # Before the elections: if one of them fails there is a next check all the same.
     schedule(term, delay_ms=interval_ms)
     for broker, partitions in electable(term.context, term.settings.leader_imbalance_per_broker_percentage).items():
         log.info("automatic preferred replica leader election", broker=broker, partitions=len(partitions))
         await on_replica_election(term, partitions, ElectionType.PREFERRED, ElectionTrigger.AUTO)
-    # AR-1: the pause is counted from the end.
+    # The interval begins when the elections are over (AR-1).
     schedule(term, delay_ms=interval_ms)
 
 
 def electable(context: ControllerContext, percentage: int) -> dict[BrokerId, list[TopicPartition]]:
-    """AR-3: by broker what it shall lead again; brokers in balance, and those that could not lead anything, are left
-    out.
+    """Return by broker the partitions that it is to lead again; balanced brokers and elections without a chance are
+    left out (AR-3).
 
-    A partition on the move is no exception (KAFKA-10149).
+    A partition that is being reassigned is treated like any other (KAFKA-10149).
     """
     online = context.online_brokers()
     found: dict[BrokerId, list[TopicPartition]] = {}
@@ -78,7 +80,7 @@ def electable(context: ControllerContext, percentage: int) -> dict[BrokerId, lis
         candidates = [
             partition
             for partition in balance.elsewhere
-            # KAFKA-9866: an election that cannot succeed is not held.
+            # Only elections that can succeed (KAFKA-9866).
             if preferred_replica_leader(
                 context.partition_assignment(partition).replicas,
                 context.leadership[partition].leader_and_isr.isr,
@@ -92,8 +94,8 @@ def electable(context: ControllerContext, percentage: int) -> dict[BrokerId, lis
 
 
 def balances(context: ControllerContext) -> Mapping[BrokerId, Balance]:
-    """AR-2: by preferred broker. One pass over all partitions; those of topics to be deleted do not count, and a
-    partition that has never had a leader is nobody else's."""
+    """Return the balance of each preferred broker (AR-2). Topics queued for deletion do not count; a partition without
+    a leader counts as balanced."""
     leadership, queued = context.leadership, context.topics_to_be_deleted
     preferred: dict[BrokerId, int] = {}
     elsewhere: dict[BrokerId, list[TopicPartition]] = {}

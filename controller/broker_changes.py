@@ -1,7 +1,7 @@
-"""New, dead, bounced: the difference between the brokers the controller knows and those registered now.
+"""Compares the brokers in the controller's memory with those registered now: new, dead and bounced ones.
 
-A bounced broker was away and back between two looks: the list of ids is unchanged, but its registration has a newer
-czxid (KIP-380). Pure. Mirrors the beginning of Kafka's `processBrokerChange`.
+A bounced broker has been registered again between two reads: the list of ids is unchanged, but its registration has a
+newer czxid (KIP-380). Pure. Mirrors the beginning of Kafka's `processBrokerChange`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class BrokerChanges(NamedTuple):
 
 
 def broker_changes(known: Mapping[BrokerId, int], registered: Mapping[BrokerId, int]) -> BrokerChanges:
-    """Compare broker epochs by broker id (BR-6). An epoch older than the one known is an outdated read, not a
-    change."""
+    """Compare broker epochs by broker id (BR-6). An epoch older than the known one comes from an outdated read and is
+    no change."""
     return BrokerChanges(
         new=tuple(sorted(registered.keys() - known.keys())),
         dead=tuple(sorted(known.keys() - registered.keys())),

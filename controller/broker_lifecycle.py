@@ -1,7 +1,15 @@
-"""A broker appears, changes, dies, or loses a disk. Mirrors `processBrokerChange` and the callbacks around it.
+"""Brokers start, change, fail, or lose a log directory. Mirrors `processBrokerChange` and its callbacks.
 
-Channels are opened and closed first, so that whatever a procedure sends finds its way; then come the new, the bounced
-(a failure and a startup in one) and the dead.
+A broker's failure, in the order of `onBrokerFailure` and `onReplicasBecomeOffline`:
+
+    D1  Forget that the broker was shutting down, and its offline log directories.
+    D2  Move the partitions whose leader is offline to OfflinePartition.
+    D3  Elect new leaders for them, and for all other partitions without one.
+    D4  Move the broker's replicas to OfflineReplica: they leave the ISRs.
+    D5  Mark the deletion of topics with a replica there as ineligible.
+    D6  Send UpdateMetadata, if no partition has changed.
+
+Leaders are elected before replicas leave ISRs, so that a partition that loses its leader is written once.
 """
 
 from __future__ import annotations
@@ -14,7 +22,7 @@ import structlog
 from controller import features, partition_state_machine, replica_state_machine, topic_deletion
 from controller.broker_changes import BrokerChanges, broker_changes
 from controller.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
-from controller.isr_change_notification import catch_up
+from controller.isr_change_notification import refresh_leadership
 from controller.reassignment import partition_reassignment
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
@@ -29,6 +37,11 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def process_broker_change(term: Term) -> None:
+    """Compare the registered brokers with the context, and run the callbacks of new, bounced and failed brokers, in
+    this order.
+
+    A bounced broker has failed and started again. Channels are opened and closed first, so that the callbacks can send.
+    """
     context = term.context
     registered = features.compatible_brokers(term, await term.zk.brokers.all(watch=True))
     epochs = {broker: found.epoch for broker, found in registered.items()}
@@ -55,7 +68,7 @@ async def process_broker_change(term: Term) -> None:
 
 
 def _update_channels(term: Term, changes: BrokerChanges, registered: Mapping[BrokerId, BrokerAndEpoch]) -> None:
-    """BR-7."""
+    """Open channels to new brokers, close those to failed brokers, and renew those to bounced ones (BR-7)."""
     for broker in changes.new:
         term.channels.open(registered[broker])
     for broker in changes.bounced:
@@ -67,8 +80,10 @@ def _update_channels(term: Term, changes: BrokerChanges, registered: Mapping[Bro
 
 
 async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
-    """BR-16: tell everybody the new addresses. Requests of ours still go to the old one until the broker bounces
-    (BUG-23)."""
+    """Send a broker's new endpoints to all brokers (BR-16).
+
+    The controller's own channel keeps the old address until the broker is registered again (BUG-23).
+    """
     registered = await term.zk.brokers.get(broker_id, watch=True)
     known = term.context.broker(broker_id)
     if registered is None or known is None:
@@ -81,14 +96,16 @@ async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
 
 
 async def process_log_dir_event_notification(term: Term) -> None:
-    """LD-2: a broker says that a directory failed, but not what was in it. It is asked by a LeaderAndIsr that repeats
-    where all its replicas stand, and its answer tells those that are gone (SN-6)."""
+    """Send LeaderAndIsr for all replicas of a broker one of whose log directories failed (LD-2).
+
+    The notification does not name the replicas in the directory; the response to LeaderAndIsr does (SN-6).
+    """
     notifications = await term.zk.log_dir_events.read()
     if not notifications:
         return
     asked = [broker for broker in term.context.live_or_shutting_down_broker_ids if broker in notifications.values()]
     log.info("handling log directory failure", brokers=asked)
-    replicas = topic_deletion.that_may_start(term.context, term.context.partitions_by_replica(only=asked))
+    replicas = topic_deletion.startable_replicas(term.context, term.context.partitions_by_replica(only=asked))
     await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.ONLINE)
     await term.points.reach("notifications.before_write")
     await term.zk.log_dir_events.delete(notifications, term.context.epoch_zk_version)
@@ -99,18 +116,17 @@ async def process_log_dir_event_notification(term: Term) -> None:
 
 
 async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
-    """BR-12: introduce the new brokers to the others and the cluster to them, start their replicas, elect what can
-    be."""
+    """Send the metadata to new brokers, start their replicas, and elect leaders where that is possible now (BR-12)."""
     context = term.context
     log.info("new broker startup callback", brokers=new)
     for broker in new:
         context.replicas_on_offline_dirs.pop(broker, None)
     others = [broker for broker in context.live_or_shutting_down_broker_ids if broker not in new]
     await term.send_update_metadata(others)
-    # Everything it needs to know, in front of the LeaderAndIsr: a follower refuses a leader it has not heard of.
+    # Before LeaderAndIsr: a follower rejects a leader that is not in its metadata cache.
     await term.send_update_metadata(new, context.partitions_with_leaders())
     replicas = context.partitions_by_replica(only=new)
-    startable = topic_deletion.that_may_start(context, replicas)
+    startable = topic_deletion.startable_replicas(context, replicas)
     await replica_state_machine.handle_state_changes(term, startable, ReplicaState.ONLINE)
     await partition_state_machine.trigger_online_state_change(term)
     await partition_reassignment.resume_for_brokers(term, new)
@@ -121,52 +137,49 @@ async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
 
 
 async def on_broker_failure(term: Term, dead: Sequence[BrokerId]) -> None:
-    """BR-13. They have left the live brokers already."""
+    """Handle the failure of brokers, D1 to D6 (BR-13). They have left the live brokers already."""
     context = term.context
     log.info("broker failure callback", brokers=dead)
     if leaving := [broker for broker in dead if broker in context.shutting_down_broker_ids]:
         log.info("removed from the shutting down brokers", brokers=leaving)
-    for broker in dead:
+    for broker in dead:  # D1
         context.replicas_on_offline_dirs.pop(broker, None)
         context.shutting_down_broker_ids.discard(broker)
     await on_replicas_become_offline(term, context.partitions_by_replica(only=dead))
 
 
 async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:
-    """BR-14: new leaders for whatever has lost its own, then the replicas leave the ISRs.
-
-    In this order a partition that loses its leader is written once, with leader and ISR together.
-    """
+    """Elect new leaders, then take the replicas out of the ISRs: D2 to D6 (BR-14)."""
     context = term.context
     staying = {broker: context.without_queued_topics(partitions) for broker, partitions in replicas.items()}
     remaining = {broker: partitions for broker, partitions in staying.items() if partitions}
     lost = context.partitions_with_offline_leader()
-    await catch_up(term, chain(lost, *remaining.values()))
-    await partition_state_machine.handle_state_changes(term, lost, PartitionState.OFFLINE)
-    elections = await partition_state_machine.trigger_online_state_change(term)
-    await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)
-    await topic_deletion.fail_replica_deletion(term, replicas)
+    await refresh_leadership(term, chain(lost, *remaining.values()))
+    await partition_state_machine.handle_state_changes(term, lost, PartitionState.OFFLINE)  # D2
+    elections = await partition_state_machine.trigger_online_state_change(term)  # D3
+    await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)  # D4
+    await topic_deletion.fail_replica_deletion(term, replicas)  # D5
     if not remaining and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
-        # No partition changed, so nobody has heard yet that these brokers are gone (KAFKA-13225).
-        await term.send_update_metadata(context.live_or_shutting_down_broker_ids)
+        # The other brokers have not received yet that these brokers are offline (KAFKA-13225).
+        await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # D6
 
 
-# ------------------------------------------------------------------ what brokers answer
+# ------------------------------------------------------------------ responses of brokers
 
 
 async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrResponseReceived) -> None:
-    """SN-6: a replica that answers KAFKA_STORAGE_ERROR is offline though its broker lives; one that answers NONE is
-    not."""
+    """Mark replicas with KAFKA_STORAGE_ERROR as offline although their broker is alive; NONE removes the mark
+    (SN-6)."""
     context, broker = term.context, event.broker_id
     if event.controller_epoch != context.epoch or event.broker_epoch != context.broker_epoch(broker):
-        # Kafka would mark replicas of a broker's new life by what its old one answered.
+        # Kafka marks replicas by responses of an earlier registration, too.
         return
     if event.response.error_code:
         log.error("error in LeaderAndIsr response", error=event.response.error_code, broker=broker)
         return
     before = context.replicas_on_offline_dirs.get(broker, set())
     failed, healthy = _storage_errors(term, event.response, cleared=bool(before))
-    # A replica may be gone by now, with its topic or because its move was cancelled; in Kafka its mark stays.
+    # A replica may have been removed since the request was sent; in Kafka it stays marked.
     failed = {partition for partition in failed if broker in context.partition_assignment(partition).replicas}
     if not failed and not before:
         return
@@ -180,8 +193,11 @@ async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrRespons
 def _storage_errors(
     term: Term, response: LeaderAndIsrResponse, *, cleared: bool
 ) -> tuple[set[TopicPartition], set[TopicPartition]]:
-    """Partitions whose directory failed and, if anybody wants to know, those that are well; unknown topic ids are
-    skipped."""
+    """Return the partitions whose log directory failed, and those without an error; unknown topic ids are skipped.
+
+    Args:
+        cleared: whether the second set is needed; it is empty otherwise.
+    """
     failed: set[TopicPartition] = set()
     healthy: set[TopicPartition] = set()
     for topic, answer in _partition_answers(term, response):
@@ -193,7 +209,7 @@ def _storage_errors(
 
 
 def _partition_answers(term: Term, response: LeaderAndIsrResponse) -> Iterator[tuple[str, LeaderAndIsrPartitionError]]:
-    """With the topic's name, which answers below version 5 carry themselves."""
+    """Yield the responses with their topic's name; below version 5 they carry it themselves."""
     for answer in response.partition_errors:
         yield answer.topic_name, answer
     for topic in response.topics:
@@ -203,6 +219,6 @@ def _partition_answers(term: Term, response: LeaderAndIsrResponse) -> Iterator[t
 
 
 def process_update_metadata_response(event: UpdateMetadataResponseReceived) -> None:
-    """SN-7."""
+    """Log an error in the response (SN-7)."""
     if event.response.error_code:
         log.error("error in UpdateMetadata response", error=event.response.error_code, broker=event.broker_id)

@@ -1,10 +1,9 @@
-"""`ControllerContext`: what the controller remembers of the cluster. Mirrors its Kafka namesake.
+"""`ControllerContext`: the controller's memory of the cluster. Mirrors its Kafka namesake.
 
-Only the running event touches it, and leadership changes in it only to exactly what ZooKeeper accepted. Two things
-differ from Kafka's on purpose. Replica states are kept by broker, because every procedure walks them by broker. And the
-counts that Kafka adds up by hand on each change (offline partitions, partitions away from their preferred leader) are
-counted when
-somebody asks: they cannot drift (KAFKA-13572), and a takeover does not pay for them.
+Only the running event uses it, and leadership in it changes only to exactly what ZooKeeper accepted. Two things differ
+from Kafka on purpose. Replica states are kept by broker, because every procedure goes through them by broker. The
+counts that Kafka maintains on each change (offline partitions, leader imbalance) are counted on request: they cannot
+become wrong (KAFKA-13572), and a takeover does not pay for them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class ConflictingTopicId(Exception):
 
 
 class ControllerContext:
-    """The cluster as one controller sees it, from its election to its resignation."""
+    """The cluster as one controller knows it, from its election to its resignation."""
 
     def __init__(self, *, epoch: int, epoch_zk_version: int) -> None:
         self.epoch = epoch
@@ -63,7 +62,7 @@ class ControllerContext:
 
     @property
     def live_broker_ids(self) -> tuple[BrokerId, ...]:
-        """The registered brokers that are not leaving, sorted: those that may join an ISR and lead."""
+        """The registered brokers that are not shutting down, sorted: those that may join an ISR and lead."""
         return tuple(broker for broker in self._brokers if broker not in self.shutting_down_broker_ids)
 
     @property
@@ -95,13 +94,13 @@ class ControllerContext:
         self.changes += 1
 
     def update_broker_metadata(self, broker: Broker) -> None:
-        """A broker changed its addresses; its epoch stays."""
+        """Replace a broker's endpoints and features; its epoch stays."""
         self._brokers[broker.id] = BrokerAndEpoch(broker, self._brokers[broker.id].epoch)
 
-    # -- who is online
+    # -- online brokers
 
     def online_brokers(self, *, include_shutting_down_brokers: bool = False) -> OnlineBrokers:
-        """CX-1: those that are alive, by partition but for those that have reported its log directory offline."""
+        """Return for each partition the live brokers, without those on which its log directory is offline (CX-1)."""
         ids = self._brokers if include_shutting_down_brokers else self.live_broker_ids
         offline_dirs = {broker: offline for broker, offline in self.replicas_on_offline_dirs.items() if offline}
         return OnlineBrokers(frozenset(ids), offline_dirs)
@@ -109,7 +108,8 @@ class ControllerContext:
     # -- topics and assignments
 
     def add_topic_id(self, topic: str, topic_id: TopicId) -> None:
-        """
+        """Remember the id of a topic.
+
         Raises:
             ConflictingTopicId: the topic has another id, or the id another topic.
         """
@@ -140,8 +140,12 @@ class ControllerContext:
     def partitions_by_replica(
         self, partitions: Iterable[TopicPartition] | None = None, *, only: Iterable[BrokerId] | None = None
     ) -> dict[BrokerId, list[TopicPartition]]:
-        """For each broker the partitions it has a replica of; of all partitions, and for all brokers, where not
-        told."""
+        """Return for each broker the partitions it has a replica of, sorted by broker.
+
+        Args:
+            partitions: None stands for all.
+            only: the brokers to include; None stands for all.
+        """
         wanted = None if only is None else frozenset(only)
         found: dict[BrokerId, list[TopicPartition]] = {}
         for partition in self.assignments if partitions is None else partitions:
@@ -151,8 +155,8 @@ class ControllerContext:
         return dict(sorted(found.items()))
 
     def remove_topic(self, topic: str) -> None:
-        """CX-7: forget it and everything of it. Unlike Kafka's also the states, so that it can be created again
-        (BUG-11)."""
+        """Remove a topic and all its state (CX-7). Unlike Kafka also the partition and replica states, so that it can
+        be created again (BUG-11)."""
         self.topics_to_be_deleted.discard(topic)
         self.topics_with_deletion_started.discard(topic)
         self.topics_ineligible_for_deletion.discard(topic)
@@ -173,12 +177,12 @@ class ControllerContext:
     # -- leadership
 
     def put_leadership(self, leadership: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> None:
-        """Remember what ZooKeeper holds."""
+        """Remember states as ZooKeeper holds them."""
         self.leadership.update(leadership)
         self.changes += 1
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """CX-4: the epoch a StopReplica carries. That of a topic queued for deletion overrides any other."""
+        """Return the leader epoch for a StopReplica: that of a topic queued for deletion overrides any other (CX-4)."""
         if partition.topic in self.topics_to_be_deleted:
             return EPOCH_DURING_DELETE
         known = self.leadership.get(partition)
@@ -203,7 +207,7 @@ class ControllerContext:
         )
 
     def partition_leaders_on_broker(self, broker_id: BrokerId) -> list[TopicPartition]:
-        """What `broker_id` leads and another replica could lead."""
+        """Return the partitions that `broker_id` leads and that have another replica."""
         return self.without_queued_topics(
             partition
             for partition, known in self.leadership.items()
@@ -213,20 +217,20 @@ class ControllerContext:
     # -- states
 
     def partitions_in(self, *states: PartitionState, topic: str | None = None) -> list[TopicPartition]:
-        """Of all topics, or of one, whose partitions alone are looked at."""
+        """Return the partitions in one of `states`, of all topics or of `topic`."""
         if topic is None:
             return [partition for partition, state in self.partition_states.items() if state in states]
         return [p for p in self.partitions_for_topic(topic) if self.partition_states.get(p) in states]
 
     def replica_state(self, broker: BrokerId, partition: TopicPartition) -> ReplicaState:
-        """NonExistentReplica of what is not known."""
+        """Return the state of a replica; NonExistentReplica if it is unknown."""
         return self.replica_states.get(broker, {}).get(partition, ReplicaState.NON_EXISTENT)
 
-    # -- what is counted
+    # -- counts
 
     @property
     def offline_partition_count(self) -> int:
-        """CX-2."""
+        """Offline partitions, except those of topics whose deletion has started (CX-2)."""
         return sum(
             partition.topic not in self.topics_with_deletion_started
             for partition in self.partitions_in(PartitionState.OFFLINE)
@@ -234,7 +238,7 @@ class ControllerContext:
 
     @property
     def preferred_replica_imbalance_count(self) -> int:
-        """CX-3: partitions with leadership that their preferred replica does not lead."""
+        """Partitions whose leader is not their preferred replica (CX-3)."""
         assignments, queued = self.assignments, self.topics_to_be_deleted
         return sum(
             not _has_preferred_leader(assignments.get(partition, NO_ASSIGNMENT), known.leader_and_isr)
@@ -243,7 +247,7 @@ class ControllerContext:
         )
 
     def leadership_digest(self) -> str:
-        """What `ContextAtIdle` carries, for a checker to compare with the znodes."""
+        """Return the digest that `ContextAtIdle` carries, for a checker to compare with the znodes."""
         return leadership_digest(
             (*partition, state.leader, state.leader_epoch, state.isr, state.partition_epoch)
             for partition, known in self.leadership.items()
@@ -255,13 +259,13 @@ def _has_preferred_leader(assignment: ReplicaAssignment, current: LeaderAndIsr) 
     replicas, adding = assignment.replicas, assignment.adding_replicas
     preferred = replicas[0] if replicas else None
     if adding and preferred in adding:
-        # A partition on the move is not out of balance before its new first replica could lead at all.
+        # During a reassignment the new preferred replica counts only once it is in sync.
         return preferred not in current.isr
     return current.leader == preferred
 
 
 class OnlineBrokers:
-    """Which brokers are online for a partition: nearly always the same set for all, so it is built once."""
+    """The online brokers of each partition: nearly always the same set for all, so it is built once."""
 
     def __init__(self, ids: frozenset[BrokerId], offline_dirs: Mapping[BrokerId, set[TopicPartition]]) -> None:
         self._ids = ids

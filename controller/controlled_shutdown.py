@@ -1,4 +1,14 @@
-"""A broker asks to leave: its leaderships move, its replicas leave the ISRs. Mirrors `doControlledShutdown`."""
+"""A broker asks to shut down: its leaderships move, and its replicas leave the ISRs. Mirrors `doControlledShutdown`.
+
+Steps, in Kafka's order:
+
+    S1. check that the broker is registered, with this broker epoch
+    S2. note that the broker is shutting down: it is not elected any more, and may not join an ISR
+    S3. elect other leaders for the partitions that it leads
+    S4. send StopReplica for the partitions that it follows
+    S5. take these replicas out of the ISRs, and send LeaderAndIsr to the other replicas
+    S6. respond with the partitions that it still leads
+"""
 
 from __future__ import annotations
 
@@ -6,7 +16,7 @@ import structlog
 
 from controller import partition_state_machine, replica_state_machine
 from controller.events import ControlledShutdown
-from controller.isr_change_notification import catch_up
+from controller.isr_change_notification import refresh_leadership
 from controller.partition_state_machine import Strategy
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
@@ -20,9 +30,15 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> None:
-    """Answers with what the broker still leads and another replica could lead (CS-11): it asks again or goes anyway."""
+    """Move leaderships and replicas off a broker, and respond with the partitions that it still leads although another
+    replica could.
+
+    The broker repeats its request until there are none, or shuts down anyway (CS-11).
+    """
     context, broker = term.context, event.broker_id
+    # S1
     _validate(term, broker, event.broker_epoch)
+    # S2
     log.info("shutting down broker", broker=broker)
     context.shutting_down_broker_ids.add(broker)
     log.debug("all shutting down brokers", brokers=sorted(context.shutting_down_broker_ids))
@@ -34,22 +50,26 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
         for partition in context.without_queued_topics(context.partitions_by_replica(only=[broker]).get(broker, ()))
         if len(context.partition_assignment(partition).replicas) > 1 and partition in leadership
     ]
-    await catch_up(term, concerned)
+    await refresh_leadership(term, concerned)
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
     for partition in concerned:
         (led if leadership[partition].leader_and_isr.leader == broker else followed).append(partition)
+    # S3
     await partition_state_machine.handle_state_changes(term, led, PartitionState.ONLINE, Strategy.CONTROLLED_SHUTDOWN)
+    # S4
     await _stop_followers(term, broker, followed)
+    # S5
     await replica_state_machine.handle_state_changes(term, {broker: followed}, ReplicaState.OFFLINE)
+    # S6
     event.reply.resolve((Errors.NONE, tuple(context.partition_leaders_on_broker(broker))))
 
 
 def _validate(term: Term, broker: BrokerId, broker_epoch: int) -> None:
-    """CS-6, CS-7.
+    """Refuse the request of a broker that is not registered, or of an earlier registration (CS-6, CS-7).
 
     Raises:
-        ApiError: what the broker shall hear.
+        ApiError: the error for the broker.
     """
     known = term.context.broker_epoch(broker)
     if broker_epoch == UNKNOWN_BROKER_EPOCH:
@@ -57,10 +77,10 @@ def _validate(term: Term, broker: BrokerId, broker_epoch: int) -> None:
             raise ApiError(Errors.BROKER_NOT_AVAILABLE, f"Broker id {broker} does not exist.")
         return
     if known is None:
-        # Kafka fails over a missing key here, and that is the code it answers with (BUG-13).
+        # Kafka fails with a NoSuchElementException here, which becomes this error (BUG-13).
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, f"Broker id {broker} is not registered.")
     if broker_epoch < known and term.fences.record_hit(
-        Fence.ALTER_PARTITION_BROKER_EPOCH,
+        Fence.REQUEST_BROKER_EPOCH,
         what=f"ControlledShutdown of {broker}",
         offered=broker_epoch,
         known=known,
@@ -73,7 +93,7 @@ def _validate(term: Term, broker: BrokerId, broker_epoch: int) -> None:
 
 
 async def _stop_followers(term: Term, broker: BrokerId, partitions: list[TopicPartition]) -> None:
-    """CS-10: stopped before they leave the ISR, so that they do not fetch themselves back into it."""
+    """Send StopReplica before the replicas leave the ISR, so that they do not fetch and rejoin it (CS-10)."""
     batch = term.new_batch()
     batch.add_stop_replica(broker, partitions, delete=False)
     await term.flush(batch, "controlled_shutdown")

@@ -1,8 +1,9 @@
-"""The race for `/controller`: join, win, notice a loss, give up. Mirrors `elect`, `maybeResign` and
+"""The controller election: becoming controller, and resigning. Mirrors `elect`, `maybeResign` and
 `triggerControllerMove`.
 
-Winning is one transaction that creates `/controller` and raises `/controller_epoch`; whoever holds that epoch's version
-may write, and nobody else (EL-4, EL-13). There is no retry: the watch on `/controller` starts the next round.
+A broker is elected by one transaction that creates `/controller` and raises `/controller_epoch`. Only the broker that
+knows the new version of `/controller_epoch` may write (EL-4, EL-13). A lost election is not repeated: the watch on
+`/controller` starts the next one.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 NO_CONTROLLER = BrokerId(-1)
 
-STANDS_ASIDE_MS = 1_000
-"""How long a broker that could not take over leaves the race to others. Kafka's races on at once, as often as it
-can."""
+ELECTION_BACKOFF_MS = 1_000
+"""How long a broker that was elected and could not take over stays out of elections, in milliseconds. Kafka's tries
+again at once, without limit."""
 
 
 class ControllerElection:
-    """Who this broker takes for the controller, and how it becomes or stops being it.
+    """The controller as this broker knows it, and how this broker becomes or stops being it.
 
     Args:
-        take_over: runs when this broker has won; raises if it cannot take over completely.
-        resign: ends the term in progress, if there is one, for a reason in words; reaches for nothing outside.
+        take_over: awaited when this broker was elected; raises if it could not take over completely.
+        resign: ends the term in progress, if there is one; its argument is the reason. It makes no request.
     """
 
     def __init__(
@@ -52,21 +53,23 @@ class ControllerElection:
         self._clock = clock
         self._events = events
         self._points = points
-        self._stands_aside_until_ms = 0.0
+        self._backs_off_until_ms = 0.0
 
     @property
     def is_active(self) -> bool:
         return self.active_controller_id == self.broker_id
 
     async def elect(self, zk: KafkaZkClient) -> None:
-        """EL-2 … EL-5: race, unless somebody is controller. What goes wrong after winning is the caller's to judge
-        (EL-8)."""
+        """Try to become controller, unless there is one (EL-2 … EL-5).
+
+        An exception of `take_over` reaches the caller (EL-8).
+        """
         self.active_controller_id = await self._registered(zk)
         if self.active_controller_id != NO_CONTROLLER:
             log.debug("there is a controller already", controller=self.active_controller_id)
             return
-        if self.stands_aside_ms > 0:
-            log.info("leaving the race to others", ms=self.stands_aside_ms)
+        if self.backoff_ms > 0:
+            log.info("backing off before the next election", ms=self.backoff_ms)
             return
         await self._points.reach("election.before_write")
         try:
@@ -84,29 +87,29 @@ class ControllerElection:
         await self._take_over(elected)
 
     @property
-    def stands_aside_ms(self) -> float:
-        """How long this broker still keeps out of the race."""
-        return max(0.0, self._stands_aside_until_ms - self._clock.monotonic_ms())
+    def backoff_ms(self) -> float:
+        """For how many more milliseconds this broker stays out of elections."""
+        return max(0.0, self._backs_off_until_ms - self._clock.monotonic_ms())
 
-    def stand_aside(self) -> None:
-        """Let others go first for a while: this broker has won and could not take over, and might not the next time
-        either."""
-        self._stands_aside_until_ms = self._clock.monotonic_ms() + STANDS_ASIDE_MS
+    def back_off(self) -> None:
+        """Stay out of elections for a while: this broker was elected and could not take over, and might fail again."""
+        self._backs_off_until_ms = self._clock.monotonic_ms() + ELECTION_BACKOFF_MS
 
     async def maybe_resign(self, zk: KafkaZkClient, why: str) -> None:
-        """EL-9: look who is controller now, arm the watch again, and resign if it is no longer us."""
+        """Read `/controller`, arm its watch, and resign if it names another broker (EL-9)."""
         self.active_controller_id = await self._registered(zk, watch=True)
         if not self.is_active:
             self._resign(f"{why}: the controller is now {self.active_controller_id}")
 
     async def trigger_controller_move(self, zk: KafkaZkClient, epoch_zk_version: int | None, why: str) -> None:
-        """EL-10: resign, then give `/controller` back, so that the next round starts at once.
+        """Resign, then delete `/controller`, so that the next election starts at once (EL-10).
 
-        Resigning comes first whatever ZooKeeper says; Kafka keeps its term's channels if `/controller` has another
-        owner.
+        The broker resigns first, whatever ZooKeeper answers; Kafka keeps the channels if `/controller` names another
+        broker.
 
         Args:
-            epoch_zk_version: the fence of the term in progress; None where there is none.
+            epoch_zk_version: the version of `/controller_epoch` that the term in progress was elected at; None without
+                a term.
         """
         self.give_up(why)
         self.active_controller_id = await self._registered(zk, watch=True)
@@ -123,7 +126,7 @@ class ControllerElection:
         await self._points.reach("resignation.after_write")
 
     def give_up(self, why: str) -> None:
-        """Stop being controller without asking who is: the session is over (EL-12), or nobody can say."""
+        """Resign without reading `/controller`: the session has expired (EL-12), or ZooKeeper cannot be asked."""
         self.active_controller_id = NO_CONTROLLER
         self._resign(why)
 
@@ -132,7 +135,7 @@ class ControllerElection:
         return NO_CONTROLLER if registered is None else registered
 
     def _log_lost(self) -> None:
-        """LG-3."""
+        """Log which broker was elected instead (LG-3)."""
         if self.active_controller_id == NO_CONTROLLER:
             log.warning(
                 "a controller has been elected but just resigned, this will result in another round of election"

@@ -1,9 +1,8 @@
-"""The controller's numbers for operators: which there are, and what they say. Mirrors the MBeans of `kafka.controller`.
+"""The controller's metrics: which there are, and their values. Mirrors the MBeans of `kafka.controller`.
 
-Timers and meters are marked as things happen. Counts of the cluster are taken when somebody asks, and again only after
-another event (EQ-4): a takeover of a hundred thousand partitions pays for none of them. They tell of the cluster after
-an event, never half of one; whoever asks in the middle waits for its end, for a second, and then hears what was last
-true.
+Timers and meters are updated as things happen. Counts of the cluster are taken on request, and again only after another
+event (EQ-4), so that a takeover of 100,000 partitions pays for none. They show the cluster after an event, never in the
+middle of one: a request during an event waits for its end, at most a second, and then returns the previous counts.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ZK_MIGRATION_STATE = 4
 """`ZkMigrationState.ZK`: a cluster in ZooKeeper mode."""
 
 COUNT_WAIT_MS = 1_000
-"""How long a question in the middle of an event waits for its end."""
+"""How long a request for counts during an event waits for its end."""
 
 
 def _gauge(name: str, doc: str) -> MBean:
@@ -58,7 +57,7 @@ COUNTS: Mapping[str, MBean] = {
     ),
     "active_brokers": _gauge("ActiveBrokerCount", "Registered brokers, those that are leaving included."),
 }
-"""By the field of `Counts` that holds it. All are 0 where this broker is not controller."""
+"""By field of `Counts`. All are 0 where this broker is not controller."""
 
 UNCLEAN_LEADER_ELECTIONS = MBean(
     DOMAIN,
@@ -109,7 +108,7 @@ CURRENT_CONTROLLER_ID = MBean(
     "MetadataLoader",
     "CurrentControllerId",
     Kind.GAUGE,
-    "Whom this broker takes for the controller; -1 for nobody.",
+    "The controller as this broker knows it; -1 if it knows of none.",
 )
 
 MBEANS: tuple[MBean, ...] = (
@@ -130,7 +129,7 @@ MBEANS: tuple[MBean, ...] = (
 
 
 class Counts(NamedTuple):
-    """MT-3: what `updateMetrics` adds up."""
+    """The counts of the cluster, as `updateMetrics` computes them (MT-3)."""
 
     offline_partitions: int = 0
     preferred_replica_imbalance: int = 0
@@ -144,7 +143,7 @@ class Counts(NamedTuple):
 
 
 def counted(context: ControllerContext) -> Counts:
-    """One walk through all partitions; the rest is small."""
+    """Count, in one walk through all partitions."""
     not_deleted = ineligible = 0
     for topic in context.topics_to_be_deleted:
         for partition, assignment in context.assignments_for_topic(topic).items():
@@ -166,8 +165,8 @@ def counted(context: ControllerContext) -> Counts:
 
 
 class ControllerStats:
-    """What is marked while the controller works; as old as the broker, whoever is controller. Mirrors its Kafka
-    namesake."""
+    """Meters and timers of the controller, kept from the broker's start whether or not it is controller. Mirrors its
+    Kafka namesake."""
 
     def __init__(self, clock: Clock) -> None:
         self.unclean_leader_elections = Meter(clock)
@@ -179,8 +178,8 @@ class ControllerStats:
             yield Reading(mbean, self.timers[state])
 
 
-class Census:
-    """The counts of the cluster, taken when asked for and at rest."""
+class ClusterCounts:
+    """Takes the counts of the cluster on request, while no event is in progress."""
 
     def __init__(self) -> None:
         self._counts = Counts()
@@ -189,16 +188,17 @@ class Census:
         self._taken = asyncio.Event()
 
     def event_over(self, context: ControllerContext | None) -> None:
-        """An event has ended, in this context; None where this broker is not controller."""
+        """Note that an event has ended; `context` is None where this broker is not controller."""
         self._is_outdated = True
         if self._wanted:
             self._take(context)
 
     async def counts(self, context: ControllerContext | None, *, busy: bool) -> Counts:
-        """
+        """Return the current counts, or the previous ones if an event takes too long.
+
         Args:
             context: of the term in progress, if there is one.
-            busy: an event is being processed, so that the context says half of something.
+            busy: whether an event is in progress, so that the context may be half changed.
         """
         if busy:
             self._wanted = True
@@ -217,7 +217,7 @@ class Census:
 
 
 class Channel(NamedTuple):
-    """What one broker's channel tells: requests that wait, and how long those that left have waited."""
+    """The readings of one broker's channel: requests that wait, and how long sent ones have waited."""
 
     queue_size: int
     queue_time: Timer
@@ -242,7 +242,7 @@ def role_readings(
     yield Reading(ACTIVE_CONTROLLER_COUNT, int(is_active))
     yield Reading(CONTROLLER_STATE, state.value)
     for field, mbean in COUNTS.items():
-        # A term that ended while a count was waited for leaves nothing to tell.
+        # The term may have ended while the counts were awaited.
         yield Reading(mbean, getattr(counts, field) if is_active else 0)
     yield Reading(FENCED_BROKER_COUNT, 0)
     yield Reading(ZK_MIGRATION, ZK_MIGRATION_STATE)

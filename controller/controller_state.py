@@ -1,4 +1,4 @@
-"""`ControllerState`: what the event in progress is about, and its number for operators. Mirrors its Kafka namesake."""
+"""`ControllerState`: the kind of the event in progress, and its number in the metric. Mirrors its Kafka namesake."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from controller.events import (
 
 
 class ControllerState(IntEnum):
-    """MT-1. The member's name, without underscores, is Kafka's and part of the name of its timer."""
+    """The kind of an event (MT-1). The member's name, without underscores, is Kafka's and part of its timer's name."""
 
     IDLE = 0
     CONTROLLER_CHANGE = 1
@@ -63,13 +63,12 @@ class ControllerState(IntEnum):
 
     @property
     def label(self) -> str:
-        """As Kafka writes it: `BrokerChange`."""
+        """The name as Kafka writes it: `BrokerChange`."""
         return self.name.title().replace("_", "")
 
     @property
     def timer(self) -> str | None:
-        """MT-2: the name of the timer of events in this state; two are older than the states, and two states have
-        none."""
+        """The name of the timer of these events (MT-2). Two are older than the states, and two states have none."""
         if self in (ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED):
             return None
         return f"{_OLDER_NAMES.get(self, self.label)}RateAndTimeMs"
@@ -109,7 +108,7 @@ STATE_BY_EVENT: Mapping[type[ControllerEvent], ControllerState] = {
     LeaderAndIsrResponseReceived: ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED,
     UpdateMetadataResponseReceived: ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED,
     UpdateFeatures: ControllerState.UPDATE_FEATURES,
-    # Kafka's own oddity: producer ids are handed out by an idle controller.
+    # As in Kafka, which has no state of its own for this event.
     AllocateProducerIds: ControllerState.IDLE,
 }
 

@@ -1,10 +1,8 @@
-"""The queue of the controller: one event at a time, in order, and a way to drop the rest. Mirrors
-`ControllerEventManager`.
+"""The controller's event queue: processes one event at a time, in order. Mirrors `ControllerEventManager`.
 
-Whatever the controller does happens inside an event, so its procedures need no locks and never interleave. The queue
-has a bound; past it the events that somebody else will not repeat are kept, all others are answered and dropped, and
-the controller resigns (decision D14). Its successor starts from what ZooKeeper holds, which is what a queue that nobody
-can work off was all about.
+All work of the controller happens inside an event, so procedures need no locks and never interleave. The queue has a
+bound (decision D14). Past it all events are answered and dropped, except those that would not be queued again, and the
+controller resigns: its successor reads from ZooKeeper what the dropped events announced.
 """
 
 from __future__ import annotations
@@ -31,38 +29,39 @@ from foundation.eventlog.records import EventEnded, EventPreempted, EventQueued,
 from foundation.metrics.instruments import Histogram, Timer
 
 EVENT_QUEUE_TIME_TIMEOUT_MS = 300_000
-"""After so long without an event, how long earlier ones have waited is forgotten (EQ-5, KAFKA-10189)."""
+"""After so long without an event the histogram of queue times is cleared (EQ-5, KAFKA-10189)."""
 
 
 @dataclass(slots=True)
 class QueuedEvent:
-    """An event in line. It is processed or preempted once (EQ-3)."""
+    """An event in the queue. It is processed or preempted once (EQ-3)."""
 
     id: int
     event: ControllerEvent
     seq: int
-    """Of its `EventQueued`, which causes whatever the event does."""
+    """The sequence number of its `EventQueued`, the cause of whatever the event does."""
     queued_at_ms: float
     _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def over(self) -> None:
-        """Until it has been processed to its end, or preempted."""
+        """Wait until it has been processed or preempted."""
         await self._over.wait()
 
 
 class ControllerEventManager:
-    """
+    """The queue and the task that processes it.
+
     Args:
-        process: does what an event asks for and returns its outcome, a word for the record. It never raises: a task
-            that died would leave a controller that is elected and does nothing.
-        idle: called when the queue has run empty after an event.
-        broken: called if the task has ended by an exception all the same: nothing will ever be processed again.
+        process: processes an event and returns its outcome, a word for the record. It must not raise: without its task
+            an elected controller would do nothing.
+        idle: called when the queue has become empty after an event.
+        broken: called if the task has ended by an exception all the same; no event will be processed any more.
         bound: how many events may wait.
-        timers: by state, where the time events take is kept; a state without a timer is not timed.
+        timers: by state, the timer of its events; a state without one is not timed.
 
     Attributes:
-        state: what the event in progress is about.
-        is_busy: whether there is one.
+        state: the kind of the event in progress.
+        is_busy: whether an event is in progress.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class ControllerEventManager:
         self._timers = timers or {}
         self._queue_time = Histogram(clock)
         self._waiting_since_ms: float | None = None
-        """Since when there has been nothing to do; None while there is."""
+        """Since when the queue has been empty; None while it is not."""
         self._queue: deque[QueuedEvent] = deque()
         self._filled = asyncio.Event()
         self._queued = 0
@@ -123,14 +122,14 @@ class ControllerEventManager:
             self._overflow()
 
     def clear_and_put(self, event: ControllerEvent) -> QueuedEvent:
-        """Preempt all that wait, then queue `event` (EQ-2). After `close` it is over at once."""
+        """Preempt all waiting events, then queue `event` (EQ-2). After `close` it is preempted at once."""
         if self._closing:
             return self._preempted_at_once(event)
-        self._preempt(lambda waiting: True)
+        self._preempt()
         return self._append(event)
 
     async def close(self, *, timeout_ms: int) -> None:
-        """Preempt all that wait and end after the event in progress, which is cut short after `timeout_ms`."""
+        """Preempt all waiting events, and end after the event in progress, which is cancelled after `timeout_ms`."""
         if self._closing:
             return
         if self._task is None or self._task.done():
@@ -145,7 +144,7 @@ class ControllerEventManager:
             self._task.cancel()
         await asyncio.wait([self._task])
 
-    # -- the line
+    # -- the queue
 
     def _append(self, event: ControllerEvent) -> QueuedEvent:
         queued = self._numbered(event)
@@ -159,18 +158,18 @@ class ControllerEventManager:
         return QueuedEvent(self._queued, event, seq, self._clock.monotonic_ms())
 
     def _preempted_at_once(self, event: ControllerEvent) -> QueuedEvent:
-        """What comes after `close` leaves the queue alone: the event that ends it is waiting there."""
+        """Preempt an event that comes after `close`, and leave the event that ends the queue where it is."""
         queued = self._numbered(event)
         self._preempt_one(queued)
         return queued
 
-    def _preempt(self, dispensable: Callable[[ControllerEvent], bool]) -> None:
+    def _preempt(self, *, keep: tuple[type[ControllerEvent], ...] = ()) -> None:
         waiting, self._queue = self._queue, deque()
         for queued in waiting:
-            if dispensable(queued.event):
-                self._preempt_one(queued)
-            else:
+            if isinstance(queued.event, keep):
                 self._queue.append(queued)
+            else:
+                self._preempt_one(queued)
 
     def _preempt_one(self, queued: QueuedEvent) -> None:
         preempt(queued.event)
@@ -179,7 +178,7 @@ class ControllerEventManager:
 
     def _refuse_from_now_on(self) -> None:
         self._closing = True
-        self._preempt(lambda waiting: True)
+        self._preempt()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:
@@ -187,10 +186,10 @@ class ControllerEventManager:
             self._refuse_from_now_on()
 
     def _overflow(self) -> None:
-        self._preempt(lambda waiting: not isinstance(waiting, INDISPENSABLE_EVENTS))
+        self._preempt(keep=INDISPENSABLE_EVENTS)
         self._append(ForcedResignation(f"more than {self._bound} events were waiting"))
 
-    # -- the work
+    # -- processing
 
     async def _run(self) -> None:
         while True:
@@ -225,7 +224,7 @@ class ControllerEventManager:
             try:
                 outcome = await self._process(queued.event)
             except asyncio.CancelledError:
-                # Cut short by `close`: whoever waits for this event would wait for ever.
+                # Cancelled by `close`: a client that waits for this event would wait for ever.
                 self._preempt_one(queued)
                 raise
         took_ms = round(self._clock.monotonic_ms() - started_at_ms, 3)

@@ -1,8 +1,7 @@
-"""The closed family of controller events: everything that can make the controller act. Mirrors `ControllerEvent`.
+"""The controller events: everything that can make the controller act. Mirrors `ControllerEvent`.
 
-An event is a value. Those a client waits for carry a one-shot `Reply`; whoever takes such an event out of the queue
-without processing it owes its client a refusal (`refuse`, `preempt`). Kafka answers only some of them (BUG-8); here
-nobody waits in vain.
+An event is a value. One with a client waiting carries a `Reply`, which is resolved exactly once: by the procedure, by
+`refuse` or by `preempt`. Kafka leaves some clients without a response (BUG-8).
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ T = TypeVar("T")
 
 
 class Reply(Generic[T]):
-    """A client's answer, given once; awaited by the handler of its request."""
+    """The response to a client, given once, and awaited by the handler of its request."""
 
     def __init__(self) -> None:
         self._answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
     def resolve(self, answer: T) -> None:
-        """Answer. Too late, or when the client has gone, it is nobody's loss."""
+        """Give the response. A second one, or one after the client has gone, is ignored."""
         if not self._answer.done():
             self._answer.set_result(answer)
 
@@ -48,7 +47,7 @@ class ElectionType(Enum):
 
 
 class ElectionTrigger(Enum):
-    """Who asked for a leader election."""
+    """What has requested a leader election."""
 
     ZOOKEEPER = "ZkTriggered"
     ADMIN_CLIENT = "AdminClientTriggered"
@@ -56,15 +55,15 @@ class ElectionTrigger(Enum):
 
 
 LeaderElectionResults: TypeAlias = Mapping[TopicPartition, BrokerId | ApiError]
-"""By partition the leader elected, or why there is none."""
+"""By partition the new leader, or why none was elected."""
 
 NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."
 
 ReassignmentResults: TypeAlias = Mapping[TopicPartition, ApiError | None] | ApiError
-"""By partition why its reassignment did not begin, None where it did; or why none was tried."""
+"""By partition why its reassignment did not start, None where it did; or why none was tried."""
 
 OngoingReassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment] | ApiError
-"""The partitions on the move; or why nobody can say."""
+"""The assignments of the partitions that are being reassigned; or why they are not known."""
 
 
 class UpgradeType(Enum):
@@ -77,7 +76,7 @@ class UpgradeType(Enum):
 
 
 class FeatureUpdate(NamedTuple):
-    """`upgrade_type` None is one that nobody knows."""
+    """An update of one finalized feature. `upgrade_type` None is an unknown one."""
 
     feature: str
     level: int
@@ -90,7 +89,7 @@ class FeatureUpdate(NamedTuple):
 
 
 FeatureUpdateResults: TypeAlias = Mapping[str, ApiError] | ApiError
-"""By feature why it cannot be finalized; or why none was looked at."""
+"""By feature why it cannot be finalized; or why none was tried."""
 
 
 # ------------------------------------------------------------------ the role
@@ -98,7 +97,7 @@ FeatureUpdateResults: TypeAlias = Mapping[str, ApiError] | ApiError
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """The broker has started and joins the race."""
+    """The broker has started and takes part in elections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +112,21 @@ class Reelect:
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerAndReelect:
-    """A new session is open: register the broker again, then race."""
+    """A new session is open: register the broker again, then take part in the election."""
 
     zk: KafkaZkClient
 
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """The session is over, and with it the role."""
+    """The session has expired, and with it the role."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForcedResignation:
-    """The controller must not go on: a bound was passed or something broke that must not break.
+    """The controller must resign, because a bound was exceeded or an essential task has failed.
 
-    `controller_epoch` is that of the term that cannot go on; None is whichever there is.
+    `controller_epoch` is that of the term that must end; None stands for the current one.
     """
 
     why: str
@@ -136,7 +135,7 @@ class ForcedResignation:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownEventThread:
-    """The last event."""
+    """The last event: it ends the task."""
 
 
 # ------------------------------------------------------------------ brokers and topics
@@ -144,7 +143,7 @@ class ShutdownEventThread:
 
 @dataclass(frozen=True, slots=True)
 class BrokerChange:
-    """Children of `/brokers/ids` changed."""
+    """The children of `/brokers/ids` changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +155,12 @@ class BrokerModifications:
 
 @dataclass(frozen=True, slots=True)
 class LogDirEventNotification:
-    """A broker has announced that a log directory of its own failed."""
+    """A broker has announced that one of its log directories failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """Children of `/brokers/topics` changed."""
+    """The children of `/brokers/topics` changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ class PartitionModifications:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletion:
-    """Children of `/admin/delete_topics` changed."""
+    """The children of `/admin/delete_topics` changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,29 +180,29 @@ class IsrChangeNotification:
     """A leader that writes its ISR itself (before KIP-497) has announced changes."""
 
 
-# ------------------------------------------------------------------ partitions on the move
+# ------------------------------------------------------------------ reassignments
 
 
 @dataclass(frozen=True, slots=True)
 class ZkPartitionReassignment:
-    """`/admin/reassign_partitions` was created, or may have been created again unseen."""
+    """`/admin/reassign_partitions` was created, or may have been created while no watch was armed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionReassignmentIsrChange:
-    """The state of a partition on the move was rewritten, by a leader that writes its ISR itself."""
+    """A leader that writes its ISR itself has rewritten the state of a partition that is being reassigned."""
 
     partition: TopicPartition
 
 
-# ------------------------------------------------------------------ what time and configuration bring
+# ------------------------------------------------------------------ timer and configuration
 
 
 @dataclass(frozen=True, slots=True)
 class AutoPreferredReplicaLeaderElection:
-    """It is time to look whether leaderships have drifted from their preferred replicas.
+    """The timer for the check of leader imbalance has fired.
 
-    `controller_epoch` is that of the term whose clock it was: a later term has a clock of its own.
+    `controller_epoch` is that of the timer's term; a later term has a timer of its own.
     """
 
     controller_epoch: int
@@ -211,22 +210,23 @@ class AutoPreferredReplicaLeaderElection:
 
 @dataclass(frozen=True, slots=True)
 class UncleanLeaderElectionEnable:
-    """The cluster's default now allows replicas outside the ISR to lead."""
+    """The cluster's default now allows unclean leader election."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicUncleanLeaderElectionEnable:
-    """A topic's config now allows replicas outside the ISR to lead."""
+    """A topic's config now allows unclean leader election."""
 
     topic: str
 
 
-# ------------------------------------------------------------------ answers to control requests
+# ------------------------------------------------------------------ responses to control requests
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrResponseReceived:
-    """`controller_epoch` and `broker_epoch` are the request's: an answer to an earlier term or registration is void."""
+    """A response to LeaderAndIsr. `controller_epoch` and `broker_epoch` are the request's: one of an earlier term or
+    registration is ignored."""
 
     broker_id: BrokerId
     controller_epoch: int
@@ -236,16 +236,18 @@ class LeaderAndIsrResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataResponseReceived:
+    """A response to UpdateMetadata."""
+
     broker_id: BrokerId
     response: UpdateMetadataResponse
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletionStopReplicaResponseReceived:
-    """A broker's answer about replicas it was told to delete.
+    """A response to StopReplica about replicas to be deleted.
 
-    `controller_epoch` and `broker_epoch` are the request's. `request_error` speaks for all of `partition_errors`, which
-    holds the partitions that were to be deleted and no others.
+    `controller_epoch` and `broker_epoch` are the request's. `request_error` applies to all of `partition_errors`, which
+    holds the partitions to be deleted and no others.
     """
 
     broker_id: BrokerId
@@ -260,7 +262,7 @@ class TopicDeletionStopReplicaResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLeaderElection:
-    """`partitions` None: those the znode names, or, for a client, all."""
+    """A leader election was requested. `partitions` None stands for those in the znode or, from a client, for all."""
 
     partitions: tuple[TopicPartition, ...] | None
     election_type: ElectionType
@@ -270,6 +272,8 @@ class ReplicaLeaderElection:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReceived:
+    """A leader proposes new ISRs."""
+
     request: AlterPartitionRequest
     version: int
     reply: Reply[AlterPartitionResponse]
@@ -277,7 +281,7 @@ class AlterPartitionReceived:
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdown:
-    """`broker_epoch` −1 is a broker too old to know its own."""
+    """A broker asks to shut down. `broker_epoch` −1 comes from a broker too old to know its own."""
 
     broker_id: BrokerId
     broker_epoch: int
@@ -286,7 +290,7 @@ class ControlledShutdown:
 
 @dataclass(frozen=True, slots=True)
 class ApiPartitionReassignment:
-    """By partition its new replicas, or None to cancel what is under way."""
+    """A client requests reassignments: by partition the new replicas, or None to cancel."""
 
     reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
     reply: Reply[ReassignmentResults]
@@ -294,7 +298,7 @@ class ApiPartitionReassignment:
 
 @dataclass(frozen=True, slots=True)
 class ListPartitionReassignments:
-    """`partitions` None: all."""
+    """A client asks for the reassignments in progress. `partitions` None stands for all."""
 
     partitions: tuple[TopicPartition, ...] | None
     reply: Reply[OngoingReassignments]
@@ -302,6 +306,8 @@ class ListPartitionReassignments:
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIds:
+    """A broker asks for a block of producer ids."""
+
     broker_id: BrokerId
     broker_epoch: int
     reply: Reply[ProducerIdBlock | ApiError]
@@ -309,6 +315,8 @@ class AllocateProducerIds:
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeatures:
+    """A client requests updates of finalized features."""
+
     updates: tuple[FeatureUpdate, ...]
     reply: Reply[FeatureUpdateResults]
 
@@ -316,7 +324,7 @@ class UpdateFeatures:
 RoleEvent: TypeAlias = (
     Startup | ControllerChange | Reelect | RegisterBrokerAndReelect | Expire | ForcedResignation | ShutdownEventThread
 )
-"""Events every broker processes."""
+"""Events that every broker processes."""
 
 TermEvent: TypeAlias = (
     BrokerChange
@@ -342,15 +350,15 @@ TermEvent: TypeAlias = (
     | AllocateProducerIds
     | UpdateFeatures
 )
-"""Events only the controller processes; elsewhere they are refused."""
+"""Events that only the active controller processes; elsewhere they are refused."""
 
 ControllerEvent: TypeAlias = RoleEvent | TermEvent
 
 ELECTING_EVENTS = (Startup, Reelect, RegisterBrokerAndReelect)
-"""Events that may make this broker controller: whatever fails in them costs the role (EL-8)."""
+"""Events that may make this broker controller: an exception in one of them costs the role (EL-8)."""
 
 INDISPENSABLE_EVENTS = (*ELECTING_EVENTS, Expire, ForcedResignation, ShutdownEventThread)
-"""Events that survive an overflow of the queue, because nobody would put them again."""
+"""Events that survive an overflow of the queue, because they would not be queued again."""
 
 
 def name_of(event: ControllerEvent) -> str:
@@ -358,12 +366,12 @@ def name_of(event: ControllerEvent) -> str:
 
 
 def refuse(event: ControllerEvent, error: Errors) -> None:
-    """Answer whoever waits for `event` with `error`, in the shape of that API."""
+    """Respond to the client that waits for `event` with `error`, in the form of that API."""
     match event:
         case AlterPartitionReceived():
             event.reply.resolve(AlterPartitionResponse(error_code=error))
         case ControlledShutdown():
-            # Who is not controller says so in the words of a moved one (CS-5): the code this API's callers know.
+            # Kafka's brokers expect STALE_CONTROLLER_EPOCH here (CS-5).
             moved = error is Errors.NOT_CONTROLLER
             event.reply.resolve((Errors.STALE_CONTROLLER_EPOCH if moved else error, ()))
         case ReplicaLeaderElection() if event.reply is not None:
@@ -375,5 +383,5 @@ def refuse(event: ControllerEvent, error: Errors) -> None:
 
 
 def preempt(event: ControllerEvent) -> None:
-    """Answer whoever waits for `event` that this broker is not the controller (EQ-6)."""
+    """Respond to the client that waits for `event` that this broker is not the controller (EQ-6)."""
     refuse(event, Errors.NOT_CONTROLLER)

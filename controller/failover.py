@@ -1,8 +1,22 @@
-"""Becoming controller, step by step. Mirrors `onControllerFailover` and `initializeControllerContext`.
+"""The takeover of a newly elected controller, step by step. Mirrors `onControllerFailover` and
+`initializeControllerContext`.
 
-The order is the point. What changes while we read must not be missed, so each read arms its watch. Brokers must know
-who is alive before they are told whom to follow, so UpdateMetadata goes before the state machines start (KAFKA-4443).
-Replicas come before partitions, so a partition of a dead leader is first written without it and then gets a new one.
+    F1   Set up feature versioning; wait until this broker's cache has read it.
+    F2   Arm the watches on the znodes that ask for elections and reassignments.
+    F3   Delete the notifications of log directories and ISR changes: what they announce is read below.
+    F4   Load the context: brokers, topics, assignments, partition states; open a channel to each broker.
+    F5   Load the topics queued for deletion.
+    F6   Send UpdateMetadata with the live brokers to all brokers.
+    F7   Start the replica state machine: send LeaderAndIsr to replicas of live brokers, take the others out of ISRs.
+    F8   Start the partition state machine: elect leaders for the partitions without a live one.
+    F9   Resume reassignments.
+    F10  Resume topic deletions.
+    F11  Run the preferred leader elections that `/admin/preferred_replica_election` asks for.
+    F12  Schedule the check for leader imbalance.
+
+The order matters. Each read arms its watch, so that no change in between is missed. A broker must know the live brokers
+before a LeaderAndIsr names one of them as leader, so F6 comes before F7 (KAFKA-4443). F7 comes before F8, so that a
+partition whose leader is offline is first written without it, and then with a new leader.
 """
 
 from __future__ import annotations
@@ -20,37 +34,41 @@ from foundation.operator_lines import some
 from foundation.zk.client import Failure
 
 FIRST_REBALANCE_MS = 5_000
-"""After a takeover leaderships are looked at sooner than later (AR-1)."""
+"""How long after a takeover the leader imbalance is first checked, in milliseconds (AR-1)."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def on_controller_failover(term: Term) -> None:
-    """Raises whatever goes wrong: a controller that could not take over completely must not stay one (EL-8)."""
+    """Take over, from F1 to F12.
+
+    An exception reaches the caller, which resigns: a controller that could not take over completely must not remain
+    controller (EL-8).
+    """
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
     await term.points.reach("failover.after_epoch")
-    await features.setup_feature_versioning(term)
+    await features.setup_feature_versioning(term)  # F1
     log.info("registering handlers", epoch=context.epoch)
-    await zk.preferred_elections.read(watch=True)
+    await zk.preferred_elections.read(watch=True)  # F2
     await zk.reassignments.watch()
-    await _delete_notifications(term)
-    await initialize_controller_context(term)
-    await topic_deletion.initialise(term)
+    await _delete_notifications(term)  # F3
+    await initialize_controller_context(term)  # F4
+    await topic_deletion.initialise(term)  # F5
     log.info("sending update metadata request", brokers=context.live_or_shutting_down_broker_ids)
-    await term.send_update_metadata(context.live_or_shutting_down_broker_ids)
-    await replica_state_machine.startup(term)
-    await partition_state_machine.startup(term)
+    await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # F6
+    await replica_state_machine.startup(term)  # F7
+    await partition_state_machine.startup(term)  # F8
     _record_ready(term, started_at_ms)
-    await partition_reassignment.resume(term)
-    await topic_deletion.resume_deletions(term)
-    await _resume_preferred_elections(term)
+    await partition_reassignment.resume(term)  # F9
+    await topic_deletion.resume_deletions(term)  # F10
+    await _resume_preferred_elections(term)  # F11
     log.info("starting the controller scheduler")
-    auto_rebalance.schedule(term, delay_ms=FIRST_REBALANCE_MS)
+    auto_rebalance.schedule(term, delay_ms=FIRST_REBALANCE_MS)  # F12
 
 
 async def initialize_controller_context(term: Term) -> None:
-    """FO-5: brokers, topics, assignments, states, and a channel to every broker."""
+    """F4: load brokers, topics, assignments and partition states, and open the channels (FO-5)."""
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
     log.info("initializing controller context")
@@ -73,7 +91,7 @@ async def initialize_controller_context(term: Term) -> None:
 
 
 def _log_initialized(term: Term) -> None:
-    """LG-2."""
+    """Log the loaded context (LG-2)."""
     context = term.context
     log.info("initialized broker epochs cache", broker_epochs=context.live_broker_epochs)
     log.info(
@@ -87,14 +105,15 @@ def _log_initialized(term: Term) -> None:
 
 
 async def _load_leadership(term: Term) -> None:
-    """A partition whose state is missing or cannot be decoded has no leadership; it becomes New."""
+    """Read all partition states. A partition whose state is missing or cannot be decoded has no leader; it becomes
+    NewPartition."""
     states = await term.zk.states.read(list(term.context.assignments))
     known = {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
     term.context.put_leadership(known)
 
 
 async def _delete_notifications(term: Term) -> None:
-    """FO-4: what they announce is read afresh anyway."""
+    """F3: delete the notifications; what they announce is read afterwards (FO-4)."""
     log.info("deleting log dir event and isr change notifications")
     await term.points.reach("notifications.before_write")
     await term.zk.log_dir_events.delete_all(term.context.epoch_zk_version)
@@ -103,7 +122,8 @@ async def _delete_notifications(term: Term) -> None:
 
 
 async def _resume_preferred_elections(term: Term) -> None:
-    """FO-13. The znode is deleted whether or not there is one; it is nearly always not there."""
+    """F11: run the elections that the znode asks for, and delete it, also where it does not exist, as in Kafka
+    (FO-13)."""
     asked = await term.zk.preferred_elections.read() or ()
     pending = pending_preferred_elections(term.context, asked)
     await on_replica_election(term, pending, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER)

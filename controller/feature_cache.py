@@ -1,6 +1,8 @@
-"""The finalized features this broker has last read, and a way to wait for them. Mirrors `ZkFinalizedFeatureCache`.
+"""A cache of the finalized features that this broker last read, with a way to wait for an epoch. Mirrors
+`ZkFinalizedFeatureCache`.
 
-The broker fills it from `/feature`; its controller reads it, and waits here until what it has written has come round.
+The broker fills it from `/feature`. Its controller reads it, and waits here until the broker has read what the
+controller wrote.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from foundation.cluster.features import FinalizedFeatures
 
 
 class FeatureCacheBehind(Exception):
-    """What was written to `/feature` has not come back to this broker in time. The message names both epochs."""
+    """The broker did not read in time what its controller wrote to `/feature`. The message names both epochs."""
 
 
 class FinalizedFeatureCache:
+    """The finalized features as this broker last read them."""
+
     def __init__(self) -> None:
         self._features: FinalizedFeatures | None = None
         self._changed = asyncio.Event()
@@ -30,7 +34,7 @@ class FinalizedFeatureCache:
         self._changed = asyncio.Event()
 
     async def wait_until_epoch(self, epoch: int, *, timeout_ms: float) -> None:
-        """Until the features are at `epoch` or later.
+        """Wait until the features are at `epoch` or later.
 
         Raises:
             FeatureCacheBehind: they are not, after `timeout_ms`.
@@ -42,6 +46,6 @@ class FinalizedFeatureCache:
         except TimeoutError as timeout:
             known = "none" if self._features is None else self._features.epoch
             raise FeatureCacheBehind(
-                f"the finalized features were written at epoch {epoch}, and after {timeout_ms:.0f} ms this broker has read "
-                f"epoch {known}"
+                f"the finalized features were written at epoch {epoch}, "
+                f"and after {timeout_ms:.0f} ms this broker has read epoch {known}"
             ) from timeout

@@ -1,9 +1,9 @@
-"""The finalized features of the cluster, `/feature` (KIP-584). Mirrors `setupFeatureVersioning` and
-`processUpdateFeatures`.
+"""The finalized features of the cluster, `/feature` (KIP-584). Mirrors `maybeSetupFeatureVersioning`
+and `processFeatureUpdates`.
 
-A broker in ZooKeeper mode supports no feature. So the controller of such a cluster switches the versioning of features
-on (or off, where `inter.broker.protocol.version` is older than it), finalizes none, keeps out brokers that could not
-live with what somebody else has finalized, and refuses every wish for more.
+A broker in ZooKeeper mode supports no feature. So the controller enables feature versioning (or disables it, where
+`inter.broker.protocol.version` is too old), finalizes no feature, ignores brokers that are incompatible with features
+that are finalized all the same, and refuses every update.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def setup_feature_versioning(term: Term) -> None:
-    """FO-1: enable or disable `/feature`; where enabling took a write, wait until this broker's own cache has heard of
-    it.
+    """Enable or disable `/feature`; after enabling it, wait until this broker's own cache has read the write (FO-1).
 
     Raises:
         FeatureCacheBehind: it has not, within `zookeeper.connection.timeout.ms`.
-        ZooKeeperFailure: BAD_VERSION, where the znode changes each time before it can be written.
+        ZooKeeperFailure: BAD_VERSION, if the znode changed before each write.
     """
     protocol = term.settings.inter_broker_protocol_version
     for _ in range(term.settings.conflict_rounds):
@@ -45,14 +44,14 @@ async def setup_feature_versioning(term: Term) -> None:
         await term.points.reach("features.after_write")
         if epoch is not None:
             if not protocol.is_feature_versioning_supported:
-                return  # and no cache of such a broker follows the znode
+                return  # The caches of such brokers do not read the znode.
             await term.features.wait_until_epoch(epoch, timeout_ms=term.settings.zookeeper_connection_timeout_ms)
             return
     raise ZooKeeperFailure(Failure.BAD_VERSION, FeatureZNode.path)
 
 
 def versioned(current: Features | None, protocol: MetadataVersion) -> Features:
-    """What `/feature` becomes: what was in force stays so, what was finalized before it was disabled does not."""
+    """Return the new content of `/feature`: finalized features are kept, except those from before it was disabled."""
     if not protocol.is_feature_versioning_supported:
         return Features(protocol.feature_node_version, False, {})
     kept = current.features if current is not None and current.enabled else {}
@@ -60,10 +59,12 @@ def versioned(current: Features | None, protocol: MetadataVersion) -> Features:
 
 
 def compatible_brokers(term: Term, registered: Mapping[BrokerId, BrokerAndEpoch]) -> dict[BrokerId, BrokerAndEpoch]:
-    """BR-8, FO-5a: `registered` without those that have come, in this life, and cannot work with what is finalized.
+    """Return `registered` without new registrations of brokers that are incompatible with the finalized features (BR-8,
+    FO-5a).
 
-    They are as good as not registered until they come again. Kafka leaves them out of what it knows, but starts them up
-    with every change of any broker (BUG-22). One that was there before stays: only its next life is judged.
+    Such a broker is treated as not registered until it registers again. Kafka leaves it out of its context, but runs
+    its startup callback with every change of any broker (BUG-22). A registration that the context holds already is
+    kept.
     """
     finalized = term.features.features
     if finalized is None or not finalized.levels:
@@ -81,8 +82,10 @@ def compatible_brokers(term: Term, registered: Mapping[BrokerId, BrokerAndEpoch]
 
 
 def process_update_features(term: Term, event: UpdateFeatures) -> None:
-    """Every update is refused, so that it makes no difference whether it shall only be validated. Of two for one
-    feature the first counts, as in Kafka's collection."""
+    """Refuse every update, so that it makes no difference whether it is only to be validated.
+
+    Of two updates of one feature the first counts, as in Kafka's collection.
+    """
     if not term.settings.inter_broker_protocol_version.is_feature_versioning_supported:
         event.reply.resolve(ApiError(Errors.INVALID_REQUEST, "Feature versioning system is disabled."))
         return
@@ -94,7 +97,8 @@ def process_update_features(term: Term, event: UpdateFeatures) -> None:
 
 
 def refusal(update: FeatureUpdate) -> ApiError:
-    """Why a cluster in which nothing is finalized or supported cannot do this. Pure; the order of checks is Kafka's."""
+    """Return why an update is impossible where no feature is finalized or supported. Pure; the order of checks is
+    Kafka's."""
     if not update.feature:
         why = "Feature name can not be empty."
     elif update.upgrade_type is None:
@@ -102,7 +106,10 @@ def refusal(update: FeatureUpdate) -> ApiError:
     elif update.is_deletion:
         why = "Can not delete non-existing finalized feature."
     elif update.level < 1:
-        why = f"Can not provide versionLevel: {update.level} less than 1 without setting the SAFE downgradeType in the request."
+        why = (
+            f"Can not provide versionLevel: {update.level} less than 1 "
+            "without setting the SAFE downgradeType in the request."
+        )
     else:
         why = "Could not apply finalized feature update because the provided feature is not supported."
     return ApiError(Errors.INVALID_REQUEST, why)

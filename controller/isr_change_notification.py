@@ -1,7 +1,8 @@
-"""ISR changes that leaders wrote themselves, before KIP-497. Mirrors `processIsrChangeNotification`.
+"""Handles ISR changes that leaders older than KIP-497 wrote to ZooKeeper themselves. Mirrors
+`processIsrChangeNotification`.
 
-A leader of an old inter.broker.protocol.version writes the partition's state, and announces from time to time what it
-has written. In a cluster that is being upgraded some leaders do, whatever the controller's own version.
+A leader with an old inter.broker.protocol.version writes its partition's state, and from time to time a notification
+that names what it has written. During a rolling upgrade some leaders do so, whatever the controller's own version.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def process_isr_change_notification(term: Term) -> None:
-    """IS-18. What was read is deleted also where it could not be followed up: it is in ZooKeeper all the same, and the
-    notification would only be read again and fail again.
+    """Read the states that were announced, send them to all brokers, and delete the notifications (IS-18).
+
+    They are deleted also if processing failed: reading them again would fail again.
 
     Raises:
-        ZooKeeperFailure: it could not be followed up.
+        ZooKeeperFailure: processing failed.
     """
     notifications = await term.zk.isr_changes.read()
     if not notifications:
@@ -34,7 +36,7 @@ async def process_isr_change_notification(term: Term) -> None:
     log.info("handling ISR change notifications", notifications=len(notifications), partitions=len(partitions))
     failed: ZooKeeperFailure | None = None
     try:
-        await _follow_up(term, partitions)
+        await _process_changes(term, partitions)
     except ZooKeeperFailure as failure:
         failed = failure
     await term.points.reach("notifications.before_write")
@@ -44,11 +46,11 @@ async def process_isr_change_notification(term: Term) -> None:
         raise failed
 
 
-async def _follow_up(term: Term, announced: Sequence[TopicPartition]) -> None:
-    """Read the states, pass them on, and see what has arrived. A partition nobody knows of is told of by its topic's
-    znode.
+async def _process_changes(term: Term, announced: Sequence[TopicPartition]) -> None:
+    """Read the states, send UpdateMetadata, and look whether reassignments are complete.
 
-    Where none is known, brokers hear of the live brokers alone, as from Kafka.
+    A partition that is not in memory is left out; its topic's znode has a watch of its own. Without any partition
+    UpdateMetadata carries the live brokers alone, as in Kafka.
     """
     if not announced:
         return
@@ -61,12 +63,11 @@ async def _follow_up(term: Term, announced: Sequence[TopicPartition]) -> None:
     )
 
 
-async def catch_up(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """Read again what leaders may have written and not announced yet, before something is decided from memory.
+async def refresh_leadership(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Read states again that leaders may have written and not announced yet, before a decision is taken from memory.
 
-    Memory that is behind is noticed where a decision is written over it, but not where it decides that there is nothing
-    to
-    write: that nobody is in sync who could lead, or that a replica has left the ISR already.
+    A write over an outdated state conflicts and is decided again. A decision not to write is not: that no replica in
+    sync can lead, or that a replica has left the ISR already.
     """
     if term.leaders_write_isrs or not term.settings.inter_broker_protocol_version.is_alter_partition_supported:
         await _read(

@@ -1,17 +1,16 @@
-"""`KafkaController`: from event to procedure, and in and out of office. Mirrors its Kafka namesake.
+"""`KafkaController`: dispatches controller events to procedures, and starts and ends terms. Mirrors its Kafka namesake.
 
-Every broker has one. It takes part in the race for `/controller`; while it holds the role it has a `Term`, and
-everything it does happens inside an event. What the procedures are is written in the modules they live in; here is only
-when.
+Every broker has one. It takes part in controller elections; while it is controller it has a `Term`, and everything it
+does happens inside an event. The procedures are in modules of their own.
 
-    the role      Startup, ControllerChange, Reelect, RegisterBrokerAndReelect, Expire, ForcedResignation
-    the cluster   BrokerChange, BrokerModifications, LogDirEventNotification, IsrChangeNotification,
+    role          Startup, ControllerChange, Reelect, RegisterBrokerAndReelect, Expire, ForcedResignation
+    cluster       BrokerChange, BrokerModifications, LogDirEventNotification, IsrChangeNotification,
                   TopicChange, PartitionModifications, TopicDeletion,
                   ZkPartitionReassignment, PartitionReassignmentIsrChange
-    the brokers   LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived, TopicDeletionStopReplicaResponseReceived
-    the clients   AlterPartitionReceived, ControlledShutdown, ReplicaLeaderElection, ApiPartitionReassignment,
+    responses     LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived, TopicDeletionStopReplicaResponseReceived
+    requests      AlterPartitionReceived, ControlledShutdown, ReplicaLeaderElection, ApiPartitionReassignment,
                   ListPartitionReassignments, AllocateProducerIds, UpdateFeatures
-    the rest      AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable, TopicUncleanLeaderElectionEnable
+    timer, config AutoPreferredReplicaLeaderElection, UncleanLeaderElectionEnable, TopicUncleanLeaderElectionEnable
 """
 
 from __future__ import annotations
@@ -25,33 +24,26 @@ from typing import assert_never
 import structlog
 
 from controller import (
-    alter_partition,
     auto_rebalance,
-    broker_lifecycle,
-    controlled_shutdown,
     failover,
-    features,
-    isr_change_notification,
-    producer_ids,
-    replica_leader_election,
-    topic_changes,
-    topic_deletion,
-    unclean_election,
     watches,
 )
 from controller.channels.channel_manager import ControllerChannelManager
 from controller.context import ControllerContext
-from controller.controller_election import NO_CONTROLLER, STANDS_ASIDE_MS, ControllerElection
-from controller.controller_metrics import Census, ControllerStats, channel_readings, event_queue_readings, role_readings
+from controller.controller_election import ELECTION_BACKOFF_MS, NO_CONTROLLER, ControllerElection
+from controller.controller_metrics import (
+    ClusterCounts,
+    ControllerStats,
+    channel_readings,
+    event_queue_readings,
+    role_readings,
+)
 from controller.event_manager import ControllerEventManager
 from controller.events import (
     ELECTING_EVENTS,
     AllocateProducerIds,
     AlterPartitionReceived,
     ApiPartitionReassignment,
-    AutoPreferredReplicaLeaderElection,
-    BrokerChange,
-    BrokerModifications,
     ControlledShutdown,
     ControllerChange,
     ControllerEvent,
@@ -61,14 +53,9 @@ from controller.events import (
     FeatureUpdate,
     FeatureUpdateResults,
     ForcedResignation,
-    IsrChangeNotification,
-    LeaderAndIsrResponseReceived,
     LeaderElectionResults,
     ListPartitionReassignments,
-    LogDirEventNotification,
     OngoingReassignments,
-    PartitionModifications,
-    PartitionReassignmentIsrChange,
     ReassignmentResults,
     Reelect,
     RegisterBrokerAndReelect,
@@ -77,23 +64,18 @@ from controller.events import (
     ShutdownEventThread,
     Startup,
     TermEvent,
-    TopicChange,
-    TopicDeletion,
-    TopicDeletionStopReplicaResponseReceived,
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
     UpdateFeatures,
-    UpdateMetadataResponseReceived,
-    ZkPartitionReassignment,
     name_of,
     preempt,
     refuse,
 )
-from controller.faults import Cost, Fault, classify
+from controller.failure_classes import Consequence, FailureClass, classify
 from controller.feature_cache import FinalizedFeatureCache
-from controller.reassignment import partition_reassignment
 from controller.settings import ControllerSettings
 from controller.term import Term
+from controller.term_events import process_term_event
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
@@ -114,14 +96,15 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 class KafkaController:
-    """
+    """The controller of one broker, active or not.
+
     Args:
-        register: registers this broker in the session it is given and returns its broker epoch; called after a session
-            was lost, before the broker joins the race again.
-        random: for the ids of topics that were made without one.
-        broken: told if the queue of events has broken, which nothing repairs but the end of the process. It is bound to
-            happen when the event log cannot be written any more.
-        features: what this broker has read of `/feature`; the broker keeps it up to date.
+        register: registers this broker in the given session and returns its broker epoch; called after a session has
+            expired, before the next election.
+        random: for the ids of topics that were created without one.
+        broken: called if the event task has ended by an exception, so that only a restart of the process helps. This
+            happens when the event log cannot be written any more.
+        features: the finalized features that this broker has read from `/feature`; the broker keeps them up to date.
     """
 
     def __init__(
@@ -151,9 +134,9 @@ class KafkaController:
         self._zk: KafkaZkClient | None = None
         self._is_registered = False
         self._term: Term | None = None
-        self._next_race: asyncio.TimerHandle | None = None
+        self._next_election: asyncio.TimerHandle | None = None
         self._stats = ControllerStats(clock)
-        self._census = Census()
+        self._counts = ClusterCounts()
         self._election = ControllerElection(
             broker_id, take_over=self._take_over, resign=self._resign, clock=clock, events=events, points=points
         )
@@ -173,13 +156,13 @@ class KafkaController:
     def is_active(self) -> bool:
         """Whether this broker is the controller, as far as it knows.
 
-        To find one's own id in `/controller` is not enough: it may be there from an earlier life (BUG-3).
+        `/controller` naming this broker is not enough: its znode may be left over from an earlier process (BUG-3).
         """
         return self._term is not None and self._election.is_active
 
     @property
     def active_controller_id(self) -> BrokerId:
-        """Whom this broker takes for the controller; −1 for nobody."""
+        """The id of the controller as this broker knows it; −1 if it knows of none."""
         return self._election.active_controller_id
 
     @property
@@ -189,38 +172,39 @@ class KafkaController:
 
     @property
     def assignments(self) -> Mapping[TopicPartition, ReplicaAssignment]:
-        """What the controller remembers of where replicas belong; empty where this broker is none."""
+        """The replica assignments in the controller's memory; empty where this broker is not controller."""
         return {} if self._term is None else self._term.context.assignments
 
     def topic_name(self, topic_id: TopicId) -> str | None:
-        """Of a topic the controller knows, also of one that brokers have been told to forget; None where it is not."""
+        """Return the name of a topic in the controller's memory, also of one being deleted; None if it is unknown."""
         return None if self._term is None else self._term.context.topic_names.get(topic_id)
 
     def startup(self, zk: KafkaZkClient) -> None:
-        """Join the race. The broker is registered in this session."""
+        """Take part in elections from now on. The broker is registered in this session."""
         self._zk, self._is_registered = zk, True
         self._event_manager.put(Startup())
         self._event_manager.start()
 
     def notified(self, notification: WatchFired) -> None:
-        """A watch of the session has fired."""
+        """Queue the event for a watch that has fired."""
         event = watches.event_of(notification)
         if event is not None:
             self._event_manager.put(event)
 
     async def expire(self) -> None:
-        """The session is over. Returns when this broker has stopped being controller; only then may a new one be
+        """End the term because the session has expired. Returns when it has ended; only then may a new session be
         opened."""
         await self._event_manager.clear_and_put(Expire()).over()
 
     def session_opened(self, zk: KafkaZkClient) -> None:
-        """A new session is open: register in it, then join the race again."""
+        """Register in the new session, then take part in elections again."""
         self._event_manager.put(RegisterBrokerAndReelect(zk))
 
     async def shutdown(self) -> None:
-        """End: refuse what waits, finish the event in progress, see its orders delivered, drop the channels.
+        """Refuse the waiting events, finish the event in progress, wait for responses to its requests, and close the
+        channels.
 
-        `/controller` goes with the session.
+        `/controller` is deleted with the session.
         """
         await self._event_manager.close(timeout_ms=self._settings.close_timeout_ms)
         if self._term is not None:
@@ -237,7 +221,7 @@ class KafkaController:
     async def controlled_shutdown(
         self, broker_id: BrokerId, broker_epoch: int
     ) -> tuple[Errors, tuple[TopicPartition, ...]]:
-        """The error, and what the broker still leads though another replica could."""
+        """Return the error, and the partitions that the broker still leads although another replica could."""
         reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]] = Reply()
         self._event_manager.put(ControlledShutdown(broker_id, broker_epoch, reply))
         return await reply.wait()
@@ -245,7 +229,7 @@ class KafkaController:
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition] | None, election_type: ElectionType
     ) -> LeaderElectionResults:
-        """By partition the new leader, or why there is none. None asks for all partitions."""
+        """Return for each partition its new leader, or why none was elected. `partitions` None stands for all."""
         reply: Reply[LeaderElectionResults] = Reply()
         asked = None if partitions is None else tuple(partitions)
         self._event_manager.put(ReplicaLeaderElection(asked, election_type, ElectionTrigger.ADMIN_CLIENT, reply))
@@ -254,45 +238,46 @@ class KafkaController:
     async def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
     ) -> ReassignmentResults:
-        """By partition its new replicas, or None to cancel. Answers when the moves have begun, not when data has
-        moved."""
+        """Start moving partitions to new replicas, or cancel (None). Returns when the reassignments have started, not
+        when they are complete."""
         reply: Reply[ReassignmentResults] = Reply()
         self._event_manager.put(ApiPartitionReassignment(reassignments, reply))
         return await reply.wait()
 
     async def list_partition_reassignments(self, partitions: Sequence[TopicPartition] | None) -> OngoingReassignments:
-        """Those of `partitions` that are on the move; None asks for all."""
+        """Return those of `partitions` that are being reassigned; None stands for all."""
         reply: Reply[OngoingReassignments] = Reply()
         self._event_manager.put(ListPartitionReassignments(None if partitions is None else tuple(partitions), reply))
         return await reply.wait()
 
     async def allocate_producer_ids(self, broker_id: BrokerId, broker_epoch: int) -> ProducerIdBlock | ApiError:
-        """The next block of producer ids, written down for that broker."""
+        """Return the next block of producer ids, written in ZooKeeper for this broker."""
         reply: Reply[ProducerIdBlock | ApiError] = Reply()
         self._event_manager.put(AllocateProducerIds(broker_id, broker_epoch, reply))
         return await reply.wait()
 
     async def update_features(self, updates: Sequence[FeatureUpdate]) -> FeatureUpdateResults:
-        """By feature why it cannot be finalized."""
+        """Return for each feature why it cannot be finalized."""
         reply: Reply[FeatureUpdateResults] = Reply()
         self._event_manager.put(UpdateFeatures(tuple(updates), reply))
         return await reply.wait()
 
     def unclean_leader_election_enabled(self) -> None:
-        """The cluster's default has just come to allow it; only the controller cares."""
+        """The cluster's default now allows unclean elections; only the active controller acts on it."""
         self._event_manager.put(UncleanLeaderElectionEnable())
 
     def topic_unclean_leader_election_enabled(self, topic: str) -> None:
-        """The config of `topic` has just come to allow it."""
+        """The config of `topic` now allows unclean elections."""
         if self.is_active:
             self._event_manager.put(TopicUncleanLeaderElectionEnable(topic))
 
     # ------------------------------------------------------------------ for operators
 
     async def metrics(self) -> list[Reading]:
-        """`controller_metrics.MBEANS` as they stand; in the middle of an event it may take a second."""
+        """Return the current values of `controller_metrics.MBEANS`. While an event is in progress this may take a
+        second."""
         events = self._event_manager
-        counts = await self._census.counts(self._context, busy=events.is_busy)
+        counts = await self._counts.counts(self._context, busy=events.is_busy)
         return [
             *role_readings(
                 is_active=self.is_active,
@@ -313,31 +298,31 @@ class KafkaController:
 
     async def _process_and_count(self, event: ControllerEvent) -> str:
         outcome = await self._process(event)
-        self._census.event_over(self._context)
+        self._counts.event_over(self._context)
         return outcome
 
     async def _process(self, event: ControllerEvent) -> str:
-        """The one place that catches everything: an event may fail, the loop of events must not."""
+        """Process an event and return its outcome. Catches every exception, because the event task must not end."""
         assert self._zk is not None, "startup comes first"
         try:
             return await self._dispatch(event, self._zk)
         except Exception as failure:  # noqa: BLE001  classified here and nowhere else
             electing = isinstance(event, ELECTING_EVENTS)
-            fault = classify(failure, electing=electing)
-            self._log_failure(fault, failure)
-            refuse(event, fault.answer)
-            await self._pay(fault, f"{name_of(event)} failed with {failure!r}", electing=electing)
-            return fault.outcome
+            found = classify(failure, electing=electing)
+            self._log_failure(found, failure)
+            refuse(event, found.answer)
+            await self._handle_failure(found, f"{name_of(event)} failed with {failure!r}", electing=electing)
+            return found.outcome
 
     async def _dispatch(self, event: ControllerEvent, zk: KafkaZkClient) -> str:
-        """What every broker does; the rest is the controller's."""
+        """Process an event of the role, which every broker does; other events are for the active controller."""
         match event:
             case Startup() | Reelect():
                 await self._election.maybe_resign(zk, "/controller is gone")
                 await self._elect(zk)
             case ControllerChange():
                 await self._election.maybe_resign(zk, "/controller changed")
-                self._race_again_if_nobody_rules()
+                self._elect_again_if_no_controller()
             case RegisterBrokerAndReelect():
                 self._zk, self._is_registered = event.zk, False
                 await self._register(event.zk)
@@ -350,7 +335,7 @@ class KafkaController:
                 if event.controller_epoch in (None, self.epoch):
                     await self._move(zk, event.why)
             case ShutdownEventThread():
-                raise AssertionError("the event manager ends before it hands this event out")
+                raise AssertionError("the event manager processes this event itself")
             case _:
                 return await self._dispatch_to_controller(event)
         return "done"
@@ -361,142 +346,98 @@ class KafkaController:
             preempt(event)
             return "inactive"
         term.running = name_of(event)
-        match event:
-            case BrokerChange():
-                await broker_lifecycle.process_broker_change(term)
-            case BrokerModifications():
-                await broker_lifecycle.process_broker_modifications(term, event.broker_id)
-            case LogDirEventNotification():
-                await broker_lifecycle.process_log_dir_event_notification(term)
-            case TopicChange():
-                await topic_changes.process_topic_change(term)
-            case PartitionModifications():
-                await topic_changes.process_partition_modifications(term, event.topic)
-            case TopicDeletion():
-                await topic_deletion.process_topic_deletion(term)
-            case IsrChangeNotification():
-                await isr_change_notification.process_isr_change_notification(term)
-            case ZkPartitionReassignment():
-                await partition_reassignment.process_zk_partition_reassignment(term)
-            case PartitionReassignmentIsrChange():
-                await partition_reassignment.process_partition_reassignment_isr_change(term, event.partition)
-            case AutoPreferredReplicaLeaderElection():
-                await auto_rebalance.process_auto_preferred_replica_leader_election(term, event)
-            case UncleanLeaderElectionEnable():
-                await unclean_election.process_unclean_leader_election_enable(term)
-            case TopicUncleanLeaderElectionEnable():
-                await unclean_election.process_topic_unclean_leader_election_enable(term, event.topic)
-            case LeaderAndIsrResponseReceived():
-                await broker_lifecycle.process_leader_and_isr_response(term, event)
-            case UpdateMetadataResponseReceived():
-                broker_lifecycle.process_update_metadata_response(event)
-            case TopicDeletionStopReplicaResponseReceived():
-                await topic_deletion.process_stop_replica_response(term, event)
-            case ReplicaLeaderElection():
-                await replica_leader_election.process_replica_leader_election(term, event)
-            case AlterPartitionReceived():
-                await alter_partition.process_alter_partition(term, event)
-            case ControlledShutdown():
-                await controlled_shutdown.process_controlled_shutdown(term, event)
-            case ApiPartitionReassignment():
-                await partition_reassignment.process_api_partition_reassignment(term, event)
-            case ListPartitionReassignments():
-                await partition_reassignment.process_list_partition_reassignments(term, event)
-            case AllocateProducerIds():
-                await producer_ids.process_allocate_producer_ids(term, event)
-            case UpdateFeatures():
-                features.process_update_features(term, event)
-            case _:
-                assert_never(event)
+        await process_term_event(term, event)
         return "done"
 
-    def _log_failure(self, fault: Fault, failure: Exception) -> None:
-        """A lost role or a refused client is everyday life; the rest comes with its story (LG-15)."""
+    def _log_failure(self, found: FailureClass, failure: Exception) -> None:
+        """Log a lost role or a refused request as information, any other exception with its traceback (LG-15)."""
         if isinstance(failure, ControllerMoved):
             log.info("controller moved to another broker when processing an event", why=str(failure))
         elif isinstance(failure, SessionLost | ApiError):
             log.info("event ended early", why=f"{type(failure).__name__}: {failure}")
         else:
-            log.error("error processing event", cost=fault.cost.value, exc_info=failure)
+            log.error("error processing event", consequence=found.consequence.value, exc_info=failure)
 
-    async def _pay(self, fault: Fault, why: str, *, electing: bool) -> None:
-        """What a fault costs. Where ZooKeeper cannot be asked, not acting is the safe side."""
+    async def _handle_failure(self, found: FailureClass, why: str, *, electing: bool) -> None:
+        """Do what follows from an exception. If ZooKeeper cannot be asked the broker resigns, which is always safe."""
         assert self._zk is not None, "startup comes first"
         try:
-            match fault.cost:
-                case Cost.NOTHING:
+            match found.consequence:
+                case Consequence.NOTHING:
                     pass
-                case Cost.WAIT_FOR_EXPIRE:
+                case Consequence.WAIT_FOR_EXPIRE:
                     if self._term is not None:
                         self._term.is_expiring = True
-                case Cost.MAYBE_RESIGN:
+                case Consequence.MAYBE_RESIGN:
                     await self._election.maybe_resign(self._zk, why)
-                    self._race_again_if_nobody_rules()
-                case Cost.MOVE_CONTROLLER:
+                    self._elect_again_if_no_controller()
+                case Consequence.MOVE_CONTROLLER:
                     if electing:
-                        self._election.stand_aside()
+                        self._election.back_off()
                     await self._move(self._zk, why)
                 case _:
-                    assert_never(fault.cost)
+                    assert_never(found.consequence)
         except (ControllerMoved, SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
-            log.error("cannot find out who is controller", exc_info=failure)
+            log.error("cannot read which broker is controller", exc_info=failure)
             self._election.give_up(why)
             if not isinstance(failure, SessionLost):
-                self._race_again_after(STANDS_ASIDE_MS)
+                self._elect_again_after(ELECTION_BACKOFF_MS)
 
-    # ------------------------------------------------------------------ the race
+    # ------------------------------------------------------------------ the election
 
     async def _elect(self, zk: KafkaZkClient) -> None:
-        """A broker whose registration failed must not win: nobody else would know its address (BUG-5)."""
+        """Take part in the election, unless registration failed: the other brokers would not know the new controller's
+        address (BUG-5)."""
         if not self._is_registered:
-            log.warning("not registered, so out of the race until the next session")
+            log.warning("not registered, so not electable until the next session")
             return
-        if self._names_us_in_vain:
+        if self._is_registered_without_term:
             await zk.controller.delete_left_over()
         await self._election.elect(zk)
-        self._race_again_if_nobody_rules()
+        self._elect_again_if_no_controller()
 
     async def _move(self, zk: KafkaZkClient, why: str) -> None:
         epoch_zk_version = None if self._term is None else self._term.context.epoch_zk_version
         await self._election.trigger_controller_move(zk, epoch_zk_version, why)
-        if self._names_us_in_vain:
-            self._race_again_if_nobody_rules()
+        if self._is_registered_without_term:
+            self._elect_again_if_no_controller()
 
     @property
-    def _names_us_in_vain(self) -> bool:
-        """`/controller` is of an earlier life, or could not be given back: everybody waits for a controller that is
-        none.
+    def _is_registered_without_term(self) -> bool:
+        """Whether `/controller` names this broker although it has no term, so that the cluster waits for a controller
+        that does nothing.
 
-        One of an earlier life goes with its session. One of this session would stay as long as the broker lives, so it
-        is deleted; in Kafka it stays.
+        The znode is left over from an earlier process, or could not be deleted at resignation. One of an earlier
+        session expires with it; one of this session is deleted here, while Kafka leaves it there as long as the broker
+        runs.
         """
         return self._election.is_active and self._term is None
 
-    def _race_again_if_nobody_rules(self) -> None:
-        """Whoever was elected is gone again, perhaps before our watch was armed: then no watch will ever tell of its
-        end.
+    def _elect_again_if_no_controller(self) -> None:
+        """Queue another election if the elected broker is gone again: its znode may have been deleted before our watch
+        was armed, and then no watch fires.
 
-        Kafka waits for the watch all the same; where every broker was disconnected at that moment, it waits for ever.
+        Kafka waits for the watch; where every broker was disconnected at that moment, it waits for ever.
         """
-        if self._names_us_in_vain:
-            self._race_again_after(STANDS_ASIDE_MS)
+        if self._is_registered_without_term:
+            self._elect_again_after(ELECTION_BACKOFF_MS)
         elif self._election.active_controller_id == NO_CONTROLLER:
-            self._race_again_after(self._election.stands_aside_ms)
+            self._elect_again_after(self._election.backoff_ms)
 
-    def _race_again_after(self, wait_ms: float) -> None:
-        """At most one race waits: each that still comes too early asks for the next, and without end they would
+    def _elect_again_after(self, wait_ms: float) -> None:
+        """Queue an election in `wait_ms`, unless one is queued already: else elections that come too early would
         multiply."""
         if wait_ms <= 0:
             self._event_manager.put(Reelect())
-        elif self._next_race is None:
+        elif self._next_election is None:
             # Not a fraction of a millisecond early, or it would have to wait once more.
-            self._next_race = asyncio.get_running_loop().call_later(math.ceil(wait_ms) / 1000, self._race_now)
+            self._next_election = asyncio.get_running_loop().call_later(math.ceil(wait_ms) / 1000, self._elect_now)
 
-    def _race_now(self) -> None:
-        self._next_race = None
+    def _elect_now(self) -> None:
+        self._next_election = None
         self._event_manager.put(Reelect())
 
-    # ------------------------------------------------------------------ in and out of office
+    # ------------------------------------------------------------------ terms
 
     async def _take_over(self, elected: Elected) -> None:
         assert self._zk is not None, "startup comes first"
@@ -529,7 +470,7 @@ class KafkaController:
         await failover.on_controller_failover(self._term)
 
     def _resign(self, why: str) -> None:
-        """RS-1. Needs nobody: the channels are dropped with what waits in them, the context is forgotten."""
+        """End the term in progress: close its channels, drop their requests and forget the context (RS-1)."""
         term, self._term = self._term, None
         if term is None:
             return
@@ -540,7 +481,8 @@ class KafkaController:
         structlog.contextvars.unbind_contextvars("controller_epoch")
 
     def _record_idle(self) -> None:
-        """For C6, when an event changed something; not for clusters so large that it would be felt."""
+        """Record the context after an event that changed it, for check C6; not in clusters where computing the digest
+        takes long."""
         term = self._term
         if term is None or term.is_expiring or term.changes_recorded == term.context.changes:
             return

@@ -1,11 +1,11 @@
-"""Who leads: the four choices of the controller, as functions of an assignment, an ISR and who is alive.
+"""Leader elections as functions of the assignment, the ISR and the brokers that are online. Mirrors `Election.scala`.
 
-Each situation has two functions. One chooses a leader or nobody (Kafka's `PartitionLeaderElectionAlgorithms`), the
-other says what the partition becomes under that leader (Kafka's `Election`): the next leader epoch, the new ISR, and
-which brokers must hear it. Nothing here knows a context, a clock or a log; whoever calls reports what was chosen.
+Each strategy has two functions. One returns the leader, or None (Kafka's `PartitionLeaderElectionAlgorithms`). The
+other returns the new state under that leader (Kafka's `Election`): the next leader epoch, the new ISR, and the brokers
+that must receive it. They use no context, clock or log; the caller reports the result.
 
-`online` is what the caller takes for alive: brokers that are registered, not shutting down, and whose log directory of
-this partition works. A new ISR keeps the order of the old one; a choice follows the order of the assignment.
+`online` are the brokers that are registered, not shutting down, and whose log directory of this partition works. A new
+ISR keeps the order of the old one; a leader is searched in the order of the assignment.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 
 
 class LeaderElection(msgspec.Struct, frozen=True, gc=False):
-    """What a partition becomes, and the brokers that must receive it in a LeaderAndIsr."""
+    """The new state of a partition, and the brokers that must receive it in a LeaderAndIsr."""
 
     leader_and_isr: LeaderAndIsr
     recipients: tuple[BrokerId, ...]
     unclean: bool = False
 
 
-# ------------------------------------------------------------------ who
+# ------------------------------------------------------------------ the leader
 
 
 def offline_partition_leader(
     replicas: Sequence[BrokerId], isr: Collection[BrokerId], online: Collection[BrokerId], *, unclean_allowed: bool
 ) -> BrokerId | None:
-    """The first assigned replica that is alive and in sync; where none is and data may be lost, the first alive."""
+    """Return the first assigned replica that is online and in sync; if there is none and `unclean_allowed`, the first
+    online."""
     for replica in replicas:
         if replica in online and replica in isr:
             return replica
@@ -46,14 +47,14 @@ def offline_partition_leader(
 def reassigned_partition_leader(
     target_replicas: Sequence[BrokerId], isr: Collection[BrokerId], online: Collection[BrokerId]
 ) -> BrokerId | None:
-    """The first replica of the target assignment that is alive and in sync."""
+    """Return the first replica of the target assignment that is online and in sync."""
     return next((replica for replica in target_replicas if replica in online and replica in isr), None)
 
 
 def preferred_replica_leader(
     replicas: Sequence[BrokerId], isr: Collection[BrokerId], online: Collection[BrokerId]
 ) -> BrokerId | None:
-    """The first assigned replica, if it is alive and in sync; never another one."""
+    """Return the first assigned replica if it is online and in sync, and never another one."""
     preferred = replicas[0] if replicas else None
     return preferred if preferred in online and preferred in isr else None
 
@@ -64,7 +65,7 @@ def controlled_shutdown_leader(
     online_or_shutting_down: Collection[BrokerId],
     shutting_down: Collection[BrokerId],
 ) -> BrokerId | None:
-    """The first assigned replica that is in sync and stays."""
+    """Return the first assigned replica that is in sync and not shutting down."""
     return next(
         (
             replica
@@ -75,7 +76,7 @@ def controlled_shutdown_leader(
     )
 
 
-# ------------------------------------------------------------------ what becomes of the partition
+# ------------------------------------------------------------------ the new state
 
 
 def elect_for_offline_partition(
@@ -86,10 +87,10 @@ def elect_for_offline_partition(
     unclean_allowed: bool,
     leader_recovery_supported: bool = True,
 ) -> LeaderElection | None:
-    """PSM-12. A leader from outside the ISR is the ISR by itself, and starts in recovery where brokers know of it
-    (PSM-18).
+    """Elect a leader for a partition whose leader is offline (PSM-12).
 
-    No data is given up while anybody in sync is alive (PSM-17), be it a replica that is assigned no more.
+    A leader out of sync becomes the only member of the ISR, and starts in recovery if the brokers support that
+    (PSM-18). It is elected only while no member of the ISR is online, also none that is not assigned any more (PSM-17).
     """
     replicas = assignment.replicas
     lost = online.isdisjoint(current.isr)
@@ -108,7 +109,8 @@ def elect_for_offline_partition(
 def elect_for_reassigned_partition(
     current: LeaderAndIsr, assignment: ReplicaAssignment, online: Collection[BrokerId]
 ) -> LeaderElection | None:
-    """PSM-13. The ISR stays as it is; every target replica hears of it, dead or alive."""
+    """Elect a leader from the target replicas. The ISR stays; every target replica receives it, online or not
+    (PSM-13)."""
     target_replicas = assignment.target_replicas
     leader = reassigned_partition_leader(target_replicas, current.isr, online)
     return None if leader is None else LeaderElection(under_new_leader(current, leader, current.isr), target_replicas)
@@ -117,7 +119,7 @@ def elect_for_reassigned_partition(
 def elect_preferred_replica(
     current: LeaderAndIsr, assignment: ReplicaAssignment, online: Collection[BrokerId]
 ) -> LeaderElection | None:
-    """PSM-14. The ISR stays as it is; every assigned replica hears of it."""
+    """Elect the preferred replica. The ISR stays; every assigned replica receives it (PSM-14)."""
     leader = preferred_replica_leader(assignment.replicas, current.isr, online)
     return (
         None if leader is None else LeaderElection(under_new_leader(current, leader, current.isr), assignment.replicas)
@@ -130,7 +132,10 @@ def elect_for_controlled_shutdown(
     online_or_shutting_down: frozenset[BrokerId],
     shutting_down: frozenset[BrokerId],
 ) -> LeaderElection | None:
-    """PSM-15. Whoever is leaving leaves the ISR too, but still hears that it follows now."""
+    """Elect a leader that is not shutting down (PSM-15).
+
+    Brokers that are shutting down leave the ISR, and still receive the new state.
+    """
     replicas = assignment.replicas
     leader = controlled_shutdown_leader(replicas, current.isr, online_or_shutting_down, shutting_down)
     if leader is None:
@@ -140,5 +145,6 @@ def elect_for_controlled_shutdown(
 
 
 def under_new_leader(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
-    """`current` under `leader` with `isr`, one leader epoch later; also when the leader stays who it was (PSM-16)."""
+    """Return `current` with this leader and ISR and the next leader epoch, also where the leader stays the same
+    (PSM-16)."""
     return LeaderAndIsr(leader, current.leader_epoch + 1, isr, current.leader_recovery_state, current.partition_epoch)

@@ -1,23 +1,22 @@
-"""The partitions' state machine: from assigned to led, from leaderless to led again. Mirrors `PartitionStateMachine`.
+"""The partition state machine: transitions, first leaders and leader elections. Mirrors `PartitionStateMachine`.
 
     NonExistentPartition → NewPartition         state only
     NewPartition → OnlinePartition              first live replica leads, all live replicas are the ISR; written, then
                                                 LeaderAndIsr (new) to the ISR and UpdateMetadata to all
-    Online-, OfflinePartition → OnlinePartition a leader election; written, then LeaderAndIsr to those the election
-    names
-                                                and UpdateMetadata to all
+    Online-, OfflinePartition → OnlinePartition a leader election; written, then LeaderAndIsr to the recipients of the
+                                                election and UpdateMetadata to all
     New-, Online-, OfflinePartition → Offline   state only
     OfflinePartition → NonExistentPartition     state only
 
-An election decides from the states in memory, which are what ZooKeeper last accepted, and writes them expecting exactly
-that version; only what changed underneath is read again (decision D15). Kafka reads first, each time.
+An election decides from the states in memory and reads only what conflicts (`controller.state_writes`, decision D15);
+Kafka reads each state first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import structlog
 
@@ -29,10 +28,11 @@ from controller.leader_election import (
     elect_for_reassigned_partition,
     elect_preferred_replica,
 )
+from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
 from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.cluster.leadership import LeaderAndIsr
 from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, PartitionsMoved, Refused, Transition
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
@@ -45,14 +45,14 @@ class Strategy(Enum):
 
     OFFLINE = "offline"
     UNCLEAN = "unclean"
-    """Offline, and data may be lost whatever the topic's config says."""
+    """As OFFLINE, and a replica out of sync may lead whatever the topic's config says."""
     REASSIGNMENT = "reassignment"
     PREFERRED = "preferred"
     CONTROLLED_SHUTDOWN = "controlled-shutdown"
 
     @property
     def in_kafka(self) -> str:
-        """As Kafka's messages call it, those that its tools print included."""
+        """The strategy's name in Kafka's messages, also in those that its tools print."""
         return _IN_KAFKA[self]
 
 
@@ -65,22 +65,11 @@ _IN_KAFKA = {
 }
 
 
-class StateChangeFailed(NamedTuple):
-    """Why a partition did not get a leader. `failure` is ZooKeeper's, where it was ZooKeeper that refused."""
-
-    why: str
-    failure: Failure | None = None
-
-    @property
-    def label(self) -> str:
-        return "StateChangeFailed" if self.failure is None else self.failure.value
-
-
-ElectionResults: TypeAlias = dict[TopicPartition, LeaderAndIsr | StateChangeFailed]
+ElectionResults: TypeAlias = dict[TopicPartition, Outcome]
 
 
 async def startup(term: Term) -> None:
-    """FO-10: take each partition's state from what is known of its leader, then see that all get one."""
+    """Derive each partition's state from its leader, then try to bring all partitions online (FO-10)."""
     context, online = term.context, term.context.online_brokers()
     states, leadership = context.partition_states, context.leadership
     for partition in context.assignments:
@@ -95,8 +84,7 @@ async def startup(term: Term) -> None:
 
 
 async def trigger_online_state_change(term: Term, topic: str | None = None) -> ElectionResults:
-    """PSM-8: try to bring every new or offline partition (of `topic`) online, but those whose topic shall be
-    deleted."""
+    """Try to bring every new or offline partition (of `topic`) online, except those queued for deletion (PSM-8)."""
     leaderless = term.context.partitions_in(PartitionState.NEW, PartitionState.OFFLINE, topic=topic)
     return await handle_state_changes(
         term, term.context.without_queued_topics(leaderless), PartitionState.ONLINE, Strategy.OFFLINE
@@ -106,10 +94,10 @@ async def trigger_online_state_change(term: Term, topic: str | None = None) -> E
 async def handle_state_changes(
     term: Term, partitions: Sequence[TopicPartition], target: PartitionState, strategy: Strategy = Strategy.OFFLINE
 ) -> ElectionResults:
-    """Move `partitions` to `target`. Those that may not go there are recorded and skipped (PSM-2).
+    """Move `partitions` to `target`. Invalid transitions are recorded and skipped (PSM-2).
 
     Returns:
-        The outcome of each leader *election*. A new partition that got its first leader is not in it (PSM-7).
+        The outcome of each leader election. A new partition that got its first leader is not among them (PSM-7).
 
     Raises:
         ControllerMoved, SessionLost: the role is lost.
@@ -122,31 +110,32 @@ async def handle_state_changes(
         _move(term, valid, target)
         return {}
     batch = term.new_batch()
-    results: ElectionResults = {}
-    try:
-        await _bring_online(term, valid, strategy, results, batch)
-    except ZooKeeperFailure as failure:
-        if failure.failure is Failure.UNKNOWN:
-            raise
-        log.error("error while moving partitions", target=target.value, partitions=len(valid), why=str(failure))
-        failed = StateChangeFailed(str(failure), failure.failure)
-        results |= {partition: failed for partition in valid if not isinstance(results.get(partition), LeaderAndIsr)}
-        _enter_online(term, results)
-        _record_failures(term, results, strategy.value)
-    # What was written before a failure must be heard all the same.
+    results = await _bring_online(term, valid, strategy, batch)
+    _enter_online(term, results)
+    _record_failures(term, results, strategy.value)
+    # Also after a failure: what was written before it must be sent.
     await term.flush(batch, "partition")
     return results
 
 
 async def _bring_online(
-    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, results: ElectionResults, batch: RequestBatch
-) -> None:
+    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, batch: RequestBatch
+) -> ElectionResults:
+    """Initialise the new partitions among these, and elect leaders for the others."""
     states = term.context.partition_states
     new = [partition for partition in partitions if states[partition] is PartitionState.NEW]
     led_before = [partition for partition in partitions if states[partition] is not PartitionState.NEW]
     if new:
-        led_before += await _initialise_leader_and_isr(term, new, batch)
-    await _elect_leaders(term, led_before, strategy, results, batch)
+        try:
+            led_before += await _initialise_leader_and_isr(term, new, batch)
+        except ZooKeeperFailure as failure:
+            if failure.failure is Failure.UNKNOWN:
+                raise
+            log.error("error while initialising partitions", partitions=len(new), why=str(failure))
+            return dict.fromkeys(partitions, StateChangeFailed(str(failure), failure.failure))
+    elections = _LeaderElections(term, strategy, batch)
+    writes = StateWrites(term, "partition", why=strategy.value, on_written=elections.on_written)
+    return await writes.decide_and_write(led_before, elections.decide, look_up=elections.look_up)
 
 
 # ------------------------------------------------------------------ the first leader
@@ -155,10 +144,10 @@ async def _bring_online(
 async def _initialise_leader_and_isr(
     term: Term, partitions: Sequence[TopicPartition], batch: RequestBatch
 ) -> list[TopicPartition]:
-    """PSM-5. Returns partitions that turned out to have a leader in ZooKeeper; those are Offline now and need an
-    election.
+    """Create the states of new partitions (PSM-5).
 
-    Kafka leaves such a partition New for ever (BUG-10): each attempt to create its state fails because it exists.
+    Returns partitions whose state existed in ZooKeeper already; they are Offline now and need an election. Kafka leaves
+    such a partition New for ever (BUG-10): each attempt to create its state fails because it exists.
     """
     context, online = term.context, term.context.online_brokers()
     first: dict[TopicPartition, LeaderAndIsr] = {}
@@ -192,11 +181,11 @@ async def _initialise_leader_and_isr(
         await term.points.reach("partition.after_write")
     _move(term, online_now, PartitionState.ONLINE)
     _record_failures(term, failed, "initialise")
-    return await _adopt(term, existing)
+    return await _load_existing_leadership(term, existing)
 
 
-async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """Take the states of partitions that somebody else has brought online into memory."""
+async def _load_existing_leadership(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Read the states of partitions that another controller has initialised, and move them to OfflinePartition."""
     if not partitions:
         return []
     read = await term.zk.states.read(partitions)
@@ -209,58 +198,48 @@ async def _adopt(term: Term, partitions: Sequence[TopicPartition]) -> list[Topic
 # ------------------------------------------------------------------ a leader election
 
 
-async def _elect_leaders(
-    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, results: ElectionResults, batch: RequestBatch
-) -> None:
-    """Decide, write; for what changed underneath read, decide and write again, a bounded number of times."""
-    current = {partition: _known(term, partition) for partition in partitions}
-    for _ in range(term.settings.conflict_rounds):
-        if not current:
-            break
-        elections = await _elect(term, current, strategy, results)
-        conflicts = await _write(term, elections, strategy, results, batch)
-        current = dict(await term.zk.states.read(conflicts)) if conflicts else {}
-    for partition in current:
-        results[partition] = StateChangeFailed(
-            f"its state kept changing, {term.settings.conflict_rounds} times", Failure.BAD_VERSION
+class _LeaderElections:
+    """The elections of one step: the decision, and the requests that follow when ZooKeeper has accepted it."""
+
+    def __init__(self, term: Term, strategy: Strategy, batch: RequestBatch) -> None:
+        self._term = term
+        self._strategy = strategy
+        self._batch = batch
+        self._unclean_topics: frozenset[str] = frozenset()
+        self._elections: Mapping[TopicPartition, LeaderElection] = {}
+
+    async def look_up(self, states: States) -> None:
+        """Read the configs that say which topics allow unclean elections."""
+        if self._strategy is Strategy.OFFLINE:
+            self._unclean_topics = await _unclean_topics(self._term, states)
+
+    def decide(self, states: States) -> Decision:
+        self._elections = elections = _choose(self._term, states, self._strategy, self._unclean_topics)
+        why = f"under strategy {self._strategy.in_kafka}"
+        return Decision(
+            write={partition: election.leader_and_isr for partition, election in elections.items()},
+            failed={
+                partition: StateChangeFailed(f"Failed to elect leader for partition {partition} {why}")
+                for partition in states
+                if partition not in elections
+            },
+            unclean={partition for partition, election in elections.items() if election.unclean},
         )
-    _enter_online(term, results)
-    _record_failures(term, results, strategy.value)
 
-
-def _known(term: Term, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | Failure:
-    return term.context.leadership.get(partition, Failure.NO_NODE)
-
-
-async def _elect(
-    term: Term,
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure],
-    strategy: Strategy,
-    results: ElectionResults,
-) -> dict[TopicPartition, LeaderElection]:
-    """The decision. Partitions without a possible leader go to `results`."""
-    eligible: dict[TopicPartition, LeaderAndIsr] = {}
-    for partition, known in current.items():
-        if isinstance(known, Failure):
-            results[partition] = StateChangeFailed("its leader and ISR could not be read", known)
-        elif not term.is_ours_to_change(partition, known.controller_epoch):
-            results[partition] = StateChangeFailed(
-                f"its state was written by controller epoch {known.controller_epoch}"
-            )
-        else:
-            eligible[partition] = known.leader_and_isr
-    unclean_topics = await _unclean_topics(term, eligible) if strategy is Strategy.OFFLINE else frozenset()
-    elections = _choose(term, eligible, strategy, unclean_topics)
-    for partition in eligible:
-        if partition not in elections:
-            why = f"Failed to elect leader for partition {partition} under strategy {strategy.in_kafka}"
-            results[partition] = StateChangeFailed(why)
-    return elections
+    def on_written(self, written: States) -> None:
+        elections, unclean = self._elections, 0
+        for partition in written:
+            election = elections[partition]
+            unclean += election.unclean
+            self._batch.add_leader_and_isr(election.recipients, partition)
+        if unclean:
+            self._term.stats.unclean_leader_elections.mark(unclean)
 
 
 def _choose(
-    term: Term, states: Mapping[TopicPartition, LeaderAndIsr], strategy: Strategy, unclean_topics: frozenset[str]
+    term: Term, states: States, strategy: Strategy, unclean_topics: frozenset[str]
 ) -> dict[TopicPartition, LeaderElection]:
+    """Elect a leader for each state, where the strategy finds one."""
     context = term.context
     leaving_too = strategy is Strategy.CONTROLLED_SHUTDOWN
     recovery = term.settings.inter_broker_protocol_version.is_leader_recovery_supported
@@ -286,8 +265,8 @@ def _choose(
     return elections
 
 
-async def _unclean_topics(term: Term, states: Mapping[TopicPartition, LeaderAndIsr]) -> frozenset[str]:
-    """PSM-17: of the topics with a partition that no live replica is in sync for, those that may lose data.
+async def _unclean_topics(term: Term, states: States) -> frozenset[str]:
+    """Return the topics that may elect a leader out of sync, of those with a partition whose ISR is offline (PSM-17).
 
     A topic whose config cannot be read is not among them.
     """
@@ -304,45 +283,11 @@ async def _unclean_topics(term: Term, states: Mapping[TopicPartition, LeaderAndI
     )
 
 
-async def _write(
-    term: Term,
-    elections: Mapping[TopicPartition, LeaderElection],
-    strategy: Strategy,
-    results: ElectionResults,
-    batch: RequestBatch,
-) -> tuple[TopicPartition, ...]:
-    """Write; take what was accepted into memory and into the batch while ZooKeeper works on the rest. Returns what has
-    changed underneath."""
-    if not elections:
-        return ()
-    context = term.context
-
-    def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
-        clean: dict[TopicPartition, LeaderAndIsr] = {}
-        unclean: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, result in finished.items():
-            if isinstance(result, Failure):
-                results[partition] = StateChangeFailed("its leader could not be written", result)
-                continue
-            (unclean if elections[partition].unclean else clean)[partition] = result
-            results[partition] = result
-            batch.add_leader_and_isr(elections[partition].recipients, partition)
-        term.accept(clean, strategy.value)
-        term.accept(unclean, Strategy.UNCLEAN.value)
-        if unclean:
-            term.stats.unclean_leader_elections.mark(len(unclean))
-
-    states = {partition: election.leader_and_isr for partition, election in elections.items()}
-    await term.points.reach("partition.before_write")
-    conflicts = await term.zk.states.update(states, context.epoch, context.epoch_zk_version, accept)
-    await term.points.reach("partition.after_write")
-    return conflicts
-
-
 # ------------------------------------------------------------------ states and records
 
 
 def _valid(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> list[TopicPartition]:
+    """Return the partitions that may move to `target`; record the others."""
     states, legal = term.context.partition_states, VALID_PREVIOUS_PARTITION_STATES[target]
     valid, invalid = [], []
     for partition in partitions:
@@ -361,7 +306,7 @@ def _valid(term: Term, partitions: Sequence[TopicPartition], target: PartitionSt
 
 
 def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionState) -> None:
-    """Enter `target`; those that are there already need no record."""
+    """Set the states to `target`, and record those that change."""
     term.state_changes.partitions_enter(partitions, target)
     states = term.context.partition_states
     moved = tuple(

@@ -1,7 +1,9 @@
-"""Blocks of producer ids for brokers (KIP-730). Mirrors `processAllocateProducerIds` and `ZkProducerIdManager`.
+"""Allocates blocks of producer ids to brokers (KIP-730). Mirrors `processAllocateProducerIds` and
+`ZkProducerIdManager`.
 
-A block belongs to whoever is told that it was written: a write that may have been somebody else's is not answered with,
-and its ids go unused. That holds between controllers too, because each writes only over what it has read.
+A block is given to a broker only when ZooKeeper has confirmed the write. Where the answer to a write was lost the block
+is left unused, because another controller may have written it. Each write expects the version that was read, so two
+controllers cannot allocate the same block.
 """
 
 from __future__ import annotations
@@ -18,15 +20,18 @@ from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 BLOCK_SIZE = 1_000
+"""Producer ids in one block."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def process_allocate_producer_ids(term: Term, event: AllocateProducerIds) -> None:
-    """ZN-8. Kafka tries as often as others write in between; here it is `conflict_rounds` times.
+    """Write the next block of producer ids, and respond with it (ZN-8).
+
+    Kafka retries without end while others write in between; here at most `conflict_rounds` times.
 
     Raises:
-        ApiError, MalformedZNode, ZooKeeperFailure: what the broker hears a code of.
+        ApiError, MalformedZNode, ZooKeeperFailure: there is no block for the broker; it receives an error code.
     """
     _validate(term, event.broker_id, event.broker_epoch)
     for _ in range(term.settings.conflict_rounds):
@@ -43,10 +48,10 @@ async def process_allocate_producer_ids(term: Term, event: AllocateProducerIds) 
 
 
 def next_block(latest: ProducerIdBlock | None, broker_id: BrokerId) -> ProducerIdBlock:
-    """The ids after `latest`. Pure.
+    """Return the block of ids that follows `latest`. Pure.
 
     Raises:
-        ApiError: there are not so many left.
+        ApiError: not enough ids are left.
     """
     if latest is None:
         return ProducerIdBlock(broker_id, 0, BLOCK_SIZE - 1)
@@ -58,7 +63,8 @@ def next_block(latest: ProducerIdBlock | None, broker_id: BrokerId) -> ProducerI
 
 
 def _validate(term: Term, broker_id: BrokerId, broker_epoch: int) -> None:
-    """
+    """Refuse a request of a broker that is not registered, or of an earlier registration.
+
     Raises:
         ApiError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
     """
@@ -66,7 +72,7 @@ def _validate(term: Term, broker_id: BrokerId, broker_epoch: int) -> None:
     if known is None:
         raise ApiError(Errors.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
     if broker_epoch != known and term.fences.record_hit(
-        Fence.ALTER_PARTITION_BROKER_EPOCH,
+        Fence.REQUEST_BROKER_EPOCH,
         what=f"AllocateProducerIds of {broker_id}",
         offered=broker_epoch,
         known=known,

@@ -1,4 +1,4 @@
-"""Leader elections that somebody asked for: preferred or unclean, by request or by `/admin/preferred_replica_election`.
+"""Leader elections on request: preferred or unclean, by a client or by `/admin/preferred_replica_election`.
 
 Mirrors `processReplicaLeaderElection` and `onReplicaElection`.
 """
@@ -12,8 +12,9 @@ import structlog
 from controller import partition_state_machine
 from controller.context import ControllerContext
 from controller.events import ElectionTrigger, ElectionType, LeaderElectionResults, ReplicaLeaderElection
-from controller.isr_change_notification import catch_up
-from controller.partition_state_machine import ElectionResults, StateChangeFailed, Strategy
+from controller.isr_change_notification import refresh_leadership
+from controller.partition_state_machine import ElectionResults, Strategy
+from controller.state_writes import Outcome
 from controller.term import Term
 from controller.transitions import PartitionState
 from foundation.cluster.errors import ApiError, Errors
@@ -30,13 +31,14 @@ _NOT_AVAILABLE = {
 }
 
 _NO_STATE = (Failure.NO_NODE, Failure.BAD_ARGUMENTS)
-"""Of a state that is not there, or cannot be decoded: nobody can be elected, whoever tries (PSM-9)."""
+"""Failures that mean that the state does not exist or cannot be decoded, so that no leader can be elected (PSM-9)."""
 
 
 async def process_replica_leader_election(term: Term, event: ReplicaLeaderElection) -> None:
+    """Elect leaders for the partitions that the request or the znode names, and respond."""
     by_znode = event.trigger is ElectionTrigger.ZOOKEEPER
     if by_znode:
-        # Asked for again on purpose: this also arms the watch for the next time.
+        # This also arms the watch for its next creation.
         asked = await term.zk.preferred_elections.read(watch=True)
         if asked is None:
             return
@@ -57,7 +59,7 @@ async def process_replica_leader_election(term: Term, event: ReplicaLeaderElecti
         count=len(electable),
     )
     elected = await on_replica_election(term, electable, event.election_type, event.trigger)
-    results.update(_answers(elected, event.election_type))
+    results.update(_results(elected, event.election_type))
     if event.reply is not None:
         event.reply.resolve(results)
 
@@ -65,9 +67,10 @@ async def process_replica_leader_election(term: Term, event: ReplicaLeaderElecti
 def refused_election(
     context: ControllerContext, partition: TopicPartition, election_type: ElectionType
 ) -> ApiError | None:
-    """PE-2: why this partition needs or gets no election; None if it shall be tried.
+    """Return why this partition needs or gets no election; None if it is to be tried (PE-2).
 
-    A partition that has never had a leader is answered like one whose leader cannot be had; Kafka throws (BUG-12).
+    A partition that has never had a leader is answered like one whose election failed; Kafka throws an exception
+    (BUG-12).
     """
     if partition not in context.assignments:
         return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
@@ -89,25 +92,25 @@ def refused_election(
 async def on_replica_election(
     term: Term, partitions: Sequence[TopicPartition], election_type: ElectionType, trigger: ElectionTrigger
 ) -> ElectionResults:
-    """PE-3. Data may be lost only where an administrator asked for it by request."""
+    """Run the elections (PE-3). Only a client's request may elect a leader that is out of sync."""
     unclean = election_type is ElectionType.UNCLEAN and trigger is ElectionTrigger.ADMIN_CLIENT
     if election_type is ElectionType.PREFERRED:
         strategy = Strategy.PREFERRED
     else:
         strategy = Strategy.UNCLEAN if unclean else Strategy.OFFLINE
-    await catch_up(term, partitions)
+    await refresh_leadership(term, partitions)
     results = await partition_state_machine.handle_state_changes(term, partitions, PartitionState.ONLINE, strategy)
     for partition, result in with_a_line(log, results.items()):
         outcome = {"leader": result.leader} if isinstance(result, LeaderAndIsr) else {"why": result.why}
         log.info("completed replica leader election", type=election_type.name, partition=str(partition), **outcome)
     if trigger is ElectionTrigger.ZOOKEEPER:
-        await _finish_znode(term)
+        await _delete_znode(term)
     return results
 
 
-async def _finish_znode(term: Term) -> None:
-    """PE-6: the znode goes whatever became of the elections, and is looked for again, lest its next creation is
-    missed."""
+async def _delete_znode(term: Term) -> None:
+    """Delete the znode whatever the results were, and queue its event again, so that its next creation is not missed
+    (PE-6)."""
     await term.points.reach("preferred_election.before_write")
     await term.zk.preferred_elections.delete(term.context.epoch_zk_version)
     await term.points.reach("preferred_election.after_write")
@@ -115,18 +118,18 @@ async def _finish_znode(term: Term) -> None:
 
 
 def pending_preferred_elections(context: ControllerContext, asked: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """FO-13: of what the znode asks for, what still needs an election."""
+    """Return the partitions that still need an election, of those that the znode names (FO-13)."""
     return [partition for partition in asked if refused_election(context, partition, ElectionType.PREFERRED) is None]
 
 
-def _answers(elected: ElectionResults, election_type: ElectionType) -> LeaderElectionResults:
-    return {partition: _answer(result, election_type) for partition, result in elected.items()}
+def _results(elected: ElectionResults, election_type: ElectionType) -> LeaderElectionResults:
+    return {partition: _result(result, election_type) for partition, result in elected.items()}
 
 
-def _answer(result: LeaderAndIsr | StateChangeFailed, election_type: ElectionType) -> BrokerId | ApiError:
-    """PE-4."""
+def _result(result: Outcome, election_type: ElectionType) -> BrokerId | ApiError:
+    """Return the new leader, or the error for the client (PE-4)."""
     if isinstance(result, LeaderAndIsr):
         return result.leader
     if result.failure in (None, *_NO_STATE):
         return ApiError(_NOT_AVAILABLE[election_type], result.why)
-    return ApiError(Errors.UNKNOWN_SERVER_ERROR, f"{result.why}: {result.failure.value}")
+    return ApiError(Errors.UNKNOWN_SERVER_ERROR, result.message)

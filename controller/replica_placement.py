@@ -1,16 +1,15 @@
-"""Which brokers get the replicas of a new topic. Mirrors `org.apache.kafka.admin.AdminUtils`.
+"""Assigns the replicas of a new topic to brokers. Mirrors `org.apache.kafka.admin.AdminUtils`.
 
-Pure; the random source is handed in.
+Pure; the random source is an argument.
 
 Three goals:
 
 1. Every broker gets about as many replicas, and leads about as many partitions, as any other.
-2. The partitions one broker leads are followed by *different* brokers, so that its load spreads when it dies.
-3. Where every broker names its rack, the replicas of a partition sit in different racks as far as there are racks.
+2. The partitions that one broker leads are followed by different brokers, so that its load spreads when it fails.
+3. Where every broker has a rack, the replicas of a partition are in different racks as far as there are racks.
 
-First replicas go round the list of brokers. The others follow at a distance, the *shift*, which grows by one each time
-the
-first replicas have gone once around: otherwise partition 5 of a five-broker cluster would repeat partition 0. Ten
+The first replicas go round the list of brokers. The others follow at a distance, the shift, which grows by one each
+time the first replicas have gone round: otherwise partition 5 of a five-broker cluster would repeat partition 0. Ten
 partitions of three replicas over brokers 0 to 4, starting at broker 0 with shift 0:
 
     broker     0    1    2    3    4
@@ -19,13 +18,13 @@ partitions of three replicas over brokers 0 to 4, starting at broker 0 with shif
     third     p3   p4   p0   p1   p2      …              not [0, 1, 2] again
 
 The start, and independently the first shift, are random, so that many small topics do not all begin on the first
-broker. Partitions added to a topic later continue from a fixed start instead (`fixed_start_index`, which is then also
-the shift).
+broker. Partitions added to a topic later continue from a fixed start instead (`fixed_start_index`, which is also the
+shift).
 
-With racks the same walk runs over a list that alternates between them: racks r1 {0, 5}, r2 {3, 4}, r3 {1, 2} give
-[0, 3, 1, 5, 4, 2], and neighbours are in different racks by construction. Going round, the walk skips a broker whose
-rack has a replica already while another rack has none, and a broker that has one already while another has none. So
-with at least as many replicas as racks every rack gets one; with fewer, no rack gets two.
+With racks the list of brokers alternates between racks: r1 {0, 5}, r2 {3, 4}, r3 {1, 2} give [0, 3, 1, 5, 4, 2], so
+that neighbours are in different racks. A broker is skipped if its rack has a replica already while another rack has
+none, or if it has one itself while another broker has none. So with at least as many replicas as racks every rack gets
+one; with fewer, no rack gets two.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from foundation.cluster.identifiers import BrokerId
 
 
 class IncompleteRacks(Exception):
-    """Some brokers name a rack and some do not. Kafka's `AdminOperationException`."""
+    """Some brokers have a rack and some do not. Kafka's `AdminOperationException`."""
 
 
 def assign_replicas_to_brokers(
@@ -50,15 +49,15 @@ def assign_replicas_to_brokers(
     fixed_start_index: int | None = None,
     start_partition_id: int = 0,
 ) -> dict[int, tuple[BrokerId, ...]]:
-    """Replicas by partition, the preferred leader first, for `partitions` partitions from `start_partition_id` on.
+    """Return the replicas of `partitions` partitions from `start_partition_id` on, the preferred leader first.
 
     Args:
-        rack_by_broker: the brokers to choose from. Without racks their order is the order of the walk.
+        rack_by_broker: the brokers to choose from. Without racks they are used in this order.
         fixed_start_index: start and shift in place of two random ones.
 
     Raises:
-        ApiError: INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR, as a client shall hear it.
-        IncompleteRacks: brokers with and without a rack.
+        ApiError: INVALID_PARTITIONS or INVALID_REPLICATION_FACTOR, for the client.
+        IncompleteRacks: some brokers have a rack and some do not.
     """
     _validate(len(rack_by_broker), partitions, replication_factor)
     racks = {broker: rack for broker, rack in rack_by_broker.items() if rack is not None}
@@ -87,7 +86,7 @@ def assign_replicas_to_brokers(
 
 
 def rack_alternated(rack_by_broker: Mapping[BrokerId, str]) -> list[BrokerId]:
-    """Brokers by id, one rack after the other in order of name, round after round until all are taken (AS-4)."""
+    """Return the brokers in rounds: one of each rack, racks in order of name, brokers in order of id (AS-4)."""
     queues: dict[str, list[BrokerId]] = {}
     for broker in sorted(rack_by_broker):
         queues.setdefault(rack_by_broker[broker], []).append(broker)
@@ -129,5 +128,5 @@ def _replicas_across_racks(
 
 
 def _replica_index(first: int, shift: int, turn: int, brokers: int) -> int:
-    """The position of a further replica: never `first` itself (AS-2)."""
+    """Return the position of a further replica: never `first` itself (AS-2)."""
     return (first + 1 + (shift + turn) % (brokers - 1)) % brokers

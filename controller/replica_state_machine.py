@@ -1,24 +1,24 @@
-"""The replicas' state machine: started, stopped, out of the ISR, deleted. Mirrors `ReplicaStateMachine`.
+"""The replica state machine: replicas start, stop, leave the ISR and are deleted. Mirrors `ReplicaStateMachine`.
 
-    NonExistentReplica → NewReplica       LeaderAndIsr (new) to it where there is a leader, UpdateMetadata to all
-    NewReplica → OnlineReplica            nothing: it heard of itself when it was new
+    NonExistentReplica → NewReplica       LeaderAndIsr (new) to it if the partition has a leader, UpdateMetadata to all
+    NewReplica → OnlineReplica            no request: it was sent when the replica was new
     Online-, Offline-, …Ineligible        LeaderAndIsr to it, UpdateMetadata to all
       → OnlineReplica
     New-, Online-, Offline-, …Ineligible  StopReplica to it; it leaves the ISR in ZooKeeper; then LeaderAndIsr to the
-      → OfflineReplica                    others and UpdateMetadata to all
+      → OfflineReplica                    other replicas and UpdateMetadata to all
     OfflineReplica → DeletionStarted      StopReplica to it, with deletion
     DeletionStarted → …Successful         state only
     Offline-, DeletionStarted             state only
       → DeletionIneligible
     DeletionSuccessful → NonExistent      it leaves the assignment in memory
 
-Replicas come grouped by broker, as every caller has them: one broker is one step with its own writes, and all brokers
+Replicas are grouped by broker, as every caller has them. Each broker is one step with its own writes, and all brokers
 of a call share one batch of requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 import structlog
@@ -26,20 +26,20 @@ from msgspec.structs import replace
 
 from controller.channels.request_batch import RequestBatch
 from controller.leader_election import under_new_leader
+from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment, without
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
 from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, Refused, ReplicasMoved, Transition
 from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 async def startup(term: Term) -> None:
-    """FO-9: take each replica's state from whether its broker is alive, then tell all of them where they stand."""
+    """Derive each replica's state from whether its broker is online, then send all replicas their states (FO-9)."""
     online, offline = _online_and_offline_replicas(term)
     for broker, partitions in online.items():
         term.context.replica_states[broker] = dict.fromkeys(partitions, ReplicaState.ONLINE)
@@ -53,21 +53,15 @@ async def startup(term: Term) -> None:
 async def handle_state_changes(
     term: Term, partitions_by_replica: Mapping[BrokerId, Sequence[TopicPartition]], target: ReplicaState
 ) -> None:
-    """Move each broker's replicas of its partitions to `target`. Those that may not go there are recorded and skipped.
+    """Move each broker's replicas of its partitions to `target`. Invalid transitions are recorded and skipped.
 
     Raises:
         ControllerMoved, SessionLost: the role is lost.
-        ZooKeeperFailure: UNKNOWN; memory cannot be trusted. Any other failure is recorded, and the rest goes on.
+        ZooKeeperFailure: UNKNOWN; memory cannot be trusted. Any other failure is recorded for its partitions.
     """
     batch = term.new_batch()
     for broker in sorted(partitions_by_replica):
-        try:
-            await _move_replicas(term, broker, partitions_by_replica[broker], target, batch)
-        except ZooKeeperFailure as failure:
-            if failure.failure is Failure.UNKNOWN:
-                raise
-            log.error("error while moving replicas", broker=broker, target=target.value, why=str(failure))
-            _record_failures(term, dict.fromkeys(partitions_by_replica[broker], failure.failure.value))
+        await _move_replicas(term, broker, partitions_by_replica[broker], target, batch)
     await term.flush(batch, "replica")
 
 
@@ -79,24 +73,25 @@ async def _move_replicas(
         return
     match target:
         case ReplicaState.NEW:
-            _start_new(term, broker, valid, batch)
+            _move_to_new(term, broker, valid, batch)
         case ReplicaState.ONLINE:
-            _start(term, broker, valid, batch)
+            _move_to_online(term, broker, valid, batch)
         case ReplicaState.OFFLINE:
-            await _stop(term, broker, valid, batch)
+            await _move_to_offline(term, broker, valid, batch)
         case ReplicaState.DELETION_STARTED:
             batch.add_stop_replica(broker, valid, delete=True)
             _move(term, broker, valid, target)
         case ReplicaState.DELETION_INELIGIBLE | ReplicaState.DELETION_SUCCESSFUL:
             _move(term, broker, valid, target)
         case ReplicaState.NON_EXISTENT:
-            _forget(term, broker, valid)
+            _move_to_non_existent(term, broker, valid)
         case _:
             assert_never(target)
 
 
-def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
-    """RSM-3. A replica that leads already is not new; that would be a bug of ours."""
+def _move_to_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    """Start replicas that have not existed before (RSM-3). The leader cannot be one of them; that would be a defect of
+    ours."""
     moved = []
     for partition in partitions:
         known = term.context.leadership.get(partition)
@@ -109,8 +104,8 @@ def _start_new(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition
     _move(term, broker, moved, ReplicaState.NEW)
 
 
-def _start(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
-    """RSM-4, RSM-5."""
+def _move_to_online(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
+    """Start replicas that exist, and add new ones to the assignment in memory (RSM-4, RSM-5)."""
     states, leadership = term.context.replica_states[broker], term.context.leadership
     new = dict.fromkeys(partition for partition in partitions if states[partition] is ReplicaState.NEW)
     for partition in new:
@@ -129,8 +124,13 @@ def _add_to_assignment(term: Term, broker: BrokerId, partition: TopicPartition) 
         term.context.update_partition_assignment(partition, extended)
 
 
-async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch) -> None:
-    """RSM-6. The StopReplica carries the leader epoch from before the replica leaves the ISR."""
+async def _move_to_offline(
+    term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch
+) -> None:
+    """Stop replicas and take them out of the ISR (RSM-6).
+
+    StopReplica carries the leader epoch from before the replica leaves the ISR.
+    """
     context = term.context
     batch.add_stop_replica(broker, partitions, delete=False)
     led = [partition for partition in partitions if partition in context.leadership]
@@ -138,13 +138,13 @@ async def _stop(term: Term, broker: BrokerId, partitions: Sequence[TopicPartitio
 
     removed = await _remove_replica_from_isr(term, broker, led, batch)
     if leaderless:
-        # They have nothing to tell, but everybody hears which brokers are alive.
+        # These partitions are not in the request; it tells all brokers which brokers are alive.
         batch.add_update_metadata(context.live_or_shutting_down_broker_ids, leaderless)
     _move(term, broker, [*removed, *leaderless], ReplicaState.OFFLINE)
 
 
-def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-    """RSM-10."""
+def _move_to_non_existent(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
+    """Remove deleted replicas from the assignment in memory (RSM-10)."""
     _move(term, broker, partitions, ReplicaState.NON_EXISTENT)
     for partition in partitions:
         assignment = term.context.partition_assignment(partition)
@@ -160,104 +160,43 @@ def _forget(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) 
 async def _remove_replica_from_isr(
     term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], batch: RequestBatch
 ) -> list[TopicPartition]:
-    """RSM-7. Returns the partitions whose ISR is now as it should be, written or not; the other replicas shall hear of
-    it.
+    """Take the replica on `broker` out of the ISRs, and send the new state to the other replicas (RSM-7).
 
-    Those that need no write are stamped with our controller epoch in memory, as Kafka does. Like an election this
-    writes from memory and reads again only what changed underneath.
+    Returns the partitions whose ISR is now without it, whether or not that took a write.
     """
     context = term.context
-    done: dict[TopicPartition, None] = {}
-    failed: dict[TopicPartition, str] = {}
 
-    def tell_the_others(left: Iterable[TopicPartition]) -> None:
-        done.update(dict.fromkeys(left))
-        for partition in context.without_queued_topics(left):
+    def decide(states: States) -> Decision:
+        shrunk: dict[TopicPartition, LeaderAndIsr] = {}
+        unchanged: dict[TopicPartition, LeaderAndIsr] = {}
+        for partition, state in states.items():
+            if broker in state.isr:
+                shrunk[partition] = without_replica(state, broker)
+            else:
+                unchanged[partition] = state
+        return Decision(write=shrunk, unchanged=unchanged)
+
+    def notify_other_replicas(written: States) -> None:
+        for partition in context.without_queued_topics(written):
             batch.add_leader_and_isr(without(context.partition_assignment(partition).replicas, broker), partition)
 
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
-    current = {partition: context.leadership[partition] for partition in partitions}
-    for _ in range(term.settings.conflict_rounds):
-        if not current:
-            break
-        shrunk, unchanged = _without_replica(term, broker, current, failed)
-        context.put_leadership(unchanged)
-        tell_the_others(unchanged)
-        conflicts = await _write(term, shrunk, failed, tell_the_others)
-        term.state_changes.left_isr(broker, (partition for partition in shrunk if partition in done))
-        current = await term.zk.states.read(conflicts) if conflicts else {}
-    failed |= dict.fromkeys(current, Failure.BAD_VERSION.value)
-    _record_failures(term, failed)
-    return [partition for partition in partitions if partition in done]
-
-
-def _without_replica(
-    term: Term,
-    broker: BrokerId,
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure],
-    failed: dict[TopicPartition, str],
-) -> tuple[dict[TopicPartition, LeaderAndIsr], dict[TopicPartition, LeaderIsrAndControllerEpoch]]:
-    """The decision: what to write, and what is right as it is."""
-    epoch = term.context.epoch
-    shrunk: dict[TopicPartition, LeaderAndIsr] = {}
-    unchanged: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-    for partition, known in current.items():
-        if isinstance(known, Failure):
-            _note_failure(term, partition, known, failed)
-        elif not term.is_ours_to_change(partition, known.controller_epoch):
-            failed[partition] = "StateChangeFailed"
-        elif broker in known.leader_and_isr.isr:
-            shrunk[partition] = without_replica(known.leader_and_isr, broker)
-        else:
-            unchanged[partition] = LeaderIsrAndControllerEpoch(known.leader_and_isr, epoch)
-    return shrunk, unchanged
-
-
-def _note_failure(term: Term, partition: TopicPartition, failure: Failure, failed: dict[TopicPartition, str]) -> None:
-    """That a topic which is being deleted has lost a state already is no news; its replica stays where it was all the
-    same."""
-    if not (failure is Failure.NO_NODE and term.context.is_topic_queued_for_deletion(partition.topic)):
-        failed[partition] = failure.value
+    writes = StateWrites(term, "replica", why="isr-removal", on_written=notify_other_replicas)
+    outcomes = await writes.decide_and_write(partitions, decide)
+    done = [partition for partition in partitions if isinstance(outcomes[partition], LeaderAndIsr)]
+    term.state_changes.left_isr(broker, (partition for partition in done if partition not in writes.unchanged))
+    _record_failures(term, outcomes)
+    return done
 
 
 def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
-    """`state` after `broker` left: without a leader if it led, and with the last member of an ISR still listed, because
-    it is the only one that may lead again without loss (KAFKA-5083)."""
+    """Return `state` without the replica on `broker`.
+
+    A leader is replaced by none. The last member of an ISR stays in it, because it is the only one that may lead again
+    without loss of data (KAFKA-5083).
+    """
     leader = NO_LEADER if state.leader == broker else state.leader
     isr = state.isr if len(state.isr) == 1 else without(state.isr, broker)
     return under_new_leader(state, leader, isr)
-
-
-async def _write(
-    term: Term,
-    states: Mapping[TopicPartition, LeaderAndIsr],
-    failed: dict[TopicPartition, str],
-    accepted: Callable[[Iterable[TopicPartition]], None],
-) -> tuple[TopicPartition, ...]:
-    """Write, and take what was accepted into memory while ZooKeeper works on the rest. Returns what has changed
-    underneath.
-
-    Args:
-        accepted: hears, part by part, what is in memory now.
-    """
-    if not states:
-        return ()
-    context = term.context
-
-    def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
-        written: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, outcome in finished.items():
-            if isinstance(outcome, LeaderAndIsr):
-                written[partition] = outcome
-            else:
-                _note_failure(term, partition, outcome, failed)
-        term.accept(written, "isr-removal")
-        accepted(written)
-
-    await term.points.reach("replica.before_write")
-    conflicts = await term.zk.states.update(states, context.epoch, context.epoch_zk_version, accept)
-    await term.points.reach("replica.after_write")
-    return conflicts
 
 
 # ------------------------------------------------------------------ states and records
@@ -279,6 +218,7 @@ def _online_and_offline_replicas(
 def _valid(
     term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState
 ) -> list[TopicPartition]:
+    """Return the partitions whose replica on `broker` may move to `target`; record the others."""
     states = term.context.replica_states.setdefault(broker, {})
     legal = VALID_PREVIOUS_REPLICA_STATES[target]
     # An assignment made by hand may name a broker twice; it has one replica all the same.
@@ -299,7 +239,7 @@ def _valid(
 
 
 def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> None:
-    """Enter `target`; those that are there already need no record."""
+    """Set the states to `target`, and record those that change."""
     term.state_changes.replicas_enter(broker, partitions, target)
     states = term.context.replica_states[broker]
     moved = tuple(
@@ -314,17 +254,23 @@ def _move(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition], ta
         term.events.append(ReplicasMoved(target=target.value, replicas=moved))
 
 
-def take_for_started(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
-    """A replica that is at work, though nobody here has started it: its state catches up, and no request goes out."""
+def mark_started(term: Term, broker: BrokerId, partition: TopicPartition) -> None:
+    """Set the state of a replica that runs without a request of this controller to OnlineReplica; nothing is sent."""
     states = term.context.replica_states.setdefault(broker, {})
-    # Also one that is noted as not existing, because it was asked for what only a replica at work can do.
+    # NonExistentReplica may be noted for it, by an invalid transition.
     if states.setdefault(partition, ReplicaState.NON_EXISTENT) is ReplicaState.NON_EXISTENT:
         for target in (ReplicaState.NEW, ReplicaState.ONLINE):
             _move(term, broker, (partition,), target)
 
 
-def _record_failures(term: Term, failed: Mapping[TopicPartition, str]) -> None:
-    if failed:
-        refused = tuple(Refused(partition.topic, partition.partition, why) for partition, why in failed.items())
+def _record_failures(term: Term, outcomes: Mapping[TopicPartition, Outcome]) -> None:
+    """Record the failures. A missing state of a topic that is being deleted is none."""
+    refused = tuple(
+        Refused(partition.topic, partition.partition, outcome.label)
+        for partition, outcome in outcomes.items()
+        if isinstance(outcome, StateChangeFailed)
+        and not (outcome.failure is Failure.NO_NODE and term.context.is_topic_queued_for_deletion(partition.topic))
+    )
+    if refused:
         term.events.append(LeadershipNotWritten(why="isr-removal", partitions=refused))
         log.error("failed to remove a replica from the ISR", partitions=len(refused))

@@ -1,8 +1,8 @@
-"""`state.change.logger`, the controller's half: what changes, and who is told. Mirrors `StateChangeLogger` and its
-callers.
+"""Writes the controller's lines in `state.change.logger`: transitions, and the requests sent. Mirrors
+`StateChangeLogger`.
 
-One line sums up what a step does with many partitions; the partitions follow (`foundation.operator_lines`). It reads
-the context and changes nothing.
+One line sums up what a step does with many partitions; lines for single partitions follow
+(`foundation.operator_lines`). It only reads the context.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.
 
 
 class StateChangeLog:
-    """The lines of one term of office; its epoch and the event in progress are in each of them (`structlog.contextvars`)."""
+    """The lines of one term. Its epoch and the event in progress are in each of them, by `structlog.contextvars`."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class StateChangeLog:
     # -- partitions
 
     def partitions_enter(self, partitions: Sequence[TopicPartition], target: PartitionState) -> None:
-        """LG-16. Called before they do, so that the context still says where from, but what they are led by is
+        """Log the transition of partitions (LG-16). Called before their state changes, and after their leadership was
         written."""
         if not partitions:
             return
@@ -56,7 +56,7 @@ class StateChangeLog:
         return _fields(self._context.leadership[partition].leader_and_isr)
 
     def partitions_failed(self, failed: Iterable[tuple[TopicPartition, str]], target: PartitionState) -> None:
-        """LG-19: which, and why."""
+        """Log failed transitions of partitions, with the reasons (LG-19)."""
         states = self._context.partition_states
         for partition, why in with_a_line(log, failed, level=logging.ERROR):
             source = states.get(partition, PartitionState.NON_EXISTENT).value
@@ -66,7 +66,7 @@ class StateChangeLog:
     # -- replicas
 
     def replicas_enter(self, broker: BrokerId, partitions: Sequence[TopicPartition], target: ReplicaState) -> None:
-        """LG-18. Called before they do."""
+        """Log the transition of replicas (LG-18). Called before their state changes."""
         if not is_detailed(log):
             return
         states = self._context.replica_states[broker]
@@ -77,7 +77,7 @@ class StateChangeLog:
     def replicas_failed(
         self, broker: BrokerId, failed: Iterable[tuple[TopicPartition, str]], target: ReplicaState
     ) -> None:
-        """LG-19: of which partitions, and why."""
+        """Log failed transitions of replicas, with the reasons (LG-19)."""
         states = self._context.replica_states.get(broker, {})
         for partition, why in with_a_line(log, failed, level=logging.ERROR):
             source = states.get(partition, ReplicaState.NON_EXISTENT).value
@@ -85,28 +85,26 @@ class StateChangeLog:
             log.error("failed to change the state of a replica", **change, why=why)
 
     def left_isr(self, replica: BrokerId, partitions: Iterable[TopicPartition]) -> None:
-        """LG-20. Called when it has left, in ZooKeeper and in memory."""
+        """Log that replicas left the ISR (LG-20). Called when ZooKeeper and memory hold the new state."""
         for partition in with_a_line(log, partitions):
             state = self._context.leadership[partition].leader_and_isr
-            log.info(
-                "removed replica from ISR", partition=str(partition), replica=replica, **_fields(state)
-            )
+            log.info("removed replica from ISR", partition=str(partition), replica=replica, **_fields(state))
 
     # -- requests
 
     def sending(self, requests: Sequence[ControlRequest]) -> None:
-        """LG-17, and LG-18 in detail. All requests of a flush, in their order."""
-        told: dict[type, list[ControlRequest]] = {}
+        """Log all requests of a flush, in their order (LG-17); at level DEBUG with every state (LG-18)."""
+        by_type: dict[type, list[ControlRequest]] = {}
         for request in requests:
-            told.setdefault(type(request.message), []).append(request)
-        for request in with_a_line(log, told.get(LeaderAndIsrRequest, ())):
+            by_type.setdefault(type(request.message), []).append(request)
+        for request in with_a_line(log, by_type.get(LeaderAndIsrRequest, ())):
             leading = _become_leader(request)
             counts = {"become_leader": leading, "become_follower": request.partitions - leading}
             log.info("sending LeaderAndIsr request", to=request.broker_id, **counts)
-        if of_kind := told.get(UpdateMetadataRequest):
+        if of_kind := by_type.get(UpdateMetadataRequest):
             brokers = some(request.broker_id for request in of_kind)
             log.info("sending UpdateMetadata request", to=brokers, partitions=of_kind[0].partitions)
-        for request in with_a_line(log, told.get(StopReplicaRequest, ())):
+        for request in with_a_line(log, by_type.get(StopReplicaRequest, ())):
             log.info("sending StopReplica request", to=request.broker_id, replicas=request.partitions)
         if is_detailed(log):
             self._sending_in_detail(requests)

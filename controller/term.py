@@ -1,8 +1,8 @@
-"""One term of office: all that a controller works with from its election to its resignation.
+"""One term of a controller: everything it works with from its election to its resignation.
 
-Made new at each election and thrown away as a whole, so that nothing of an earlier term can be left over (Kafka resets
-and reuses one context). The procedures are functions of a term; only the running event holds it. Kafka has no namesake:
-these are the private fields of `KafkaController`.
+It is made new at each election and dropped as a whole, so that nothing of an earlier term is left over (Kafka resets
+and reuses one context). The procedures are functions of a term; only the running event uses it. There is no such class
+in Kafka: these are private fields of `KafkaController`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from foundation.zk.kafka_zk_client import KafkaZkClient
 
 @dataclass(slots=True, kw_only=True)
 class Term:
-    """
+    """The state and the ports of one term.
+
     Args:
-        features: what this broker has read of `/feature`.
+        features: the finalized features that this broker has read from `/feature`.
         put: queues an event behind the running one.
     """
 
@@ -51,13 +52,13 @@ class Term:
     new_topic_id: Callable[[], TopicId]
     stats: ControllerStats
     rebalance_timer: asyncio.TimerHandle | None = None
-    """The next look at the balance of leaderships; it ends with the term."""
+    """The timer of the next check for leader imbalance; it ends with the term."""
     running: str = ""
-    """The event in progress, for the record of what it sends."""
+    """The name of the event in progress, for the records of the requests it sends."""
     is_expiring: bool = False
-    """The session is over: an event was left in the middle, and what the context says is not kept true any more."""
+    """Whether the session has expired: an event was interrupted, and the context is not kept up to date any more."""
     leaders_write_isrs: bool = False
-    """One of them has announced a change that it had written itself: memory may be behind what ZooKeeper holds."""
+    """Whether a leader has announced an ISR change that it wrote itself: memory may be older than ZooKeeper."""
     changes_recorded: int = field(default=-1)
     """`context.changes` when the context was last recorded."""
     state_changes: StateChangeLog = field(init=False)
@@ -72,10 +73,10 @@ class Term:
         )
 
     async def flush(self, batch: RequestBatch, procedure: str) -> None:
-        """Hand the requests of `batch` to the channels; nobody waits for them to leave.
+        """Hand the requests of `batch` to the channels, without waiting until they are sent.
 
         Args:
-            procedure: whose points stand before and after.
+            procedure: its points stand before and after.
         """
         requests = batch.requests()
         if requests:
@@ -87,7 +88,7 @@ class Term:
     async def send_update_metadata(
         self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()
     ) -> None:
-        """Without partitions the brokers hear of the live brokers only."""
+        """Send UpdateMetadata to `brokers`; without partitions it carries the live brokers only."""
         batch = self.new_batch()
         batch.add_update_metadata(brokers, partitions)
         await self.flush(batch, "metadata")
@@ -105,16 +106,19 @@ class Term:
         self.context.put_leadership(known)
         self.events.append(LeadershipWritten(why=why, partitions=leaderships(known)))
 
-    def is_ours_to_change(self, partition: TopicPartition, controller_epoch: int) -> bool:
-        """EL-15: a state that a newer controller has written is not touched."""
+    def may_change(self, partition: TopicPartition, controller_epoch: int) -> bool:
+        """Whether this controller may change a state; not if a newer controller has written it (EL-15)."""
         epoch = self.context.epoch
-        return controller_epoch <= epoch or not self.fences.record_hit(
+        if controller_epoch <= epoch:
+            return True
+        is_refused = self.fences.record_hit(
             Fence.STATE_CONTROLLER_EPOCH, what=str(partition), offered=epoch, known=controller_epoch
         )
+        return not is_refused
 
 
 def leaderships(known: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> tuple[Leadership, ...]:
-    """Leadership as records carry it."""
+    """Return the leaderships as records carry them."""
     return tuple(
         [
             Leadership(

@@ -1,7 +1,7 @@
-"""Topics appear and vanish, partitions are added: what the znodes of topics tell. Mirrors `processTopicChange` and its
-kin.
+"""Topics are created and deleted by hand, and partitions are added. Mirrors `processTopicChange` and
+`processPartitionModifications`.
 
-The broker that serves CreateTopics only writes the topic's znode; everything else begins here, at the watch.
+The broker that serves CreateTopics only writes the topic's znode; everything else begins here, when the watch fires.
 """
 
 from __future__ import annotations
@@ -22,34 +22,38 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def process_topic_change(term: Term) -> None:
-    """TC-11. A topic deleted by hand is forgotten; its logs stay on the brokers as strays."""
+    """Add the topics that have a new znode, and remove those whose znode is gone (TC-11).
+
+    A topic whose znode was deleted by hand is removed from memory; its logs stay on the brokers as strays.
+    """
     context = term.context
     listed = set(await term.zk.topics.names(watch=True))
     new, deleted = sorted(listed - context.all_topics), sorted(context.all_topics - listed)
     if not new and not deleted:
         return
-    # Before memory knows of them: where it fails they are as new the next time.
+    # Before they are added to memory: if this fails they are new again next time.
     found = await _with_topic_ids(term, await term.zk.topics.assignments(new, watch=True))
     for topic in deleted:
         context.remove_topic(topic)
-    found = await _with_ids_of_their_own(term, found)
+    found = await _without_duplicate_ids(term, found)
     if not found and not deleted:
         return
-    # A topic that vanished between list and read is not there; one that cannot be read may be tried again.
+    # `found` lacks topics that were deleted meanwhile or cannot be decoded; the latter are tried again.
     context.all_topics |= found.keys()
     term.events.append(TopicsChanged(new=tuple(found), deleted=tuple(deleted)))
     log.info("topics changed", new=some(found), deleted=some(deleted), new_count=len(found), deleted_count=len(deleted))
-    _remember(term, found)
+    _add_to_context(term, found)
     await on_new_partition_creation(term, [partition for topic in found.values() for partition in topic.partitions])
 
 
 async def process_partition_modifications(term: Term, topic: str) -> None:
-    """TC-12: added partitions are created. Other edits of the znode are ignored, and written over later."""
+    """Create the partitions that were added to a topic's znode (TC-12). Other changes by hand are ignored, and
+    overwritten later."""
     found = (await term.zk.topics.assignments([topic], watch=True)).get(topic)
     if found is None:
         return
     if topic not in term.context.all_topics:
-        # It could not be read when it appeared, and somebody has repaired it; or it is a successor of the same name.
+        # It could not be decoded before and was repaired, or it was deleted and created again.
         await process_topic_change(term)
         return
     known = term.context.assignments_for_topic(topic)
@@ -57,7 +61,7 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
         if not found.partitions.keys() <= known.keys():
             await _restore_assignment(term, topic, found)
         return
-    # A partition that was made without replicas is as good as new when somebody gives it some.
+    # A partition that had no replicas before counts as new.
     added = {
         partition: wanted
         for partition, wanted in found.partitions.items()
@@ -73,7 +77,8 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
 
 
 async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) -> None:
-    """A topic that shall be deleted does not grow: its znode gets back the partitions that have znodes of their own."""
+    """Remove added partitions from the znode of a topic that is being deleted: it gets back those that have znodes of
+    their own."""
     context = term.context
     existing = set(await term.zk.topics.partition_znodes(topic))
     kept = {
@@ -87,16 +92,16 @@ async def _restore_assignment(term: Term, topic: str, found: TopicAssignment) ->
 
 
 async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
-    """Names, ids and assignments into memory, at a takeover."""
-    kept = await _with_ids_of_their_own(term, await _with_topic_ids(term, found))
+    """Load names, ids and assignments of topics into memory at a takeover."""
+    kept = await _without_duplicate_ids(term, await _with_topic_ids(term, found))
     term.context.all_topics = set(kept)
-    _remember(term, kept)
+    _add_to_context(term, kept)
 
 
 async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
-    """FO-5c: a topic made by hand gets an id, where the protocol has any.
+    """Give an id to topics without one, where the protocol version has topic ids (FO-5c).
 
-    An id that is there is kept whatever the protocol: after a downgrade it must not be lost (KAFKA-12835).
+    An existing id is kept whatever the version: it must not be lost by a downgrade (KAFKA-12835).
     """
     given: dict[str, TopicId] = {}
     if term.settings.inter_broker_protocol_version.is_topic_ids_supported:
@@ -108,11 +113,11 @@ async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> d
     return {topic: node._replace(topic_id=given.get(topic, node.topic_id)) for topic, node in found.items()}
 
 
-async def _with_ids_of_their_own(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
-    """Without topics that bear the id of another, which only somebody's hand can give them: the oldest of them owns it.
+async def _without_duplicate_ids(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
+    """Return `found` without topics that have the id of another topic: the oldest of them keeps it.
 
-    Kafka refuses the event as a whole: all topics that came with such a one stay without leaders, and nobody can take
-    over any more while its znode is there.
+    Only a znode written by hand can have such an id. Kafka's event fails as a whole: all topics that were created
+    together stay without leaders, and no broker can take over as controller while the znode exists.
     """
     bearers: dict[TopicId, list[str]] = {}
     for topic, node in found.items():
@@ -134,7 +139,7 @@ async def _with_ids_of_their_own(term: Term, found: Mapping[str, TopicAssignment
     return kept
 
 
-def _remember(term: Term, topics: Mapping[str, TopicAssignment]) -> None:
+def _add_to_context(term: Term, topics: Mapping[str, TopicAssignment]) -> None:
     context = term.context
     for topic, node in topics.items():
         if node.topic_id is not None:
@@ -146,9 +151,12 @@ def _remember(term: Term, topics: Mapping[str, TopicAssignment]) -> None:
 
 
 async def on_new_partition_creation(term: Term, partitions: Sequence[TopicPartition]) -> None:
-    """New, then online; each replica heard of itself in the LeaderAndIsr that brought its partition online."""
-    told = {str(partition): term.context.partition_assignment(partition).replicas for partition in some(partitions)}
-    log.info("new partition creation callback", partitions=len(partitions), assignments=told)
+    """Move partitions and their replicas to New, then to Online.
+
+    Each replica is sent the LeaderAndIsr that brings its partition online, so its own step to Online sends nothing.
+    """
+    first = {str(partition): term.context.partition_assignment(partition).replicas for partition in some(partitions)}
+    log.info("new partition creation callback", partitions=len(partitions), assignments=first)
     replicas = term.context.partitions_by_replica(partitions)
     await partition_state_machine.handle_state_changes(term, partitions, PartitionState.NEW)
     await replica_state_machine.handle_state_changes(term, replicas, ReplicaState.NEW)

@@ -1,18 +1,24 @@
-"""Topics are deleted: their replicas first, then what ZooKeeper holds of them. Mirrors `TopicDeletionManager`.
+"""Deletes topics: first the replicas, then the znodes. Mirrors `TopicDeletionManager`.
 
-A marker in `/admin/delete_topics` queues a topic. From then on nobody leads its partitions: UpdateMetadata says so with
-leader −2, which takes the topic out of every broker's metadata, StopReplica ends its replicas and, in a second request,
-removes their data. When every replica's broker has answered, the topic's znodes go: the topic, its configuration, the
-marker. Whoever takes over in between finds the marker and begins again; every step bears being done twice.
+A child of `/admin/delete_topics`, the marker, queues a topic:
 
-    queued                topics_to_be_deleted; no elections, no growth, no reassignment
-    started               topics_with_deletion_started; its partitions are NonExistent
-    ineligible            topics_ineligible_for_deletion; waits for a broker to start, or for the next takeover. Nothing
-                          else makes it go on: a deletion that failed on a healthy broker is not tried again by itself
-                          (BUG-16)
+    T1  Stop reassignments, elections and growth of the topic.
+    T2  Move its partitions to NonExistentPartition.
+    T3  Send UpdateMetadata with leader −2, which removes the topic from every broker's metadata cache.
+    T4  Send StopReplica to the replicas that are online, then StopReplica with deletion. If a replica is offline the
+        topic becomes ineligible for deletion.
+    T5  Wait for the responses of all brokers with a replica. An error makes the topic ineligible.
+    T6  When all replicas are deleted: delete the topic's znodes, its config, and last the marker.
 
-A move ends where the deletion of its topic begins, so no deletion waits for one. Kafka means to wait (TD-12), but asks
-before the topic is queued, when the answer has no effect.
+Every step may be repeated: a controller that takes over in between finds the marker and begins again. The topics are in
+
+    topics_to_be_deleted             from T1 on
+    topics_with_deletion_started     from T3 on
+    topics_ineligible_for_deletion   waiting for a broker to start, or for the next takeover. Nothing else resumes them:
+                                     a deletion that failed on a live broker is not repeated (BUG-16)
+
+A reassignment ends where the deletion of its topic begins, so no deletion waits for one. Kafka means to wait (TD-12),
+but checks before the topic is queued, when the check has no effect.
 
 Replicas: Offline → DeletionStarted → DeletionSuccessful → NonExistent, or → DeletionIneligible → Offline, to begin
 again.
@@ -41,34 +47,35 @@ from foundation.zk.kafka_zk_client import ZooKeeperFailure
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.TopicDeletionManager")
 
 Replicas = Mapping[BrokerId, Sequence[TopicPartition]]
-"""By broker the partitions it has a replica of."""
+"""By broker, the partitions it has a replica of."""
 
 
-# ------------------------------------------------------------------ what begins a deletion
+# ------------------------------------------------------------------ the start of a deletion
 
 
 async def initialise(term: Term) -> None:
-    """FO-6, FO-7: what was queued when this controller took over, and what of it must wait.
+    """Load the queued topics at a takeover, and mark those with an offline replica as ineligible (FO-6, FO-7).
 
-    A marker without a topic is queued too: a predecessor may have died between the topic's znode and the marker.
+    A marker without a topic is queued, too: the previous controller may have died between deleting the topic's znode
+    and its marker.
     """
     queued = await term.zk.topic_deletions.topics(watch=True)
     if not term.settings.delete_topic_enable:
-        await _drop_markers(term, queued, "delete topic is disabled")
+        await _ignore_markers(term, queued, "delete topic is disabled")
         return
     context = term.context
     context.topics_to_be_deleted = set(queued)
-    _end_moves(context)
-    context.topics_ineligible_for_deletion = _topics_of(_offline(context, queued))
+    _end_reassignments(context)
+    context.topics_ineligible_for_deletion = _topics(_offline(context, queued))
     ineligible = sorted(context.topics_ineligible_for_deletion)
     log.info("initializing deletions", queued=some(queued), count=len(queued), ineligible=some(ineligible))
 
 
-def _end_moves(context: ControllerContext) -> None:
-    """A move of a topic that is to be deleted cannot end: nobody elects a leader for it, and as soon as the brokers are
-    told that it goes (leader −2), its followers cannot fetch it by its id any more.
+def _end_reassignments(context: ControllerContext) -> None:
+    """End the reassignments of queued topics: no leader is elected for them, and once the brokers have received leader
+    −2 followers cannot fetch by topic id.
 
-    Kafka waits for it all the same, until a broker happens to start.
+    Kafka waits for such a reassignment, until a broker happens to start.
     """
     for partition in sorted(context.partitions_being_reassigned):
         if context.is_topic_queued_for_deletion(partition.topic):
@@ -76,35 +83,35 @@ def _end_moves(context: ControllerContext) -> None:
 
 
 async def process_topic_deletion(term: Term) -> None:
-    """TD-1: markers have appeared in `/admin/delete_topics`."""
+    """Queue the topics with a marker in `/admin/delete_topics` (TD-1)."""
     context = term.context
     marked = await term.zk.topic_deletions.topics(watch=True)
-    await _drop_markers(
+    await _ignore_markers(
         term, [topic for topic in marked if topic not in context.all_topics], "the topic does not exist"
     )
     existing = [topic for topic in marked if topic in context.all_topics]
     if not term.settings.delete_topic_enable:
-        await _drop_markers(term, existing, "delete topic is disabled")
+        await _ignore_markers(term, existing, "delete topic is disabled")
     elif existing:
         log.info("starting topic deletion", topics=some(existing), count=len(existing))
         context.topics_to_be_deleted.update(existing)
         await resume_deletions(term)
 
 
-async def _drop_markers(term: Term, topics: Sequence[str], why: str) -> None:
+async def _ignore_markers(term: Term, topics: Sequence[str], why: str) -> None:
     if topics:
         log.warning("ignoring requests to delete topics", topics=some(topics), count=len(topics), why=why)
         await _delete_markers(term, topics)
 
 
-# ------------------------------------------------------------------ what lets it go on, and what holds it up
+# ------------------------------------------------------------------ progress and failure
 
 
 async def process_stop_replica_response(term: Term, event: TopicDeletionStopReplicaResponseReceived) -> None:
-    """TD-6: a broker has deleted replicas, or says why not."""
+    """Mark replicas as deleted, or their topics as ineligible, according to a broker's response (TD-6)."""
     context, broker = term.context, event.broker_id
     if event.controller_epoch != context.epoch or event.broker_epoch != context.broker_epoch(broker):
-        # Kafka would take what a broker's old life deleted for deleted by its new one.
+        # Kafka accepts responses of an earlier registration, too.
         return
     errors = {
         tp: error for tp, error in event.partition_errors.items() if tp.topic in context.topics_with_deletion_started
@@ -120,9 +127,9 @@ async def process_stop_replica_response(term: Term, event: TopicDeletionStopRepl
 
 
 async def _complete_replica_deletion(term: Term, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-    """TD-7. An answer to a request that was sent twice finds its replicas moved on already."""
+    """Mark replicas as deleted (TD-7). Responses to a request that was sent twice find them marked already."""
     context = term.context
-    started = _where(
+    started = _only(
         _queued(context, {broker: partitions}),
         lambda broker, partition: context.replica_state(broker, partition) is ReplicaState.DELETION_STARTED,
     )
@@ -131,16 +138,16 @@ async def _complete_replica_deletion(term: Term, broker: BrokerId, partitions: S
 
 
 async def fail_replica_deletion(term: Term, replicas: Replicas) -> None:
-    """TD-8: these replicas cannot be deleted for now; their topics wait."""
+    """Mark replicas that cannot be deleted for now, and their topics, as ineligible (TD-8)."""
     failed = _queued(term.context, replicas)
     if failed:
         await _mark_replicas_ineligible(term, failed)
-        _mark_ineligible(term, _topics_of(failed), "replica deletion failure")
+        _mark_ineligible(term, _topics(failed), "replica deletion failure")
         await resume_deletions(term)
 
 
 def _mark_ineligible(term: Term, topics: Collection[str], why: str) -> None:
-    """Queued topics that must wait."""
+    """Mark those of `topics` that are queued as ineligible for deletion."""
     halted = sorted(term.context.topics_to_be_deleted.intersection(topics))
     if halted:
         term.context.topics_ineligible_for_deletion.update(halted)
@@ -148,20 +155,20 @@ def _mark_ineligible(term: Term, topics: Collection[str], why: str) -> None:
 
 
 async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> None:
-    """TD-9: what these topics waited for has happened."""
+    """Make topics eligible again, because the broker they waited for has started, and resume deletions (TD-9)."""
     queued = term.context.topics_to_be_deleted.intersection(topics)
     if queued:
         term.context.topics_ineligible_for_deletion -= queued
         await resume_deletions(term)
 
 
-def that_may_start(context: ControllerContext, replicas: Replicas) -> Replicas:
-    """Without those whose data is gone, or about to go. Kafka tries to start them all the same, and logs an error for
-    each."""
+def startable_replicas(context: ControllerContext, replicas: Replicas) -> Replicas:
+    """Return `replicas` without those that are deleted or being deleted. Kafka tries to start them, too, and logs an
+    error for each."""
     if not context.topics_with_deletion_started:
         return replicas
     sources = VALID_PREVIOUS_REPLICA_STATES[ReplicaState.ONLINE]
-    return _where(
+    return _only(
         replicas,
         lambda broker, partition: (
             partition.topic not in context.topics_with_deletion_started
@@ -174,7 +181,7 @@ def that_may_start(context: ControllerContext, replicas: Replicas) -> Replicas:
 
 
 class NextSteps(NamedTuple):
-    """Topics by what is next for them; one that is to be retried may be to be started as well."""
+    """Topics by their next step; one to be retried may be one to be started, too."""
 
     complete: tuple[str, ...]
     retry: tuple[str, ...]
@@ -182,7 +189,8 @@ class NextSteps(NamedTuple):
 
 
 def next_steps(context: ControllerContext) -> NextSteps:
-    """TD-3, the decision. A topic without replicas has all of them deleted: of such a one only znodes are left."""
+    """Return the next step of each queued topic (TD-3). A topic without replicas counts as deleted: only its znodes are
+    left."""
     complete, retry, start = [], [], []
     for topic in sorted(context.topics_to_be_deleted):
         states = {
@@ -201,7 +209,7 @@ def next_steps(context: ControllerContext) -> NextSteps:
 
 
 async def resume_deletions(term: Term) -> None:
-    """TD-3: go on with every queued topic as far as it can be gone on with."""
+    """Take the next step of every queued topic that has one (TD-3)."""
     steps = next_steps(term.context)
     if steps.complete:
         await _complete_delete_topics(term, steps.complete)
@@ -214,15 +222,16 @@ async def resume_deletions(term: Term) -> None:
 
 
 async def _on_topic_deletion(term: Term, topics: Sequence[str]) -> None:
-    """TD-4: the partitions end, and the brokers forget them before their replicas stop."""
+    """T2 and T3, then T4: end the partitions, and remove the topic from the brokers' metadata before replicas stop
+    (TD-4)."""
     context = term.context
     unseen = [topic for topic in topics if topic not in context.topics_with_deletion_started]
     ending = [partition for topic in unseen for partition in context.partitions_for_topic(topic)]
     await partition_state_machine.handle_state_changes(term, ending, PartitionState.OFFLINE)
     await partition_state_machine.handle_state_changes(term, ending, PartitionState.NON_EXISTENT)
     context.topics_with_deletion_started.update(unseen)
-    # A move ends with its topic, all of whose replicas are stopped. Kafka takes it for one that is going on, and the
-    # marker of any other topic makes this one wait for it.
+    # All replicas are stopped, so a reassignment is over. In Kafka it stays in progress, and the marker of any other
+    # topic makes this topic wait for it.
     context.partitions_being_reassigned.difference_update(ending)
 
     partitions = [partition for topic in topics for partition in context.partitions_for_topic(topic)]
@@ -233,7 +242,7 @@ async def _on_topic_deletion(term: Term, topics: Sequence[str]) -> None:
 
 
 async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
-    """TD-5: the replicas that are alive stop, then lose their data; topics with others must wait for those."""
+    """T4: stop and delete the online replicas; topics with an offline replica become ineligible (TD-5)."""
     context = term.context
     online = context.online_brokers()
 
@@ -241,20 +250,20 @@ async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
         deleted = context.replica_state(broker, partition) is ReplicaState.DELETION_SUCCESSFUL
         return broker in online.of(partition) and not deleted
 
-    alive, dead = _where(_replicas(context, topics), can_be_deleted), _offline(context, topics)
+    alive, dead = _only(_replicas(context, topics), can_be_deleted), _offline(context, topics)
     await _mark_replicas_ineligible(term, dead)
     await replica_state_machine.handle_state_changes(term, alive, ReplicaState.OFFLINE)
-    # A controller that does not know that it has been replaced cannot stop them; Kafka asks for their deletion all the
-    # same.
-    stopped = _where(alive, lambda broker, partition: context.replica_state(broker, partition) is ReplicaState.OFFLINE)
+    # A deposed controller cannot move them to Offline. Kafka sends StopReplica with deletion all the same.
+    stopped = _only(alive, lambda broker, partition: context.replica_state(broker, partition) is ReplicaState.OFFLINE)
     await replica_state_machine.handle_state_changes(term, stopped, ReplicaState.DELETION_STARTED)
-    _mark_ineligible(term, _topics_of(dead), "offline replicas")
+    _mark_ineligible(term, _topics(dead), "offline replicas")
 
 
 async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
-    """Those that may be. Kafka asks for all and logs an error for each that is deleted already or was never stopped."""
+    """Move replicas to DeletionIneligible where that is valid. Kafka tries it for all, and logs an error for each
+    deleted one."""
     sources = VALID_PREVIOUS_REPLICA_STATES[ReplicaState.DELETION_INELIGIBLE]
-    stopped = _where(replicas, lambda broker, partition: term.context.replica_state(broker, partition) in sources)
+    stopped = _only(replicas, lambda broker, partition: term.context.replica_state(broker, partition) in sources)
     await replica_state_machine.handle_state_changes(term, stopped, ReplicaState.DELETION_INELIGIBLE)
 
 
@@ -262,11 +271,10 @@ async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
 
 
 async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
-    """TD-10: out of ZooKeeper, then out of memory.
+    """T6: delete the topics from ZooKeeper, then from memory (TD-10).
 
-    Kafka unregisters its handler of the topic's znode first, lest it speaks of a successor with the same name; here the
-    watch itself is gone with the znode. Kafka finishes one topic after the other; here those that end together share
-    transactions.
+    Kafka unregisters its handler of the topic's znode first, so that it is not called for a new topic of the same name;
+    here the watch is gone with the znode. Kafka deletes one topic after the other; here several share transactions.
     """
     deleted = _in_state(term.context, topics, ReplicaState.DELETION_SUCCESSFUL)
     await replica_state_machine.handle_state_changes(term, deleted, ReplicaState.NON_EXISTENT)
@@ -280,8 +288,10 @@ async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
 
 
 async def _remove_from_zookeeper(term: Term, topics: Sequence[str]) -> list[str]:
-    """Returns the topics that are gone. One that ZooKeeper does not let go holds up nobody, and is tried again with the
-    next step of any deletion; in Kafka no topic goes after it, and nobody can become controller.
+    """Delete the znodes of `topics`; return the topics that are gone.
+
+    A topic that ZooKeeper refuses to delete delays no other, and is tried again with the next step of any deletion. In
+    Kafka no topic is deleted after it, and no broker can become controller.
 
     Raises:
         ZooKeeperFailure: UNKNOWN; memory cannot be trusted.
@@ -299,10 +309,10 @@ async def _remove_from_zookeeper(term: Term, topics: Sequence[str]) -> list[str]
 
 
 async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
-    """The marker last, so that whoever takes over in between goes on."""
+    """Delete the marker last, so that a controller that takes over in between continues."""
     zk, epoch_zk_version = term.zk, term.context.epoch_zk_version
     partitions_by_topic = {topic: term.context.partitions_for_topic(topic) for topic in topics}
-    await _forget_moves(term, topics)
+    await _remove_from_reassignments(term, topics)
     await term.points.reach("deletion.before_write")
     await zk.topics.delete(partitions_by_topic, epoch_zk_version)
     await term.points.reach("deletion.after_write")
@@ -312,9 +322,11 @@ async def _delete_znodes(term: Term, topics: Sequence[str]) -> None:
     await _delete_markers(term, topics)
 
 
-async def _forget_moves(term: Term, topics: Sequence[str]) -> None:
-    """What `/admin/reassign_partitions` still asks of these topics. Kafka leaves it, and the next controller to take
-    over moves the partitions of whoever has been given the name meanwhile."""
+async def _remove_from_reassignments(term: Term, topics: Sequence[str]) -> None:
+    """Remove these topics from `/admin/reassign_partitions`.
+
+    Kafka leaves them there, and the next controller reassigns the partitions of a new topic of the same name.
+    """
     gone = frozenset(topics)
     asked = await term.zk.reassignments.read() or ()
     if any(partition.topic in gone for partition in asked):
@@ -336,8 +348,8 @@ def _replicas(context: ControllerContext, topics: Iterable[str]) -> Replicas:
     )
 
 
-def _where(replicas: Replicas, wanted: Callable[[BrokerId, TopicPartition], bool]) -> Replicas:
-    """Those that are `wanted`; brokers without any are left out."""
+def _only(replicas: Replicas, wanted: Callable[[BrokerId, TopicPartition], bool]) -> Replicas:
+    """Return the replicas for which `wanted` holds; brokers without any are left out."""
     chosen = {
         broker: [partition for partition in partitions if wanted(broker, partition)]
         for broker, partitions in replicas.items()
@@ -347,18 +359,18 @@ def _where(replicas: Replicas, wanted: Callable[[BrokerId, TopicPartition], bool
 
 def _offline(context: ControllerContext, topics: Iterable[str]) -> Replicas:
     online = context.online_brokers()
-    return _where(_replicas(context, topics), lambda broker, partition: broker not in online.of(partition))
+    return _only(_replicas(context, topics), lambda broker, partition: broker not in online.of(partition))
 
 
 def _in_state(context: ControllerContext, topics: Iterable[str], state: ReplicaState) -> Replicas:
-    return _where(
+    return _only(
         _replicas(context, topics), lambda broker, partition: context.replica_state(broker, partition) is state
     )
 
 
 def _queued(context: ControllerContext, replicas: Replicas) -> Replicas:
-    return _where(replicas, lambda _, partition: context.is_topic_queued_for_deletion(partition.topic))
+    return _only(replicas, lambda _, partition: context.is_topic_queued_for_deletion(partition.topic))
 
 
-def _topics_of(replicas: Replicas) -> set[str]:
+def _topics(replicas: Replicas) -> set[str]:
     return {partition.topic for partitions in replicas.values() for partition in partitions}

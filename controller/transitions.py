@@ -1,7 +1,6 @@
-"""The states of partitions and replicas, and which move is legal: both machines on one screen.
+"""The states of partitions and replicas, and the valid transitions. Mirrors `PartitionState` and `ReplicaState`.
 
-Values are Kafka's own labels, which logs, records and diagrams show. Mirrors `kafka.controller.PartitionState` and
-`ReplicaState`.
+Values are Kafka's own labels, as logs, records and diagrams show them.
 
     Partition: NonExistent → New → Online ⇄ Offline → NonExistent
     Replica:   NonExistent → New → Online ⇄ Offline → DeletionStarted → DeletionSuccessful → NonExistent
@@ -14,28 +13,35 @@ from enum import Enum
 
 
 class PartitionState(Enum):
+    """The state of a partition in the controller's memory."""
+
     NEW = "NewPartition"
-    """Assigned, but without a leader yet."""
+    """Assigned, and never had a leader."""
     ONLINE = "OnlinePartition"
-    """It has an elected leader."""
+    """It has a leader."""
     OFFLINE = "OfflinePartition"
-    """Its leader died and none could take over."""
+    """Its leader is offline and no other could be elected."""
     NON_EXISTENT = "NonExistentPartition"
     """Never created, or deleted."""
 
 
 class ReplicaState(Enum):
+    """The state of a replica in the controller's memory."""
+
     NEW = "NewReplica"
     """Just assigned; it may only become a follower."""
     ONLINE = "OnlineReplica"
     """Started; it may lead or follow."""
     OFFLINE = "OfflineReplica"
-    """Its broker or its log directory is down."""
+    """Its broker or its log directory is offline."""
     DELETION_STARTED = "ReplicaDeletionStarted"
+    """Its broker has been asked to delete it."""
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    """Its broker has deleted it."""
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
-    """It cannot be deleted for now: it is down, or its deletion failed."""
+    """It cannot be deleted for now: it is offline, or its deletion failed."""
     NON_EXISTENT = "NonExistentReplica"
+    """Never assigned, or deleted."""
 
 
 VALID_PREVIOUS_PARTITION_STATES: Mapping[PartitionState, tuple[PartitionState, ...]] = {

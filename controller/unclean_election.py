@@ -1,8 +1,7 @@
-"""Replicas outside the ISR may lead from now on: by the cluster's default, or by a topic's config.
+"""Tries elections again after unclean leader election was enabled, in the cluster's default or in a topic's config.
 
-What was left without a leader because nobody in sync was alive is tried again. Whether a topic may lose data is read
-when the election is held (PSM-17), so the event only says when to look. Mirrors `processUncleanLeaderElectionEnable`
-and its kin.
+Whether a topic allows it is read when the election is run (PSM-17); these events only trigger it. Mirrors
+`processUncleanLeaderElectionEnable` and `processTopicUncleanLeaderElectionEnable`.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def process_unclean_leader_election_enable(term: Term) -> None:
-    """PSM-8: every partition without a leader is tried again."""
+    """Try to elect a leader for every partition without one (PSM-8)."""
     log.info("unclean leader election has been enabled by default")
     await trigger_online_state_change(term)
 
 
 async def process_topic_unclean_leader_election_enable(term: Term, topic: str) -> None:
-    """PSM-8: the same for one topic."""
+    """Try to elect a leader for every partition of `topic` without one (PSM-8)."""
     log.info("unclean leader election has been enabled", topic=topic)
     await trigger_online_state_change(term, topic)

@@ -1,8 +1,8 @@
-"""From a notification of ZooKeeper to a controller event. Pure. Mirrors the handlers at the end of
+"""Maps watch notifications of ZooKeeper to controller events. Pure. Mirrors the handlers at the end of
 `KafkaController.scala`.
 
-Watches are armed by the reads of the procedures. One that fires late, when its reader has resigned, becomes an event
-like any other and finds the controller inactive.
+Watches are armed by the reads of the procedures. One that fires after its controller has resigned becomes an event like
+any other, which an inactive controller ignores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from foundation.zk.client import WatchFired, WatchKind
 
 
 def event_of(notification: WatchFired) -> ControllerEvent | None:
-    """The event to queue, or None where the controller does not care."""
+    """Return the event to queue, or None where the notification does not concern the controller."""
     match notification.path, notification.kind:
         case "/controller", WatchKind.CREATED | WatchKind.CHANGED:
             return ControllerChange()

@@ -1,5 +1,6 @@
-"""What a broker stands on.
+"""What brokers and controller are built on.
 
-Four rooms: `cluster` (the nouns), `eventlog` (what happened), `wire` (Kafka's protocol) and `zk` (ZooKeeper as Kafka
-uses it). Nothing here knows a broker or a controller; only `zk.kazoo_client` touches the outside world.
+`cluster` has the values (brokers, partitions, assignments), `eventlog` the records of what happened, `metrics` the
+instruments for operators, `wire` Kafka's protocol and `zk` ZooKeeper as Kafka uses it. Nothing here imports a broker or
+the controller; only `zk.kazoo_client` and `eventlog.files` reach outside the process.
 """

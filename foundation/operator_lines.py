@@ -1,8 +1,8 @@
-"""How many lines an operator's log gets: one by one where there are few, the first of them where there are many.
+"""Limits the lines of the operator's log: all where there are few, the first `LINES` where there are many.
 
-Kafka writes a line for each partition of each transition; at a takeover of a hundred thousand partitions that takes
-longer than the takeover. Here a summary says how many there are, `LINES` of them get lines of their own, and at level
-DEBUG all do. No line is built that nobody would read.
+Kafka writes a line for each partition of each transition; for a failover of a hundred thousand partitions that takes
+longer than the failover. Here a summary has their number, `LINES` of them get a line, and at level DEBUG all do. Lines
+that the log's level drops are not built.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import structlog
 T = TypeVar("T")
 
 LINES = 50
-"""Of one kind, of one step, at level INFO or above."""
+"""Lines of one kind for one step, at level INFO or above."""
 
 
 def is_detailed(log: structlog.typing.FilteringBoundLogger) -> bool:
-    """Whether lines at level DEBUG are read."""
+    """Whether lines at level DEBUG are written."""
     return log.is_enabled_for(logging.DEBUG)
 
 
 def with_a_line(
     log: structlog.typing.FilteringBoundLogger, things: Iterable[T], *, level: int = logging.INFO
 ) -> Iterator[T]:
-    """Those of `things` that get a line of their own at `level`; none where nobody reads that."""
+    """Yield those of `things` that get a line at `level`; none where the log drops that level."""
     if is_detailed(log):
         return iter(things)
     return islice(things, LINES if log.is_enabled_for(level) else 0)
 
 
 def some(things: Iterable[T]) -> tuple[T, ...]:
-    """At most `LINES` of `things`, for a field that names them; how many there are belongs beside it."""
+    """Return at most `LINES` of `things`, for a field that lists them; log their number beside it."""
     return tuple(islice(things, LINES))
 
 
 class LinesPerSecond:
-    """For lines that come one at a time, from many places: `LINES` of them in a second, and a count of those left out.
+    """Limits lines that come one at a time: `LINES` of them in a second, and the number of those left out.
 
     Args:
         monotonic_ms: the time, as of `Clock`.
@@ -54,8 +54,7 @@ class LinesPerSecond:
         self._left_out = 0
 
     def take(self) -> Mapping[str, int] | None:
-        """Fields to add to this line: `left_out`, where lines before it were; None where it is to be left out
-        itself."""
+        """Return fields to add to this line, `left_out` where some were; None where this line is left out."""
         second = int(self._monotonic_ms() // 1000)
         if second != self._second:
             self._second, self._taken = second, 0

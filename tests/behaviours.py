@@ -1,5 +1,4 @@
-"""Which test stands for which behaviour: `python -m tests.behaviours` prints the table of docs/behaviours.md with its
-tests.
+"""`python -m tests.behaviours` prints every behaviour of docs/behaviours.md with the tests that name it.
 
 An id is accounted for if a collected test names it (`@pytest.mark.spec`), if it waits for records, or if
 docs/fidelity.md explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an id that
@@ -19,27 +18,31 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 _ID = re.compile(r"\b[A-Z]{2,3}-\d+\b")
-_ROW = re.compile(r"^\| ([A-Z]{2,3}-\d+) \| (.*) \| ([UZWSX]) \|$", re.MULTILINE)
+_PAGE = ROOT / "docs/behaviours.md"
+_ITEM = re.compile(r"^- \*\*([A-Z]{2,3}-\d+)\*\* \((\w+)\) (.+(?:\n  .+)*)", re.MULTILINE)
+"""An item of a list: the id, what a test of it needs, and a sentence that may go on in indented lines."""
 
 
 class Behaviour(NamedTuple):
+    """One sentence of docs/behaviours.md. `level` is what a test of it needs: `values`, `wire` …"""
+
     id: str
     text: str
     level: str
 
 
 def behaviours() -> list[Behaviour]:
-    return [Behaviour(*row) for row in _ROW.findall((ROOT / "docs/behaviours.md").read_text())]
+    return [Behaviour(name, " ".join(text.split()), level) for name, level, text in _ITEM.findall(_PAGE.read_text())]
 
 
 def waiting_for_records() -> frozenset[str]:
-    found = re.search(r"\*\*Waiting for records\*\*.*", (ROOT / "docs/behaviours.md").read_text())
+    found = re.search(r"\*\*Waiting for records\*\*(.+\n)+", _PAGE.read_text())
     assert found is not None, "docs/behaviours.md says what waits for records"
     return frozenset(_ID.findall(found.group()))
 
 
 def explained() -> frozenset[str]:
-    """The ids that docs/fidelity.md speaks of."""
+    """The ids that docs/fidelity.md names."""
     return frozenset(_ID.findall((ROOT / "docs/fidelity.md").read_text()))
 
 
@@ -64,11 +67,11 @@ def problems(
     waiting: Collection[str],
     fidelity: Collection[str],
 ) -> list[str]:
-    """Ids nobody accounts for, and ids that do not exist."""
+    """Ids that are not accounted for, and ids that do not exist."""
     ids = [behaviour.id for behaviour in known]
     bare = [asked for asked in ids if not tests.get(asked) and asked not in waiting and asked not in fidelity]
     families = {_family(behaviour) for behaviour in ids}
-    # Tests also name invariants and decisions of the design; those have families of their own.
+    # Tests also name ids of docs/invariants.md, which have families of their own.
     unknown = sorted(named for named in {*tests, *waiting} - {*ids} if _family(named) in families)
     return [
         *(
@@ -96,7 +99,7 @@ def table(
             *(["waits for records"] if behaviour in waiting else []),
             *(["docs/fidelity.md"] if behaviour in fidelity else []),
         ]
-        yield f"{behaviour:7}{level}  {text[:60]:62}{'; '.join(notes) or '-'}"
+        yield f"{behaviour:7}{level:11}{text[:60]:62}{'; '.join(notes) or '-'}"
 
 
 def main() -> int:

@@ -18,9 +18,7 @@ PACKAGES = ("foundation", "controller", "brokers", "understudy")
 FILE_LINES = 550
 FUNCTION_LINES = 70
 
-LONG_FILES: dict[str, int] = {
-    "controller/kafka_controller.py": 553,  # the lines became shorter, and so more
-}
+LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS: dict[str, int] = {}
 
 

@@ -1,8 +1,8 @@
-"""What people do with the cluster: run it, break it, watch it, replay it.
+"""What people do with a cluster: run it, inject faults, judge it, replay it.
 
-`testbed` is the real world on one machine, `simulator` another world for the same code, `checkers` what must always
-hold, `replay` Spark over event logs, `cli` the `understudy` command. What tests of other projects import is exported
-here, and loaded when asked for:
+`testbed` runs a cluster of processes on this machine, `simulator` the same code in virtual time; `cluster` is their
+common vocabulary. `findings` lists what is wrong with a cluster, `checkers` judge its history, `replay` is Spark over
+event logs, `cli` the `understudy` command. Other projects import these names from here; each is loaded at first use:
 
     from understudy import LocalCluster, SimulatedCluster
 """
@@ -13,15 +13,39 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from understudy.cluster import BrokerHandle as BrokerHandle
+    from understudy.cluster import Cluster as Cluster
+    from understudy.cluster import ClusterError as ClusterError
+    from understudy.cluster import Unsettled as Unsettled
+    from understudy.cluster import Unsupported as Unsupported
+    from understudy.cluster import WaitTimedOut as WaitTimedOut
     from understudy.simulator.cluster import SimulatedCluster as SimulatedCluster
     from understudy.testbed.local_cluster import LocalCluster as LocalCluster
 
-_HOMES = {"LocalCluster": "understudy.testbed.local_cluster", "SimulatedCluster": "understudy.simulator.cluster"}
+_MODULES = {
+    "BrokerHandle": "understudy.cluster",
+    "Cluster": "understudy.cluster",
+    "ClusterError": "understudy.cluster",
+    "LocalCluster": "understudy.testbed.local_cluster",
+    "SimulatedCluster": "understudy.simulator.cluster",
+    "Unsettled": "understudy.cluster",
+    "Unsupported": "understudy.cluster",
+    "WaitTimedOut": "understudy.cluster",
+}
 
-__all__ = ["LocalCluster", "SimulatedCluster"]
+__all__ = [
+    "BrokerHandle",
+    "Cluster",
+    "ClusterError",
+    "LocalCluster",
+    "SimulatedCluster",
+    "Unsettled",
+    "Unsupported",
+    "WaitTimedOut",
+]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -1,13 +1,11 @@
-"""One ordered outgoing channel to every registered broker, the controller's own included. Mirrors
-`ControllerChannelManager`.
+"""One ordered channel to every registered broker, the controller's own included. Mirrors `ControllerChannelManager`.
 
-Sending is enqueueing: no procedure ever waits for a broker. Each channel is a queue, a task and a connection; one
-request is in flight at a time, so a broker hears things in the order in which they were decided. A request whose answer
-does not come is sent again, unchanged, until it is answered or the channel is closed, which happens when its broker's
-registration ends
-or the controller resigns: that is the bound of the retries. Brokers therefore must bear hearing a request twice.
+Sending only queues, so no procedure waits for a broker. Each channel is a queue, a task and a connection; one request
+is in flight at a time, so a broker receives requests in the order of the decisions. A request without a response is
+sent again, unchanged, until there is a response or the channel is closed, which happens when the broker's registration
+ends or the controller resigns; that bounds the retries. Brokers therefore may receive a request twice.
 
-Answers come back as events, so that whatever they change is changed where everything is: in the queue, one at a time.
+Responses become events, so that what follows from them happens in the event queue, too.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import structlog
 
 from controller.channels.coalescing import coalesce
 from controller.channels.request_batch import ControlRequest
-from controller.channels.request_shapes import in_shape
+from controller.channels.request_shapes import in_version
 from controller.controller_metrics import Channel
 from controller.events import (
     ControllerEvent,
@@ -60,20 +58,20 @@ from foundation.wire.request_channel import RequestChannel, RequestTimedOut
 from foundation.wire.schema import Message
 
 RETRY_PAUSE_MS = 100
-"""Between two attempts to reach a broker, as in Kafka's `RequestSendThread`."""
+"""Pause between two attempts to send to a broker, as in Kafka's `RequestSendThread`."""
 
 REFUSALS_RECORDED = 100
-"""A broker that refuses 10,000 partitions for one reason is one fact, not 10,000."""
+"""At most so many refused partitions are named in the record of a response."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
 state_change_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class ControllerChannelManager:
-    """The channels of one term of office.
+    """The channels of one term.
 
     Args:
-        put: where answers go, and the resignation of a controller that can no longer tell its brokers anything.
+        put: queues the events of responses, and the resignation of a controller that can no longer send to a broker.
     """
 
     def __init__(
@@ -97,8 +95,8 @@ class ControllerChannelManager:
         self._channels: dict[BrokerId, BrokerChannel] = {}
 
     def open(self, registered: BrokerAndEpoch) -> None:
-        """Open a channel to this registration of a broker. Without an address for us it gets none (Kafka throws,
-        BUG-9)."""
+        """Open a channel to a registration of a broker. Without an endpoint for our listener it gets none (Kafka
+        throws, BUG-9)."""
         broker, listener = registered.broker, self.settings.controller_to_broker_listener_name
         endpoint = broker.endpoint(listener)
         if endpoint is None:
@@ -111,15 +109,14 @@ class ControllerChannelManager:
         self.events.append(ChannelOpened(to=broker.id, broker_epoch=registered.epoch))
 
     def close(self, broker_id: BrokerId) -> None:
-        """Drop whatever waits for this broker and end its channel now; nothing more is sent."""
+        """Close the channel to a broker at once, and drop the requests that wait."""
         channel = self._channels.pop(broker_id, None)
         if channel is not None:
             dropped = channel.close()
             self.events.append(ChannelClosed(to=broker_id, broker_epoch=channel.broker_epoch, dropped=dropped))
 
     async def drain(self, *, timeout_ms: int) -> None:
-        """Wait until every request has been answered, at most `timeout_ms`: a broker that does not answer holds up
-        nobody."""
+        """Wait until every request has a response, at most `timeout_ms` in all."""
         channels = [self._channels[broker_id] for broker_id in sorted(self._channels)]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
@@ -127,7 +124,7 @@ class ControllerChannelManager:
                     await channel.drained()
 
     def channels(self) -> dict[BrokerId, Channel]:
-        """How each channel is doing, for operators."""
+        """Return the readings of each channel."""
         return {
             broker_id: Channel(self._channels[broker_id].queue_size, self._channels[broker_id].queue_time)
             for broker_id in sorted(self._channels)
@@ -138,7 +135,7 @@ class ControllerChannelManager:
             self.close(broker_id)
 
     def resign(self, why: str) -> None:
-        """This term cannot tell its brokers anything any more."""
+        """Make the controller resign, because this term can no longer send to a broker."""
         self.put(ForcedResignation(why, self.controller_epoch))
 
     def send(self, requests: Iterable[ControlRequest], *, event: str) -> None:
@@ -166,7 +163,7 @@ class _Waiting:
 
 
 class BrokerChannel:
-    """Queue, task and connection of one broker's registration. Mirrors `RequestSendThread`."""
+    """Queue, task and connection for one registration of a broker. Mirrors `RequestSendThread`."""
 
     def __init__(
         self, manager: ControllerChannelManager, broker_id: BrokerId, broker_epoch: int, endpoint: EndPoint
@@ -182,8 +179,8 @@ class BrokerChannel:
         self._drained = asyncio.Event()
         self._connection: RequestChannel | None = None
         self._correlation_id = 0
-        """Of the next request, or of the one in flight; counts on across connections, so that records never share
-        one."""
+        """Of the next request, or of the one in flight. A new connection does not reset it, so that records are
+        unambiguous."""
         name = f"Controller-{manager.controller_id}-to-broker-{broker_id}-send-thread"
         self._task = asyncio.create_task(self._run(), name=name)
         self._task.add_done_callback(self._ended)
@@ -200,11 +197,11 @@ class BrokerChannel:
         return len(self._queue)
 
     async def drained(self) -> None:
-        """Until nothing waits and nothing is in flight."""
+        """Wait until no request waits or is in flight."""
         await self._drained.wait()
 
     def close(self) -> int:
-        """End at once; returns how many requests were still waiting."""
+        """End at once; return how many requests were waiting."""
         self._task.cancel()
         self._disconnect()
         dropped = len(self._queue)
@@ -214,7 +211,7 @@ class BrokerChannel:
     def _coalesce(self) -> None:
         newest = self._queue[-1]
         requests = coalesce([waiting.request for waiting in self._queue])
-        log.warning("coalesced the requests of a broker that does not answer", to=self.broker_id, into=len(requests))
+        log.warning("coalesced the requests to a broker that does not respond", to=self.broker_id, into=len(requests))
         self._queue = deque(_Waiting(request, newest.event, newest.cause, newest.since_ms) for request in requests)
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._manager.resign(f"broker {self.broker_id} is {len(self._queue)} requests behind")
@@ -240,7 +237,8 @@ class BrokerChannel:
             await asyncio.sleep(RETRY_PAUSE_MS / 1000)
 
     async def _attempt(self, waiting: _Waiting, attempt: int) -> bool:
-        """Connect if need be, send, await the answer and pass it on. False: it has to be sent again."""
+        """Send a request once, connecting if necessary, and queue the event of its response. Returns whether there was
+        one."""
         request, clock = waiting.request, self._manager.clock
         sent = waiting.cause
         try:
@@ -249,7 +247,7 @@ class BrokerChannel:
             sent_at_ms = clock.monotonic_ms()
             timeout_ms = self._manager.settings.request_timeout_ms
             body = None if request.body is None else request.body.at(request.broker_epoch)
-            message = request.message if body is not None else in_shape(request.message, request.version)
+            message = request.message if body is not None else in_version(request.message, request.version)
             response = await connection.request(message, request.version, timeout_ms=timeout_ms, body=body)
         except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as failure:
             self._record_failed(waiting, failure, cause=sent)
@@ -259,7 +257,7 @@ class BrokerChannel:
         received = self._record_received(waiting, response, took_ms=took_ms, cause=sent)
         self._correlation_id = connection.next_correlation_id
         with causing(received):
-            self._pass_on(request, response)
+            self._queue_event(request, response)
         return True
 
     async def _connect(self) -> RequestChannel:
@@ -284,7 +282,7 @@ class BrokerChannel:
             self._connection.close()
             self._connection = None
 
-    def _pass_on(self, request: ControlRequest, response: Message) -> None:
+    def _queue_event(self, request: ControlRequest, response: Message) -> None:
         match response:
             case LeaderAndIsrResponse():
                 self._manager.put(
@@ -295,13 +293,14 @@ class BrokerChannel:
             case UpdateMetadataResponse():
                 self._manager.put(UpdateMetadataResponseReceived(self.broker_id, response))
             case StopReplicaResponse() if isinstance(request.message, StopReplicaRequest):
-                self._pass_on_deletions(deletions(request.message, response), response.error_code)
+                self._queue_deletion_event(deletions(request.message, response), response.error_code)
             case _:
-                raise AssertionError(f"{type(response).__name__} answers no control request")
+                raise AssertionError(f"{type(response).__name__} is no response to a control request")
 
-    def _pass_on_deletions(self, partition_errors: dict[TopicPartition, Errors], error_code: int) -> None:
-        """SN-5: nobody waits to hear that a replica has stopped. Whether a deletion waits to hear of these, the event
-        will see: it may use the context, which Kafka's callback reads from its own thread."""
+    def _queue_deletion_event(self, partition_errors: dict[TopicPartition, Errors], error_code: int) -> None:
+        """Queue the event of a StopReplica with deletions; the response to any other needs none (SN-5). Kafka's
+        callback reads the context in the channel's thread to find out which deletions are waiting; here the event
+        does."""
         if partition_errors:
             self._manager.put(
                 TopicDeletionStopReplicaResponseReceived(
@@ -360,17 +359,16 @@ class BrokerChannel:
 
     def _record_failed(self, waiting: _Waiting, failure: Exception, *, cause: int | None) -> None:
         api = api_of(waiting.request.message).name
-        said = (
-            "connection was unsuccessful"
-            if isinstance(failure, ConnectionFailed)
-            else "fails to send a request, reconnecting"
-        )
+        if isinstance(failure, ConnectionFailed):
+            message = "connection was unsuccessful"
+        else:
+            message = "fails to send a request, reconnecting"
         request = {
             "api": api,
             "partitions": waiting.request.partitions,
             "address": f"{self._endpoint.host}:{self._endpoint.port}",
         }
-        log.warning(said, to=self.broker_id, **request, why=str(failure))
+        log.warning(message, to=self.broker_id, **request, why=str(failure))
         record = RequestFailed(
             to=self.broker_id,
             api=api,
@@ -382,7 +380,7 @@ class BrokerChannel:
 
 
 def deletions(request: StopReplicaRequest, response: StopReplicaResponse) -> dict[TopicPartition, Errors]:
-    """What the answer says of the replicas that were to lose their data."""
+    """Return the errors of the replicas that were to be deleted."""
     deleted = {
         TopicPartition(topic.topic_name, state.partition_index)
         for topic in request.topic_states
@@ -397,7 +395,7 @@ def deletions(request: StopReplicaRequest, response: StopReplicaResponse) -> dic
 
 
 def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Refused]]:
-    """The answer's error and the partitions it refuses, by name."""
+    """Return the response's error and the refused partitions, with names of topics and errors."""
     match response:
         case LeaderAndIsrResponse():
             topics = request.message.topic_states if isinstance(request.message, LeaderAndIsrRequest) else ()
@@ -418,11 +416,11 @@ def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Ref
         case UpdateMetadataResponse():
             return _error_name(response.error_code), []
         case _:
-            raise AssertionError(f"{type(response).__name__} answers no control request")
+            raise AssertionError(f"{type(response).__name__} is no response to a control request")
 
 
 def _refused_by_name(answers: Iterable[LeaderAndIsrPartitionError | StopReplicaPartitionError]) -> list[Refused]:
-    """A StopReplica is answered by topic name, a LeaderAndIsr below version 5 too."""
+    """Return the refused partitions of a response that names topics: StopReplica, and LeaderAndIsr below version 5."""
     return [
         Refused(answer.topic_name, answer.partition_index, _error_name(answer.error_code))
         for answer in answers
@@ -431,7 +429,7 @@ def _refused_by_name(answers: Iterable[LeaderAndIsrPartitionError | StopReplicaP
 
 
 def _error(code: int) -> Errors:
-    """A code this version does not know is an error all the same, as in Kafka."""
+    """Return the error of a code. An unknown code is UNKNOWN_SERVER_ERROR, as in Kafka."""
     return Errors(code) if code in _ERROR_NAMES else Errors.UNKNOWN_SERVER_ERROR
 
 

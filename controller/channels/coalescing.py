@@ -1,15 +1,15 @@
-"""Many waiting requests for one broker, as few: what happens when a channel is past its bound (decision D14). Pure.
+"""Coalesces the requests that wait for one broker into few, when its channel exceeds its bound (decision D14). Pure.
 
-A broker that does not answer for long would otherwise pile up requests without end, most of them outdated by later
-ones. Per partition only the newest state counts, so requests of a kind melt into one. The order of *kinds* is kept per
-partition: a replica told to stop and then to start again must hear both, in that order. Partitions alternate rarely, so
+Without a bound, requests to a broker that does not respond would accumulate, most of them outdated by later ones. Only
+the newest state of a partition counts, so requests of one API become one. The order of different APIs is kept for each
+partition: a replica that is stopped and then started must receive both requests in that order. This happens rarely, so
 a few layers (start, stop, start …) hold everything:
 
     LeaderAndIsr{a1 b1}  UpdateMetadata{a1 b1}  StopReplica{a}  LeaderAndIsr{b2 c1}  UpdateMetadata{b2 c1}
     →  UpdateMetadata{}  LeaderAndIsr{b2 c1 a1}  StopReplica{a}  UpdateMetadata{a1 b2 c1}
 
-The first UpdateMetadata names the live brokers and no partition, as after a takeover: a broker must know a leader
-before it is told to follow it (KAFKA-4443). Kafka has no such bound.
+The first UpdateMetadata carries the live brokers and no partition, as after a takeover: a broker must know a leader
+before LeaderAndIsr names it (KAFKA-4443). Kafka has no such bound.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from foundation.wire.messages.update_metadata import (
 
 _State = TypeVar("_State")
 _Key: TypeAlias = tuple[str, TopicId, int]
-"""(topic, its id, partition): a topic created again is another topic. A StopReplica does not name the id."""
+"""(topic, its id, partition): a topic that was created again is another topic. StopReplica has no id."""
 
 
 def coalesce(requests: Sequence[ControlRequest]) -> list[ControlRequest]:
-    """Requests that leave the broker in the state that `requests`, in order, would leave it in.
+    """Return requests that leave the broker in the state in which `requests`, in order, would leave it.
 
     All must be for the same registration of the same broker, by the same controller.
     """
     if len(requests) < 2:
         return list(requests)
-    melt = _Melt()
+    coalesced = _Coalesced()
     for request in requests:
-        melt.add(request.message)
+        coalesced.add(request.message)
     first = requests[0]
     version_of = {type(request.message): request.version for request in requests}
     return [
@@ -61,7 +61,7 @@ def coalesce(requests: Sequence[ControlRequest]) -> list[ControlRequest]:
             version=version_of[type(part)],
             partitions=sum(len(topic.partition_states) for topic in part.topic_states),
         )
-        for message in melt.messages()
+        for message in coalesced.messages()
         for part in _parts(message, version_of[type(message)])
     ]
 
@@ -71,13 +71,14 @@ def _parts(message: ControlMessage, version: int) -> Sequence[ControlMessage]:
 
 
 @dataclass(slots=True)
-class _Melt:
-    """`starts[0]`, `stops[0]`, `starts[1]`, … in this order hold the newest state of each partition at that turn."""
+class _Coalesced:
+    """The newest states: `starts[0]`, `stops[0]`, `starts[1]`, … in this order, each with the partitions whose state it
+    holds."""
 
     starts: list[dict[_Key, LeaderAndIsrPartitionState]] = field(default_factory=list)
     stops: list[dict[_Key, StopReplicaPartitionState]] = field(default_factory=list)
     turn_of: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Where a partition's last word stands: 2n in `starts[n]`, 2n + 1 in `stops[n]`."""
+    """Where the newest state of a partition is: 2n in `starts[n]`, 2n + 1 in `stops[n]`."""
     metadata: dict[_Key, UpdateMetadataPartitionState] = field(default_factory=dict)
     leaders: dict[int, LeaderAndIsrLiveLeader] = field(default_factory=dict)
     last_start: LeaderAndIsrRequest | None = None
@@ -108,7 +109,7 @@ class _Melt:
                 turn = self.turn_of[partition] = turn + turn % 2
                 states = _at(self.starts, turn // 2)
                 key = (topic.topic_name, topic.topic_id, state.partition_index)
-                # The broker has not heard yet that it is new, so it still is.
+                # The request that said that the partition is new has not been sent, so this one has to.
                 is_new = state.is_new or (key in states and states[key].is_new)
                 states[key] = msgspec.structs.replace(state, is_new=is_new)
 

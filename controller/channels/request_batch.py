@@ -1,19 +1,18 @@
-"""Who must hear what: LeaderAndIsr, UpdateMetadata and StopReplica of one transition, grouped by broker.
+"""Builds the control requests of one transition, grouped by broker. Mirrors `ControllerBrokerRequestBatch`.
 
-Mirrors `ControllerBrokerRequestBatch`. Pure: a batch reads the context and returns requests as values; it is made for
-one transition and thrown away, so that nothing of a failed one is left behind for the next (Kafka's shared batch is,
-BUG-9).
+Pure: a batch reads the context and returns requests as values. It is made for one transition and then dropped, so that
+a failed one leaves nothing behind for the next (Kafka's shared batch does, BUG-9).
 
-The requests leave in Kafka's order: every LeaderAndIsr, then every UpdateMetadata, then every StopReplica (RB-2). What
-they say of a partition is what the context holds when `requests` is called; only the leader epoch of a StopReplica is
-taken when it is added, because a replica is stopped *as of* the epoch before it left the ISR (RB-4).
+The order is Kafka's: every LeaderAndIsr, then every UpdateMetadata, then every StopReplica (RB-2). They carry what the
+context holds when `requests` is called, except for the leader epoch of a StopReplica, which is taken when it is added:
+a replica is stopped at the epoch from before it left the ISR (RB-4).
 
 A takeover sends every partition to every broker. So each partition's state is built once and shared by all requests
-that carry it; UpdateMetadata's whole list is one object for all targets, and so is LeaderAndIsr's for targets with
-equal lists. They share their bytes, too (`shared_body`).
+that carry it; the list in UpdateMetadata is one object for all brokers, and so is that in LeaderAndIsr for brokers with
+equal lists. They also share their encoded bytes (`shared_body`).
 
-`inter.broker.protocol.version` decides in which version each request leaves; what an older one says differently is put
-into its words at the last moment (`request_shapes`).
+`inter.broker.protocol.version` decides the version of each request; the form of an older version is made last
+(`request_shapes`).
 """
 
 from __future__ import annotations
@@ -58,20 +57,20 @@ class ControlRequest:
     broker_id: BrokerId
     broker_epoch: int
     message: ControlMessage
-    """In its newest shape, whatever `version` is."""
+    """In the form of the newest version, whatever `version` is."""
     version: int
     partitions: int
     body: SharedBody | None = field(default=None, compare=False, repr=False)
-    """`message` in bytes, but for the broker epoch, where other brokers are sent the same; None: nobody is."""
+    """The bytes of `message` without the broker epoch, if other brokers are sent the same; None otherwise."""
 
 
 @dataclass(slots=True)
 class RequestBatch:
-    """Add, then take `requests` once.
+    """The requests of one transition: add to it, then call `requests` once.
 
     Args:
-        controller_id: whose requests these are.
-        listener: the name of the listener brokers talk to each other on: leaders are named with its address.
+        controller_id: the sender.
+        listener: the listener of connections between brokers: LeaderAndIsr carries its endpoint of each leader.
         metadata_version: the controller's `inter.broker.protocol.version`.
     """
 
@@ -80,16 +79,17 @@ class RequestBatch:
     listener: str
     metadata_version: MetadataVersion = LATEST_PRODUCTION
     _leader_and_isr: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
-    """By broker and partition: whether the partition is new there."""
+    """By broker and partition, whether the partition is new there."""
     _update_metadata_brokers: set[BrokerId] = field(default_factory=set)
-    _everybody_hears: bool = False
+    _update_all_brokers: bool = False
     _update_metadata: dict[TopicPartition, None] = field(default_factory=dict)
     _stop_replica: dict[BrokerId, dict[TopicPartition, StopReplicaPartitionState]] = field(default_factory=dict)
 
     def add_leader_and_isr(
         self, brokers: Iterable[BrokerId], partition: TopicPartition, *, is_new: bool = False
     ) -> None:
-        """RB-3. Once new, a partition stays new for that broker. Everybody hears of it by UpdateMetadata."""
+        """Add LeaderAndIsr to `brokers`, and UpdateMetadata to all (RB-3). A partition added as new stays new for that
+        broker."""
         for broker in brokers:
             if (news := self._leader_and_isr.get(broker)) is None:
                 news = self._leader_and_isr[broker] = {}
@@ -98,25 +98,26 @@ class RequestBatch:
             else:
                 news.setdefault(partition, False)
         self._update_metadata[partition] = None
-        self._everybody_hears = True
+        self._update_all_brokers = True
 
     def add_all_leader_and_isr(self, broker: BrokerId, partitions: Sequence[TopicPartition]) -> None:
-        """`add_leader_and_isr` to one broker of many partitions, new on none of them: a takeover adds all replicas."""
+        """Add LeaderAndIsr of many partitions, new on none of them, to one broker: faster than `add_leader_and_isr` for
+        each."""
         news = dict.fromkeys(partitions, False)
         if known := self._leader_and_isr.get(broker):
             news = known | {partition: False for partition in news if partition not in known}
         self._leader_and_isr[broker] = news
         self._update_metadata.update(dict.fromkeys(partitions))
-        self._everybody_hears = True
+        self._update_all_brokers = True
 
     def add_update_metadata(self, brokers: Iterable[BrokerId], partitions: Iterable[TopicPartition] = ()) -> None:
-        """RB-5. Every target gets all partitions of the batch; without any it hears of the live brokers."""
+        """Add UpdateMetadata to `brokers` (RB-5). Each receives all partitions of the batch; without any, the live
+        brokers."""
         self._update_metadata_brokers.update(brokers)
         self._update_metadata.update(dict.fromkeys(partitions))
 
     def add_stop_replica(self, broker: BrokerId, partitions: Iterable[TopicPartition], *, delete: bool) -> None:
-        """RB-4. Once to be deleted, a replica stays to be deleted. A broker that is not registered hears nothing
-        (RB-6)."""
+        """Add StopReplica to a registered broker (RB-6). A replica added with deletion stays so (RB-4)."""
         if self.context.broker_epoch(broker) is None:
             return
         states, leader_epoch = self._stop_replica.setdefault(broker, {}), self.context.leader_epoch
@@ -129,7 +130,8 @@ class RequestBatch:
             )
 
     def requests(self) -> list[ControlRequest]:
-        """All requests in the order they must be queued. Brokers that are not registered get none (RB-6)."""
+        """Return all requests in the order in which they must be queued. Brokers that are not registered get none
+        (RB-6)."""
         return [*self._leader_and_isr_requests(), *self._update_metadata_requests(), *self._stop_replica_requests()]
 
     # -- LeaderAndIsr
@@ -168,9 +170,11 @@ class RequestBatch:
         news: Mapping[TopicPartition, bool],
         built: Mapping[bool, dict[TopicPartition, LeaderAndIsrPartitionState]],
     ) -> tuple[LeaderAndIsrTopicState, ...]:
-        """
+        """Return the states for one broker, by topic.
+
         Args:
-            built: states of earlier targets, by whether they are new; grows. Each is built once.
+            built: the states built for earlier brokers, by whether they are new. New ones are added: each is built
+                once.
         """
         recovers = self.metadata_version.is_leader_recovery_supported
         new, known_before = built[True], built[False]
@@ -213,7 +217,7 @@ class RequestBatch:
             for broker in self.context.live_or_shutting_down_brokers
             if broker.id in leaders
         )
-        # A leader without the listener cannot be followed by anyone; Kafka throws here and never sends another batch.
+        # Followers cannot reach a leader without the listener; Kafka throws here and never sends another batch.
         return tuple(
             LeaderAndIsrLiveLeader(broker_id=broker.id, host_name=endpoint.host, port=endpoint.port)
             for broker, endpoint in addressed
@@ -226,7 +230,7 @@ class RequestBatch:
         targets = [
             (broker, broker_epoch)
             for broker, broker_epoch in self.context.live_broker_epochs.items()
-            if self._everybody_hears or broker in self._update_metadata_brokers
+            if self._update_all_brokers or broker in self._update_metadata_brokers
         ]
         if not targets:
             return
@@ -252,9 +256,9 @@ class RequestBatch:
             )
 
     def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:
-        """A partition without leadership has nothing to tell yet; it will when it gets some."""
+        """Return the states for UpdateMetadata, by topic. A partition that has had no leader is left out."""
         context, online = self.context, self.context.online_brokers()
-        leadership, assignments, doomed = context.leadership, context.assignments, context.topics_to_be_deleted
+        leadership, assignments, queued = context.leadership, context.assignments, context.topics_to_be_deleted
         by_topic: defaultdict[str, list[UpdateMetadataPartitionState]] = defaultdict(list)
         for partition in self._update_metadata:
             known = leadership.get(partition)
@@ -262,15 +266,15 @@ class RequestBatch:
                 continue
             topic, index = partition
             state, replicas = known.leader_and_isr, assignments.get(partition, NO_ASSIGNMENT).replicas
-            is_doomed = topic in doomed
+            is_deleted = topic in queued
             by_topic[topic].append(
                 UpdateMetadataPartitionState(
                     partition_index=index,
                     controller_epoch=known.controller_epoch,
-                    leader=LEADER_DURING_DELETE if is_doomed else state.leader,
-                    leader_epoch=0 if is_doomed else state.leader_epoch,
+                    leader=LEADER_DURING_DELETE if is_deleted else state.leader,
+                    leader_epoch=0 if is_deleted else state.leader_epoch,
                     isr=state.isr,
-                    zk_version=0 if is_doomed else state.partition_epoch,
+                    zk_version=0 if is_deleted else state.partition_epoch,
                     replicas=replicas,
                     offline_replicas=those_not_in(replicas, online.of(partition)),
                 )

@@ -1,9 +1,9 @@
-"""The shapes control requests had in older versions. Pure. Mirrors the builders of Kafka's `LeaderAndIsrRequest`,
-`UpdateMetadataRequest` and `StopReplicaRequest`.
+"""Converts control requests to the forms of older versions. Pure. Mirrors the builders of Kafka's
+`LeaderAndIsrRequest`, `UpdateMetadataRequest` and `StopReplicaRequest`.
 
-Inside the controller a request always has its newest shape: partitions by topic, and of a StopReplica each with its own
-epoch and whether it is to be deleted. So whatever looks into requests (coalescing, deletion, records) knows one shape.
-Which fields a version leaves out is the codec's business; here is only what an older version says in *other* fields.
+Inside the controller a request has the form of the newest version: partitions by topic, and in StopReplica an epoch and
+a deletion flag for each. So coalescing, deletion and records handle one form. Fields that a version lacks are left out
+by the codec; here are the older versions that use other fields instead.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ UPDATE_METADATA_BY_TOPIC = 5
 UPDATE_METADATA_WITH_ENDPOINTS = 1
 STOP_REPLICA_BY_TOPIC = 1
 STOP_REPLICA_BY_PARTITION = 3
-"""From here on each partition says whether it is to be deleted; before, the whole request does."""
+"""From this version on each partition has a deletion flag; before, the whole request has one."""
 
 _OLDEST_LISTENER = "PLAINTEXT"
 
 
-def in_shape(message: ControlMessage, version: int) -> ControlMessage:
-    """`message` as `version` says it; itself where it says it so already.
+def in_version(message: ControlMessage, version: int) -> ControlMessage:
+    """Return `message` in the form of `version`; the same object where the form is the same.
 
-    A StopReplica below version 3 must be about deletion, or not, as a whole: see `split_by_deletion`.
+    A StopReplica below version 3 must have deletions only, or none: see `split_by_deletion`.
     """
     match message:
         case LeaderAndIsrRequest():
@@ -50,10 +50,10 @@ def in_shape(message: ControlMessage, version: int) -> ControlMessage:
 
 
 def split_by_deletion(message: StopReplicaRequest, version: int) -> tuple[StopReplicaRequest, ...]:
-    """RB-9: below version 3 what is to be deleted and what only to be stopped goes in two requests, in this order."""
+    """Split a StopReplica below version 3 into one with the deletions and one with the rest, in this order (RB-9)."""
     if version >= STOP_REPLICA_BY_PARTITION:
         return (message,)
-    parts = (_only(message, delete=True), _only(message, delete=False))
+    parts = (_with_deletion(message, delete=True), _with_deletion(message, delete=False))
     return tuple(part for part in parts if part.topic_states)
 
 
@@ -74,7 +74,7 @@ def _ungrouped_update_metadata(message: UpdateMetadataRequest, version: int) -> 
     )
     brokers = message.live_brokers
     if version < UPDATE_METADATA_WITH_ENDPOINTS:
-        # A broker without a PLAINTEXT listener has no address that this version could say; Kafka throws.
+        # This version has no field for a broker without a PLAINTEXT listener; Kafka throws.
         addressed = ((broker, _oldest_address(broker)) for broker in brokers)
         brokers = tuple(replace(broker, v0_host=at.host, v0_port=at.port) for broker, at in addressed if at is not None)
     return replace(message, topic_states=(), ungrouped_partition_states=ungrouped, live_brokers=brokers)
@@ -105,7 +105,7 @@ def _stop_replica_without_states(message: StopReplicaRequest, version: int) -> S
     return replace(bare, ungrouped_partitions=partitions)
 
 
-def _only(message: StopReplicaRequest, *, delete: bool) -> StopReplicaRequest:
+def _with_deletion(message: StopReplicaRequest, *, delete: bool) -> StopReplicaRequest:
     topics = (
         StopReplicaTopicState(
             topic_name=topic.topic_name,

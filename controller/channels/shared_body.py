@@ -1,9 +1,8 @@
-"""One body for many brokers: a request that differs from broker to broker in nothing but the broker epoch, encoded
-once.
+"""Encodes a request once for many brokers that receive the same but for the broker epoch.
 
-A takeover tells every broker of every partition, and encoding that is most of what it costs. The header fields that all
-control requests begin with have a fixed length, so a broker's own bytes are a copy with eight of them replaced;
-versions that know no broker epoch say the same to all. Kafka encodes for each broker, in as many threads.
+A takeover sends every partition to every broker, and encoding is most of what that costs. The fields before the broker
+epoch have a fixed length, so a broker's bytes are a copy with eight of them replaced; versions without a broker epoch
+are the same for all. Kafka encodes for each broker, in as many threads.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, TypeAlias
 
-from controller.channels.request_shapes import in_shape
+from controller.channels.request_shapes import in_version
 from foundation.wire.codec import encode
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 _BROKER_EPOCH: Final = Struct(">q")
 _EPOCHS_BYTES: Final = 8
-"""Controller id and controller epoch stand before the broker epoch; from some version on isKRaftController, 1 byte,
-too."""
+"""The bytes of controller id and controller epoch, before the broker epoch; later versions add isKRaftController, 1
+byte."""
 
 Shareable: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest
 
@@ -28,7 +27,7 @@ _SINCE: Final[dict[type[Shareable], tuple[int, int]]] = {LeaderAndIsrRequest: (2
 
 
 class SharedBody:
-    """The bytes of `message` at `version` for any broker epoch; made on demand."""
+    """The bytes of `message` at `version` for any broker epoch; encoded on first use."""
 
     def __init__(self, message: Shareable, version: int) -> None:
         self._message = message
@@ -36,12 +35,13 @@ class SharedBody:
         self._encoded: bytes | None = None
 
     def at(self, broker_epoch: int) -> bytes:
-        """
+        """Return the bytes for `broker_epoch`.
+
         Raises:
             UnencodableValue: see `codec.encode`.
         """
         if self._encoded is None:
-            self._encoded = encode(in_shape(self._message, self._version), self._version)
+            self._encoded = encode(in_version(self._message, self._version), self._version)
         with_epoch, with_kraft = _SINCE[type(self._message)]
         if self._version < with_epoch:
             return self._encoded

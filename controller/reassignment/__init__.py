@@ -1,5 +1,1 @@
-"""Partitions move to other brokers (KIP-455): who asks for it, what becomes of the assignment, and the phases of the
-move.
-
-Mirrors the reassignment half of `KafkaController`.
-"""
+"""Partition reassignment (KIP-455): requests, decisions and phases. Mirrors that half of `KafkaController`."""

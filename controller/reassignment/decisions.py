@@ -1,5 +1,4 @@
-"""What becomes of a partition that shall move: what may be asked for, what it makes of an assignment, when the move is
-over.
+"""The decisions of a reassignment: what may be requested, the assignment that follows from it, and when it is complete.
 
 Plain functions over values, as `controller.leader_election` is. Mirrors `validateReplicas`, `maybeBuildReassignment`
 and `isReassignmentComplete` of `KafkaController`.
@@ -20,16 +19,18 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-# ------------------------------------------------------------------ what is asked for
+# ------------------------------------------------------------------ validation
 
 
 def requested_by_client(
     current: ReplicaAssignment, target: Sequence[BrokerId] | None, live: Collection[BrokerId]
 ) -> ReplicaAssignment | ApiError:
-    """RA-2, RA-3: the assignment a client's request leads to, or why it is refused. `target` None cancels.
+    """Return the assignment that a client's request leads to, or why it is refused (RA-2, RA-3).
 
     Args:
-        live: who may join: registered and not shutting down. Replicas that are there already may be dead.
+        target: the new replicas; None cancels the reassignment in progress.
+        live: the brokers that may be added: registered and not shutting down. Replicas that exist already may be
+            offline.
     """
     if target is None:
         if not current.is_being_reassigned:
@@ -51,9 +52,10 @@ def requested_by_client(
 
 
 def requested_by_znode(current: ReplicaAssignment, target: Sequence[BrokerId]) -> ReplicaAssignment | ApiError:
-    """RA-6: hardly anything is checked here, so a move to a dead broker begins and waits (BUG-19).
+    """Return the assignment that an entry of `/admin/reassign_partitions` leads to, or why it is refused (RA-6).
 
-    Unlike Kafka's, a partition without replicas is refused: it would stop and delete every replica there is.
+    Little is checked here, so a reassignment to a broker that is offline starts and waits (BUG-19). Unlike in Kafka, an
+    entry without replicas is refused: it would stop and delete every replica.
     """
     if not target or min(target) < 0:
         return _invalid(f"{list(target)} is no list of replicas")
@@ -65,16 +67,17 @@ def _invalid(why: str) -> ApiError:
 
 
 def only_unwanted_in_sync(current: ReplicaAssignment, wanted: ReplicaAssignment, isr: Collection[BrokerId]) -> bool:
-    """Whether all that is in sync would be stopped, and deleted, at once: replicas that an earlier move was adding."""
+    """Whether the whole ISR would be stopped and deleted at once: it holds only replicas that an earlier reassignment
+    added."""
     unneeded = frozenset(current.replicas).difference(wanted.replicas)
     return bool(isr) and unneeded.issuperset(isr)
 
 
-# ------------------------------------------------------------------ when it is over
+# ------------------------------------------------------------------ completion
 
 
 def is_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId] | None) -> bool:
-    """RA-9: every replica of the target is in sync; where nothing is added or removed there is nothing to wait for.
+    """Whether every target replica is in the ISR (RA-9). True if nothing is added or removed.
 
     Args:
         isr: None where the partition has never had a leader.
@@ -85,20 +88,21 @@ def is_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId] | None)
 
 
 def leaving_replicas(assignment: ReplicaAssignment, isr: Sequence[BrokerId]) -> tuple[BrokerId, ...]:
-    """Who must stop when the move is over: those being removed, and whoever is in sync without being assigned.
+    """Return the replicas to stop when a reassignment completes: RR, and members of the ISR that are not assigned.
 
-    There is nobody of the second kind unless a controller has died between cancelling a move in the topic's znode and
-    telling the replicas.
+    There are none of the second kind unless a controller died between writing a cancellation to the topic's znode and
+    stopping the replicas.
     """
-    strangers = (replica for replica in isr if replica not in assignment.replicas)
-    return (*assignment.removing_replicas, *strangers)
+    unassigned = (replica for replica in isr if replica not in assignment.replicas)
+    return (*assignment.removing_replicas, *unassigned)
 
 
-# ------------------------------------------------------------------ how many at a time
+# ------------------------------------------------------------------ groups
 
 
 def in_groups(items: Mapping[K, V], groups: int) -> Iterator[dict[K, V]]:
-    """`items` in at most so many groups of about the same size, in order; one by one while they are few."""
+    """Split `items`, in order, into at most `groups` groups of about equal size; up to so many items are in a group
+    each."""
     size = -(-len(items) // groups)
     remaining = iter(items.items())
     while group := dict(islice(remaining, size)):

@@ -1,8 +1,7 @@
-"""Partitions move to other brokers: who asks for it, and when to look whether they have arrived.
+"""Requests to reassign partitions, and the occasions on which a reassignment may be complete.
 
-A client asks, `/admin/reassign_partitions` asks, or a controller takes over in the middle of a move; the moves
-themselves are in `controller.reassignment.phases`. Mirrors `processApiPartitionReassignment` and the events around it
-(KIP-455).
+A client, `/admin/reassign_partitions` or a takeover starts a reassignment; the phases are in
+`controller.reassignment.phases`. Mirrors `processApiPartitionReassignment` and the events around it (KIP-455).
 """
 
 from __future__ import annotations
@@ -25,22 +24,24 @@ from foundation.operator_lines import some
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
-# ------------------------------------------------------------------ who asks
+# ------------------------------------------------------------------ requests
 
 
 async def resume(term: Term) -> None:
-    """FO-11: what was under way when this controller took over; what the znode asks for comes first."""
-    taken = await process_zk_partition_reassignment(term)
+    """Resume the reassignments in progress at a takeover; those in the znode come first (FO-11)."""
+    started = await process_zk_partition_reassignment(term)
     context = term.context
     moving = sorted(context.partitions_being_reassigned)
-    unfinished = _with_strangers_in_sync(context, context.leadership)
-    pending = [partition for partition in dict.fromkeys((*moving, *unfinished)) if partition not in taken]
-    await on_partition_reassignment(term, _as_they_are(context, pending))
+    unfinished = _with_unassigned_in_sync(context, context.leadership)
+    pending = [partition for partition in dict.fromkeys((*moving, *unfinished)) if partition not in started]
+    await on_partition_reassignment(term, _current_assignments(context, pending))
 
 
 async def process_zk_partition_reassignment(term: Term) -> frozenset[TopicPartition]:
-    """RA-6: `/admin/reassign_partitions` has been created. What cannot be done is taken out of it. Returns what has
-    begun."""
+    """Start the reassignments in `/admin/reassign_partitions`, and remove those that failed from it (RA-6).
+
+    Returns the partitions whose reassignment started.
+    """
     asked = await term.zk.reassignments.read(watch=True)
     if asked is None:
         return frozenset()
@@ -52,16 +53,17 @@ async def process_zk_partition_reassignment(term: Term) -> frozenset[TopicPartit
             refused[partition] = outcome
         else:
             requested[partition] = outcome
-    failed = refused | await _maybe_trigger(term, requested)
+    failed = refused | await _maybe_trigger_reassignment(term, requested)
     if failed:
-        told = {str(partition): str(failed[partition]) for partition in some(failed)}
-        log.warning("failed reassignments through zk", failed=told, count=len(failed))
+        first = {str(partition): str(failed[partition]) for partition in some(failed)}
+        log.warning("failed reassignments through zk", failed=first, count=len(failed))
         await remove_from_znode(term, lambda partition, _: partition in failed)
     return frozenset(requested.keys() - failed.keys())
 
 
 async def process_api_partition_reassignment(term: Term, event: ApiPartitionReassignment) -> None:
-    """RA-1 to RA-5. The answer says which moves have begun, not that data has moved."""
+    """Start the reassignments that a client requests, and respond when they have started, not when they are complete
+    (RA-1 to RA-5)."""
     context = term.context
     live = frozenset(context.live_broker_ids)
     requested: dict[TopicPartition, ReplicaAssignment] = {}
@@ -72,24 +74,24 @@ async def process_api_partition_reassignment(term: Term, event: ApiPartitionReas
             failed[partition] = outcome
         else:
             requested[partition] = outcome
-    # The newest request wins; left in the znode, an older one would win when the next controller takes over (RA-4).
+    # A request replaces an older one in the znode, which the next controller would otherwise resume (RA-4).
     await remove_from_znode(term, lambda partition, _: partition in requested)
-    failed |= await _maybe_trigger(term, requested)
+    failed |= await _maybe_trigger_reassignment(term, requested)
     event.reply.resolve({partition: failed.get(partition) for partition in event.reassignments})
 
 
 async def process_list_partition_reassignments(term: Term, event: ListPartitionReassignments) -> None:
-    """RA-7."""
+    """Respond with the reassignments in progress (RA-7)."""
     asked = event.partitions if event.partitions is not None else sorted(term.context.partitions_being_reassigned)
     found = ((partition, term.context.partition_assignment(partition)) for partition in asked)
     event.reply.resolve({partition: assignment for partition, assignment in found if assignment.is_being_reassigned})
 
 
-async def _maybe_trigger(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
-    """RA-5: begin what can be begun; returns what cannot, and why.
+async def _maybe_trigger_reassignment(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
+    """Start the reassignments that are possible; return the others, and why they are not (RA-5).
 
-    Where nobody is in sync but replicas that are not wanted any more, Kafka deletes these; its KRaft controller
-    refuses, as we do.
+    Where the ISR holds only replicas that are to be removed, Kafka deletes them; its KRaft controller refuses, as we
+    do.
     """
     context = term.context
     possible: dict[TopicPartition, ReplicaAssignment] = {}
@@ -103,42 +105,43 @@ async def _maybe_trigger(term: Term, reassignments: Reassignments) -> dict[Topic
         elif only_unwanted_in_sync(context.partition_assignment(partition), reassignment, _isr(context, partition)):
             failed[partition] = ApiError(
                 Errors.INVALID_REPLICA_ASSIGNMENT,
-                f"Of {partition} only replicas that would be deleted are in sync. Replica list: {list(reassignment.replicas)}, "
-                f"ISR: {list(_isr(context, partition))}; wait until another replica is in sync.",
+                f"Of {partition} only replicas that would be deleted are in sync. "
+                f"Replica list: {list(reassignment.replicas)}, ISR: {list(_isr(context, partition))}; "
+                "wait until another replica is in sync.",
             )
         else:
             possible[partition] = reassignment
     return failed | await on_partition_reassignment(term, possible)
 
 
-# ------------------------------------------------------------------ when to look (RA-13)
+# ------------------------------------------------------------------ completion
 
 
 async def process_partition_reassignment_isr_change(term: Term, partition: TopicPartition) -> None:
-    """The state of a partition on the move was rewritten by a leader that writes its ISR itself."""
+    """Look whether a reassignment is complete: a leader that writes its ISR itself has rewritten the state (RA-13)."""
     await maybe_complete(term, [partition])
 
 
 async def resume_for_brokers(term: Term, new: Collection[BrokerId]) -> None:
-    """A broker has started: partitions on the move to it begin once more."""
+    """Resume the reassignments to brokers that have started (RA-13)."""
     context = term.context
     moving = sorted(context.partitions_being_reassigned)
     waiting = [p for p in moving if not set(new).isdisjoint(context.partition_assignment(p).target_replicas)]
-    await on_partition_reassignment(term, _as_they_are(context, waiting))
+    await on_partition_reassignment(term, _current_assignments(context, waiting))
 
 
 async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> None:
-    """The ISRs of these partitions have grown or shrunk; those on the move may have arrived."""
+    """Look whether reassignments of these partitions are complete, now that their ISRs have changed (RA-13)."""
     context = term.context
     moving = context.partitions_being_reassigned
-    unfinished = frozenset(_with_strangers_in_sync(context, partitions))
+    unfinished = frozenset(_with_unassigned_in_sync(context, partitions))
     looked_at = [partition for partition in partitions if partition in moving or partition in unfinished]
-    await complete_reassignments(term, _as_they_are(context, looked_at))
+    await complete_reassignments(term, _current_assignments(context, looked_at))
 
 
-def _with_strangers_in_sync(context: ControllerContext, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Those with a replica in sync that is not assigned (see `leaving_replicas`). A takeover asks this of every
-    partition."""
+def _with_unassigned_in_sync(context: ControllerContext, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Return the partitions whose ISR has a member that is not assigned (see `leaving_replicas`). A takeover passes
+    every partition."""
     found = []
     for partition in partitions:
         known = context.leadership.get(partition)
@@ -154,5 +157,5 @@ def _isr(context: ControllerContext, partition: TopicPartition) -> tuple[BrokerI
     return () if known is None else known.leader_and_isr.isr
 
 
-def _as_they_are(context: ControllerContext, partitions: Collection[TopicPartition]) -> Reassignments:
+def _current_assignments(context: ControllerContext, partitions: Collection[TopicPartition]) -> Reassignments:
     return {partition: context.partition_assignment(partition) for partition in partitions}

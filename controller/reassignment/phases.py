@@ -1,27 +1,39 @@
-"""A partition moves, phase by phase. Mirrors `onPartitionReassignment` (KIP-455).
+"""Moves partitions to other brokers, phase by phase. Mirrors `onPartitionReassignment` (KIP-455).
 
-RS is all replicas of a partition, ORS the origin, TRS the target.
+RS is the replica set of a partition, ORS its original and TRS its target replicas, AR the replicas to add and RR those
+to remove. The steps are numbered as in Kafka:
 
-    U  whenever the assignment changes: RS = TRS + ORS in the topic's znode, then in memory; replicas that were being
-    added and
-       are not wanted any more stop
-    A  until TRS is in sync: a new leader epoch, by which every replica hears of RS; the replicas being added start to
-    fetch
-    B  once it is: one of TRS leads, the others stop and are deleted, and only then the topic's znode says RS = TRS
+    U   The assignment changes, whatever triggered it.
+        U1  Write RS = TRS + ORS, AR, RR to the topic's znode.
+        U2  Take them into memory.
+        U3  Where another reassignment is cancelled or replaced: stop and delete replicas of its AR that are not in TRS.
+    A   Not all of TRS is in the ISR.
+        A1  Raise the leader epoch, and send LeaderAndIsr with RS, AR, RR to all replicas.
+        A2  Move the replicas in AR to NewReplica, so that they start to fetch.
+    B   All of TRS is in the ISR.
+        B1  Move the replicas in AR to OnlineReplica.
+        B2  Set RS = TRS, AR = RR = [] in memory.
+        B3  Where the leader is alive and in TRS: raise the leader epoch, and send LeaderAndIsr with RS = TRS.
+            Otherwise elect a leader from TRS.
+        B4  Move the replicas in RR to OfflineReplica: they leave the ISR and stop.
+        B5  Move them to NonExistentReplica: they are deleted. The controller does not wait for it, and does not
+            repeat it (BUG-15).
+        B6  Write RS = TRS, AR = RR = [] to the topic's znode.
+        B7  Remove the partition from `/admin/reassign_partitions`.
+        B8  Send UpdateMetadata to all brokers.
 
-The znode changes last on purpose: until then it holds the origin, and whoever takes over in the middle goes through
-phase B again (RA-12). Nobody waits for the replicas to be deleted, or tries again (BUG-15).
+B6 comes late on purpose: until then the znode holds ORS, so a controller that takes over in between repeats phase B
+(RA-12). Kafka's B9, resuming the deletion of the topic, has nothing to do here: a deletion ends the reassignment.
 
-A topic's znode holds all its partitions, and each move writes it when it begins and when it ends. Kafka takes one
-partition
-after the other: 10,000 in one request are 10,000 writes of half a megabyte, twice. Here a few take their turns one by
-one just as in Kafka; many share at most `TURNS` turns, in which each goes through the same steps in the same order.
+A topic's znode holds all its partitions, and each reassignment writes it in U1 and in B6. Kafka takes one partition
+after the other: for 10,000 partitions in one request it writes half a megabyte 10,000 times, twice. Here partitions go
+through the steps together, in at most `TURNS` groups; up to `TURNS` partitions still go one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import structlog
 from msgspec.structs import asdict
@@ -31,6 +43,7 @@ from controller.leader_election import under_new_leader
 from controller.partition_state_machine import Strategy
 from controller.reassignment.decisions import in_groups, is_complete, leaving_replicas
 from controller.reassignment.znode import remove_from_znode
+from controller.state_writes import Decision, Outcome, States, StateWrites
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment
@@ -44,48 +57,53 @@ from foundation.zk.kafka_zk_client import TopicAssignment
 TURNS = 20
 
 Reassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment]
-_Failures: TypeAlias = dict[TopicPartition, ApiError]
+Failures: TypeAlias = dict[TopicPartition, ApiError]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
-async def on_partition_reassignment(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
-    """Go on with these moves, or begin them, as far as they can be gone on with. Returns those that failed, and why."""
-    failures: _Failures = {}
+async def on_partition_reassignment(term: Term, reassignments: Reassignments) -> Failures:
+    """Start or resume these reassignments, and complete those whose TRS is in sync. Returns which failed, and why."""
+    failures: Failures = {}
     for partition, assignment in with_a_line(log, reassignments.items()):
         log.info("reassigning partition", partition=str(partition), **asdict(assignment))
     for turn in in_groups(reassignments, TURNS):
-        updated = await _update_assignments(term, turn, failures)
-        complete = await _complete_ones(term, updated)
-        await _begin(term, {p: assignment for p, assignment in updated.items() if p not in complete}, failures)
-        await _finish(term, complete, failures)
+        failures |= await _update_assignments(term, turn)
+        updated = {partition: assignment for partition, assignment in turn.items() if partition not in failures}
+        complete = await _with_target_in_sync(term, updated)
+        waiting = {partition: assignment for partition, assignment in updated.items() if partition not in complete}
+        failures |= await _start_adding_replicas(term, waiting)
+        failures |= await _complete(term, complete)
     _log_failures(failures)
     return failures
 
 
 async def complete_reassignments(term: Term, reassignments: Reassignments) -> None:
-    """Phase B for those that have arrived; the others are left alone."""
-    failures: _Failures = {}
-    for turn in in_groups(await _complete_ones(term, reassignments), TURNS):
-        await _finish(term, turn, failures)
+    """Run phase B for the partitions whose TRS is in sync; the others are left as they are."""
+    failures: Failures = {}
+    for turn in in_groups(await _with_target_in_sync(term, reassignments), TURNS):
+        failures |= await _complete(term, turn)
     _log_failures(failures)
 
 
-def _log_failures(failures: _Failures) -> None:
+def _log_failures(failures: Failures) -> None:
     for partition, error in with_a_line(log, failures.items()):
         log.error("error completing reassignment", partition=str(partition), why=error.message)
 
 
-async def _complete_ones(term: Term, reassignments: Reassignments) -> Reassignments:
-    """RA-9. The ISRs are read, as in Kafka, though memory is what ZooKeeper last accepted (D15): a leader older than
-    KIP-497 writes its ISR itself, and memory hears of it late. In a cluster of such leaders the states are watched,
-    too."""
+async def _with_target_in_sync(term: Term, reassignments: Reassignments) -> Reassignments:
+    """Return the partitions all of whose TRS is in the ISR (RA-9).
+
+    The ISRs are read from ZooKeeper, as in Kafka, although memory holds what ZooKeeper last accepted (D15): a leader
+    older than KIP-497 writes its ISR itself, and memory learns of it late. In a cluster of such leaders the states are
+    watched, too.
+    """
     if not reassignments:
         return {}
     watch = not term.settings.inter_broker_protocol_version.is_alter_partition_supported
     states = await term.zk.states.read(list(reassignments), watch=watch)
     found = {partition: state for partition, state in states.items() if not isinstance(state, Failure)}
-    _remember(term, found)
+    _update_leadership(term, found)
     return {
         partition: assignment
         for partition, assignment in reassignments.items()
@@ -93,21 +111,25 @@ async def _complete_ones(term: Term, reassignments: Reassignments) -> Reassignme
     }
 
 
-def _remember(term: Term, found: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> None:
+def _update_leadership(term: Term, found: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> None:
     known = term.context.leadership
-    news = {p: state for p, state in found.items() if p not in known or known[p].leader_and_isr != state.leader_and_isr}
-    if news:
-        term.context.put_leadership(news)
+    changed = {
+        partition: state
+        for partition, state in found.items()
+        if partition not in known or known[partition].leader_and_isr != state.leader_and_isr
+    }
+    if changed:
+        term.context.put_leadership(changed)
 
 
 # ------------------------------------------------------------------ phase U: the assignment changes
 
 
-async def _update_assignments(term: Term, reassignments: Reassignments, failures: _Failures) -> Reassignments:
-    """RA-8. Returns those whose assignment is now as it shall be."""
+async def _update_assignments(term: Term, reassignments: Reassignments) -> Failures:
+    """Phase U (RA-8). Returns the partitions whose assignment could not be written."""
     context = term.context
     changed = {p: wanted for p, wanted in reassignments.items() if context.partition_assignment(p) != wanted}
-    await _write_assignments(term, changed, failures)
+    failures = await _write_assignments(term, changed)  # U1
     for partition, wanted in with_a_line(log, changed.items()):
         if partition not in failures:
             log.info("updated current assignment", partition=str(partition), **asdict(wanted))
@@ -115,21 +137,22 @@ async def _update_assignments(term: Term, reassignments: Reassignments, failures
     for partition, reassignment in changed.items():
         if partition not in failures:
             before = context.partition_assignment(partition)
-            context.update_partition_assignment(partition, reassignment)
+            context.update_partition_assignment(partition, reassignment)  # U2
             for replica in before.replicas:
                 if replica not in reassignment.replicas:
                     unneeded.setdefault(replica, []).append(partition)
-    await _stop_replicas(term, unneeded)
-    updated = {partition: assignment for partition, assignment in reassignments.items() if partition not in failures}
-    context.partitions_being_reassigned.update(updated)
-    return updated
+    await _stop_replicas(term, unneeded)  # U3
+    context.partitions_being_reassigned.update(p for p in reassignments if p not in failures)
+    return failures
 
 
-async def _write_assignments(term: Term, reassignments: Reassignments, failures: _Failures) -> None:
-    """U1 and B6: each topic as memory has it, but for these partitions. Unlike in Kafka, partitions that somebody has
-    added to the znode meanwhile and memory has not heard of stay (BUG-18)."""
+async def _write_assignments(term: Term, reassignments: Reassignments) -> Failures:
+    """U1 and B6: write the topics' znodes with these assignments; other partitions keep theirs.
+
+    Unlike in Kafka, partitions that were added to the znode and are not in memory yet are kept, too (BUG-18).
+    """
     if not reassignments:
-        return
+        return {}
     context = term.context
     nodes = {
         topic: TopicAssignment(context.topic_ids.get(topic), context.assignments_for_topic(topic))
@@ -140,9 +163,11 @@ async def _write_assignments(term: Term, reassignments: Reassignments, failures:
     await term.points.reach("reassignment.assignment.before_write")
     failed = await term.zk.topics.update_assignments(nodes, context.epoch_zk_version)
     await term.points.reach("reassignment.assignment.after_write")
-    for partition in reassignments:
-        if partition.topic in failed:
-            failures[partition] = _unwritten(partition.topic, failed[partition.topic])
+    return {
+        partition: _unwritten(partition.topic, failed[partition.topic])
+        for partition in reassignments
+        if partition.topic in failed
+    }
 
 
 def _unwritten(topic: str, failure: Failure) -> ApiError:
@@ -156,35 +181,40 @@ def _unwritten(topic: str, failure: Failure) -> ApiError:
     return ApiError(Errors.UNKNOWN_SERVER_ERROR, why)
 
 
-# ------------------------------------------------------------------ phase A: not all of the target is in sync
+# ------------------------------------------------------------------ phase A: not all of TRS is in the ISR
 
 
-async def _begin(term: Term, reassignments: Reassignments, failures: _Failures) -> None:
-    """RA-10."""
-    await _elect_in_place_of_the_stopped(term, reassignments)
-    told = await _update_leader_epochs_and_send_requests(term, reassignments, failures)
-    await _start_new(
-        term, _by_replica({partition: assignment.adding_replicas for partition, assignment in told.items()})
-    )
+async def _start_adding_replicas(term: Term, reassignments: Reassignments) -> Failures:
+    """Phase A (RA-10). Returns the partitions whose leader epoch could not be raised."""
+    await _elect_for_stopped_leaders(term, reassignments)
+    outcomes = await _update_leader_epochs_and_send_requests(term, reassignments)  # A1
+    adding = {partition: reassignments[partition].adding_replicas for partition in _written(outcomes)}
+    await _move_to_new(term, _by_replica(adding))  # A2
+    return _failures(outcomes)
 
 
-async def _elect_in_place_of_the_stopped(term: Term, partitions: Iterable[TopicPartition]) -> None:
-    """A replica that was being added may lead already. Where another move has stopped it, Kafka leaves its partition
-    without a leader, and takes it for online, until some broker starts or dies."""
+async def _elect_for_stopped_leaders(term: Term, partitions: Iterable[TopicPartition]) -> None:
+    """Elect leaders for the partitions whose leader was stopped in U3: a replica of the former AR may have been leader.
+
+    Kafka leaves such a partition without a leader, in state OnlinePartition, until a broker starts or fails.
+    """
     context = term.context
-    unled = [
+    leaderless = [
         partition
         for partition in partitions
         if context.partition_states.get(partition) is PartitionState.ONLINE
         and context.leadership[partition].leader_and_isr.leader == NO_LEADER
     ]
-    await partition_state_machine.handle_state_changes(term, unled, PartitionState.OFFLINE)
-    await partition_state_machine.handle_state_changes(term, unled, PartitionState.ONLINE)
+    await partition_state_machine.handle_state_changes(term, leaderless, PartitionState.OFFLINE)
+    await partition_state_machine.handle_state_changes(term, leaderless, PartitionState.ONLINE)
 
 
-async def _start_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:
-    """A2: broker after broker, each with requests of its own. A replica that has started before is not new; Kafka tries
-    to make it so whenever a move is resumed, and logs an invalid transition."""
+async def _move_to_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:
+    """A2: move replicas that were never started to NewReplica; each broker is sent requests of its own.
+
+    A replica that was started before is not new. Kafka tries to move it to NewReplica whenever a reassignment is
+    resumed, and logs an invalid transition.
+    """
     for replica, partitions in replicas.items():
         states = term.context.replica_states.get(replica, {})
         unknown = [p for p in partitions if states.get(p, ReplicaState.NON_EXISTENT) is ReplicaState.NON_EXISTENT]
@@ -192,132 +222,111 @@ async def _start_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicParti
 
 
 async def _update_leader_epochs_and_send_requests(
-    term: Term, reassignments: Reassignments, failures: _Failures
-) -> Reassignments:
-    """A1 and B3: the leader stays; everybody hears of the assignment, because nobody heeds a LeaderAndIsr of the same
-    epoch.
+    term: Term, reassignments: Reassignments
+) -> dict[TopicPartition, Outcome]:
+    """A1 and B3: keep the leaders, raise their epochs, and send LeaderAndIsr with the new assignment to all replicas.
 
-    The replicas being added hear that they are new: they may be put on any log directory, whereas one that has been
-    there before must not be made anew because its directory is offline.
-
-    Returns those whose replicas have been told.
+    A broker ignores a LeaderAndIsr whose leader epoch is not new. The replicas in AR receive it as new: they may be
+    put into any log directory. A replica that existed before must not be created again because its directory is
+    offline.
     """
-    written = await _update_leader_epochs(term, list(reassignments), failures)
+    outcomes = await _update_leader_epochs(term, reassignments)
     batch = term.new_batch()
-    for partition in written:
+    for partition in _written(outcomes):
         assignment = reassignments[partition]
         batch.add_leader_and_isr(assignment.origin_replicas, partition)
         batch.add_leader_and_isr(assignment.adding_replicas, partition, is_new=True)
     await term.flush(batch, "reassignment")
-    return {partition: reassignments[partition] for partition in written}
+    return outcomes
 
 
-async def _update_leader_epochs(
-    term: Term, partitions: Sequence[TopicPartition], failures: _Failures
-) -> dict[TopicPartition, LeaderAndIsr]:
-    """One leader epoch more for each. Kafka tries for ever; here a state that keeps changing fails its partition."""
-    context = term.context
-    written: dict[TopicPartition, LeaderAndIsr] = {}
-    current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
-    current = {partition: context.leadership.get(partition, Failure.NO_NODE) for partition in partitions}
-    for _ in range(term.settings.conflict_rounds):
-        if not current:
-            break
-        states: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, known in current.items():
-            if isinstance(known, Failure):
-                failures[partition] = _failed(f"its leader and ISR could not be read: {known.value}")
-            elif not term.is_ours_to_change(partition, known.controller_epoch):
-                failures[partition] = _failed(f"its state was written by controller epoch {known.controller_epoch}")
-            else:
-                state = known.leader_and_isr
-                states[partition] = under_new_leader(state, state.leader, state.isr)
-        conflicts = await _write_states(term, states, written, failures)
-        current = await term.zk.states.read(conflicts) if conflicts else {}
-    failures |= dict.fromkeys(current, _failed(f"its state kept changing, {term.settings.conflict_rounds} times"))
-    term.accept(written, Strategy.REASSIGNMENT.value)
-    for partition, state in with_a_line(log, written.items()):
+async def _update_leader_epochs(term: Term, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Outcome]:
+    """Raise each leader epoch by one. Kafka retries without end; here a state that keeps changing fails."""
+
+    def decide(states: States) -> Decision:
+        return Decision({p: under_new_leader(state, state.leader, state.isr) for p, state in states.items()})
+
+    writes = StateWrites(term, "reassignment", why=Strategy.REASSIGNMENT.value)
+    outcomes = await writes.decide_and_write(partitions, decide)
+    for partition, state in with_a_line(log, _written(outcomes).items()):
         epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
         log.info("updated leader epoch", partition=str(partition), **epochs)
-    return written
+    return outcomes
 
 
-async def _write_states(
-    term: Term,
-    states: Mapping[TopicPartition, LeaderAndIsr],
-    written: dict[TopicPartition, LeaderAndIsr],
-    failures: _Failures,
-) -> tuple[TopicPartition, ...]:
-    """Returns what has changed underneath."""
-    if not states:
-        return ()
-    await term.points.reach("reassignment.before_write")
-    finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-    epoch, epoch_zk_version = term.context.epoch, term.context.epoch_zk_version
-    conflicts = await term.zk.states.update(states, epoch, epoch_zk_version, finished.update)
-    await term.points.reach("reassignment.after_write")
-    for partition, outcome in finished.items():
-        if isinstance(outcome, LeaderAndIsr):
-            written[partition] = outcome
-        else:
-            failures[partition] = _failed(f"its state could not be written: {outcome.value}")
-    return conflicts
+def _written(outcomes: Mapping[TopicPartition, Outcome]) -> dict[TopicPartition, LeaderAndIsr]:
+    return {partition: outcome for partition, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)}
 
 
-def _failed(why: str) -> ApiError:
-    return ApiError(Errors.UNKNOWN_SERVER_ERROR, why)
+def _failures(outcomes: Mapping[TopicPartition, Outcome]) -> Failures:
+    return {
+        partition: ApiError(Errors.UNKNOWN_SERVER_ERROR, outcome.message)
+        for partition, outcome in outcomes.items()
+        if not isinstance(outcome, LeaderAndIsr)
+    }
 
 
-# ------------------------------------------------------------------ phase B: the target is in sync
+# ------------------------------------------------------------------ phase B: all of TRS is in the ISR
 
 
-async def _finish(term: Term, reassignments: Reassignments, failures: _Failures) -> None:
-    """RA-11. What could not be finished stays on the move as ZooKeeper has it, for the next occasion to look
-    (RA-13)."""
+async def _complete(term: Term, reassignments: Reassignments) -> Failures:
+    """Phase B (RA-11). Returns the partitions that failed.
+
+    A partition that could not be completed keeps its assignment in memory as it is in ZooKeeper, and is tried again
+    when `maybe_complete` or a takeover next looks at it (RA-13).
+    """
     if not reassignments:
-        return
+        return {}
     context = term.context
     for partition, moved in with_a_line(log, reassignments.items()):
         log.info("target replicas have all caught up", partition=str(partition), replicas=moved.target_replicas)
     adding = _by_replica({partition: assignment.adding_replicas for partition, assignment in reassignments.items()})
-    await _start_new(term, adding)
-    await replica_state_machine.handle_state_changes(term, adding, ReplicaState.ONLINE)
+    await _move_to_new(term, adding)
+    await replica_state_machine.handle_state_changes(term, adding, ReplicaState.ONLINE)  # B1
     leaving = {partition: _leaving(term, partition, assignment) for partition, assignment in reassignments.items()}
     targets = {
         partition: ReplicaAssignment(assignment.target_replicas) for partition, assignment in reassignments.items()
     }
     for partition, target in targets.items():
-        context.update_partition_assignment(partition, target)
-    led = await _move_leaders(term, targets, leaving, failures)
-    unstopped = await _stop_replicas(term, _by_replica({partition: leaving[partition] for partition in led}))
-    finished = {partition: targets[partition] for partition in led if partition not in unstopped}
+        context.update_partition_assignment(partition, target)  # B2
+    moved_leaders = await _move_leaders(term, targets, leaving)  # B3
+    failures, ready = moved_leaders.failures, moved_leaders.ready
+    unstopped = await _stop_replicas(term, _by_replica({p: leaving[p] for p in ready}))  # B4, B5
+    finished = {partition: targets[partition] for partition in ready if partition not in unstopped}
     for partition, assignment in reassignments.items():
         if partition not in finished:
             context.update_partition_assignment(partition, assignment)
-    await _write_assignments(term, finished, failures)
-    await _forget(term, {partition: target for partition, target in finished.items() if partition not in failures})
+    failures |= await _write_assignments(term, finished)  # B6
+    await _remove(term, {partition: target for partition, target in finished.items() if partition not in failures})
+    return failures
 
 
 def _leaving(term: Term, partition: TopicPartition, assignment: ReplicaAssignment) -> tuple[BrokerId, ...]:
+    """Return RR, and the members of the ISR that are not assigned; those are marked as started, so that they can be
+    stopped."""
     context = term.context
     known = context.leadership.get(partition)
     leaving = leaving_replicas(assignment, () if known is None else known.leader_and_isr.isr)
     for replica in leaving[len(assignment.removing_replicas) :]:
-        # It was never told to stop, or was told before a leader that writes its ISR itself had taken it in.
-        replica_state_machine.take_for_started(term, replica, partition)
+        # No StopReplica was sent to it, or a leader that writes its ISR itself added it to the ISR after that.
+        replica_state_machine.mark_started(term, replica, partition)
     return leaving
 
 
-async def _move_leaders(
-    term: Term,
-    targets: Reassignments,
-    leaving: Mapping[TopicPartition, Sequence[BrokerId]],
-    failures: _Failures,
-) -> list[TopicPartition]:
-    """B3. Returns those to go on with.
+class LeadersMoved(NamedTuple):
+    """The result of B3."""
 
-    Where nobody of the target can lead and others still could, these are not stopped. Kafka does stop them, and deletes
-    what may be the only replicas that are alive.
+    ready: list[TopicPartition]
+    """The partitions to go on with."""
+    failures: Failures
+
+
+async def _move_leaders(
+    term: Term, targets: Reassignments, leaving: Mapping[TopicPartition, Sequence[BrokerId]]
+) -> LeadersMoved:
+    """B3. Where no replica of TRS can lead, the replicas in RR are not stopped, because one of them may be able to.
+
+    Kafka stops and deletes them, which may be the only replicas alive.
     """
     context, online = term.context, term.context.online_brokers()
     staying: dict[TopicPartition, ReplicaAssignment] = {}
@@ -342,21 +351,23 @@ async def _move_leaders(
     elected = await partition_state_machine.handle_state_changes(
         term, electing, PartitionState.ONLINE, Strategy.REASSIGNMENT
     )
-    told = await _update_leader_epochs_and_send_requests(term, staying, failures)
-    put_off = {p for p in electing if leaving[p] and not isinstance(elected.get(p), LeaderAndIsr)}
-    if put_off:
-        first = some(sorted(map(str, put_off)))
+    outcomes = await _update_leader_epochs_and_send_requests(term, staying)
+    postponed = {p for p in electing if leaving[p] and not isinstance(elected.get(p), LeaderAndIsr)}
+    if postponed:
+        first = some(sorted(map(str, postponed)))
         log.warning(
-            "no replica of the target can lead; the others are not stopped", partitions=first, count=len(put_off)
+            "no replica of the target can lead; the others are not stopped", partitions=first, count=len(postponed)
         )
-    return [p for p in targets if p in told or p in leaderless or (p in elected and p not in put_off)]
+    failures = _failures(outcomes)
+    unready = {p for p in electing if p in postponed or p not in elected} | failures.keys()
+    return LeadersMoved([partition for partition in targets if partition not in unready], failures)
 
 
 async def _stop_replicas(
     term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]
 ) -> frozenset[TopicPartition]:
-    """B4, B5 and U3: out of the ISR, then deleted. Returns the partitions with a replica that could not leave the
-    ISR."""
+    """U3, B4 and B5: take replicas out of the ISR, then delete them. Returns the partitions of those that could not
+    leave the ISR."""
     known = term.context.replica_states
     started = {
         replica: [
@@ -377,13 +388,12 @@ async def _stop_replicas(
     return frozenset(p for replica, partitions in started.items() for p in partitions if p not in stopped[replica])
 
 
-async def _forget(term: Term, finished: Reassignments) -> None:
-    """B7 and B8: the znode that asked for it, memory, metadata. Nobody waits to delete the topic: that would have ended
-    the move (B9)."""
+async def _remove(term: Term, finished: Reassignments) -> None:
+    """B7 and B8: remove completed reassignments from the znode and from memory, and send UpdateMetadata."""
     if not finished:
         return
     context = term.context
-    # The znode may ask for the next move of a partition by now.
+    # The znode may hold the next reassignment of a partition by now.
     await remove_from_znode(
         term,
         lambda partition, asked: partition in finished and tuple(dict.fromkeys(asked)) == finished[partition].replicas,

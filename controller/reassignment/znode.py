@@ -1,4 +1,4 @@
-"""`/admin/reassign_partitions`, as moves begin and end. Mirrors `maybeRemoveFromZkReassignment`."""
+"""Removes entries from `/admin/reassign_partitions`. Mirrors `maybeRemoveFromZkReassignment`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def remove_from_znode(term: Term, is_over: Callable[[TopicPartition, tuple[BrokerId, ...]], bool]) -> None:
-    """RA-14: write the znode without what `is_over`, by partition and target; without anything left, delete it.
+    """Write the znode without the entries for which `is_over`(partition, target) holds; delete it if none is left
+    (RA-14).
 
-    Looking for it arms its watch, as in Kafka: after somebody deleted it by hand, the next one is heard from now on.
-    Deleted it
-    is looked for again: its watch has fired, and whoever creates it before the next one is armed is not heard.
+    Reading it arms its watch, as in Kafka, so that its next creation is noticed. After its deletion the event is queued
+    again: it arms the watch that the deletion has fired, and reads a znode that was created meanwhile.
     """
     listed = await term.zk.reassignments.read(watch=True)
     if listed is None:

@@ -1,5 +1,4 @@
-"""Which brokers hold a partition, and which are on their way in or out. Mirrors
-`kafka.controller.ReplicaAssignment`."""
+"""The replicas of a partition, those being added and removed included. Mirrors `kafka.controller.ReplicaAssignment`."""
 
 from __future__ import annotations
 
@@ -12,7 +11,10 @@ from foundation.cluster.identifiers import BrokerId
 
 
 class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
-    """`replicas` is the full set, those being added and removed included; its first is the preferred leader."""
+    """The replicas of one partition.
+
+    `replicas` has all of them, those being added and removed included; the first is the preferred leader.
+    """
 
     replicas: tuple[BrokerId, ...]
     adding_replicas: tuple[BrokerId, ...] = ()
@@ -31,14 +33,14 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
         return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
 
     def reassign_to(self, target: Sequence[BrokerId]) -> ReplicaAssignment:
-        """CX-5: on the move from the origin to `target`; a move under way is superseded.
+        """Return the assignment that is being reassigned from its origin replicas to `target`.
 
-        The target comes first and in its own order, so the order of the origin is lost: who moves and turns back may
-        have another preferred leader (BUG-19).
+        It supersedes a reassignment in progress. The target's replicas come first, in their order, so that the order of
+        the origin is lost: a reassignment that is reversed may change the preferred leader (CX-5, BUG-19).
         """
         origin = self.origin_replicas
         replicas = tuple(dict.fromkeys((*target, *origin)))
-        # A client names the target, and may name a hundred thousand: looked for in a tuple, they take minutes.
+        # A client may name a hundred thousand replicas: looking each up in a tuple would take minutes.
         before, after = frozenset(origin), frozenset(target)
         return ReplicaAssignment(
             replicas,
@@ -52,18 +54,17 @@ NO_ASSIGNMENT = ReplicaAssignment(())
 
 @lru_cache(maxsize=4_096)
 def those_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
-    """Those of `replicas` that are among `brokers`, in order. Thousands of partitions ask alike, and share the
-    answer."""
+    """Return those of `replicas` that are in `brokers`, in order. Cached: thousands of partitions have the same."""
     return tuple([replica for replica in replicas if replica in brokers])
 
 
 @lru_cache(maxsize=4_096)
 def those_not_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
-    """Those of `replicas` that are not among `brokers`."""
+    """Return those of `replicas` that are not in `brokers`, in order."""
     return tuple([replica for replica in replicas if replica not in brokers])
 
 
 @lru_cache(maxsize=4_096)
 def without(replicas: tuple[BrokerId, ...], broker: BrokerId) -> tuple[BrokerId, ...]:
-    """`replicas` but for `broker`."""
+    """Return `replicas` without `broker`."""
     return tuple([replica for replica in replicas if replica != broker])

@@ -1,7 +1,7 @@
-"""A broker and where it can be reached. Mirrors `kafka.cluster.Broker` and `EndPoint`.
+"""A broker and its endpoints. Mirrors `kafka.cluster.Broker` and `EndPoint`.
 
-A broker's *epoch* is the czxid of its registration znode; it is kept beside the broker, never in it, because the same
-broker registers again under a new one.
+A broker's *epoch* is the czxid of its registration znode. It is kept beside the broker, not in it, because the same
+broker registers again with a new one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from foundation.cluster.identifiers import BrokerId
 
 
 class SecurityProtocol(IntEnum):
+    """Kafka's security protocols, by their ids in requests."""
+
     PLAINTEXT = 0
     SSL = 1
     SASL_PLAINTEXT = 2
@@ -22,6 +24,8 @@ class SecurityProtocol(IntEnum):
 
 
 class EndPoint(NamedTuple):
+    """A broker's address on one listener."""
+
     listener: str
     security_protocol: SecurityProtocol
     host: str
@@ -30,6 +34,8 @@ class EndPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
+    """A broker as its registration describes it."""
+
     id: BrokerId
     endpoints: tuple[EndPoint, ...]
     rack: str | None = None
@@ -37,10 +43,12 @@ class Broker:
     """Sorted by name; a broker in ZooKeeper mode supports none."""
 
     def endpoint(self, listener: str) -> EndPoint | None:
-        """This broker's address on `listener`, or None where it does not offer that listener."""
+        """Return this broker's address on `listener`; None where it has no such listener."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
 class BrokerAndEpoch(NamedTuple):
+    """A registered broker and its broker epoch."""
+
     broker: Broker
     epoch: int

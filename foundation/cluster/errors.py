@@ -1,4 +1,4 @@
-"""Kafka's error codes and what they say. Mirrors `org.apache.kafka.common.protocol.Errors`."""
+"""Kafka's error codes. Mirrors `org.apache.kafka.common.protocol.Errors`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Errors(IntEnum):
-    """The codes a control plane answers with; the number is what goes over the wire."""
+    """The error codes that a control plane answers with, by their numbers in responses."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -64,21 +64,21 @@ class Errors(IntEnum):
 
 
 MAX_MESSAGE_BYTES = 2**15 - 1
-"""In UTF-8: the longest string an answer can carry."""
+"""The longest string in a response, in bytes of UTF-8."""
 
 
 MALFORMED_REQUEST = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
     "incompatible broker. See the broker logs for more details."
 )
-"""What Kafka says of an INVALID_REQUEST that refuses a request as a whole."""
+"""Kafka's message of an INVALID_REQUEST that refuses a request as a whole."""
 
 
 class ApiError(Exception):
-    """What a client shall hear about one item of its request: a code and a sentence.
+    """The error of one item of a request: code and message, as the response has them.
 
-    A sentence may repeat what was asked, which may be as long as an answer can carry by itself. What is too long is
-    cut, so that the answers to the neighbours arrive.
+    A message that is too long for a response is cut, so that the results of the other items arrive: it may quote the
+    item, which may be as long as any string.
     """
 
     def __init__(self, error: Errors, message: str) -> None:

@@ -1,7 +1,7 @@
-"""What a broker supports and what the cluster has finalized (KIP-584). Mirrors `kafka.server.BrokerFeatures`.
+"""The features that brokers support and the cluster has finalized (KIP-584). Mirrors `kafka.server.BrokerFeatures`.
 
-A broker in ZooKeeper mode supports no feature, and what is finalized must be supported by every broker; so `/feature`
-stays empty in a healthy cluster, and one that is not empty is the end of any broker in ZooKeeper mode.
+A broker in ZooKeeper mode supports no feature, and every broker must support what is finalized. So `/feature` is empty
+in a healthy cluster, and every broker in ZooKeeper mode stops where it is not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class SupportedFeature(NamedTuple):
-    """The versions of one feature that a broker can work with."""
+    """The versions of one feature that a broker supports."""
 
     name: str
     min_version: int
@@ -19,7 +19,7 @@ class SupportedFeature(NamedTuple):
 
 
 class FinalizedFeatures(NamedTuple):
-    """By feature the version in force, and how old that is."""
+    """The finalized version level of each feature, and the epoch of these levels."""
 
     levels: Mapping[str, int]
     epoch: int
@@ -27,8 +27,7 @@ class FinalizedFeatures(NamedTuple):
 
 
 def incompatibilities(supported: Iterable[SupportedFeature], finalized: Mapping[str, int]) -> tuple[str, ...]:
-    """What of `finalized` a broker that supports `supported` cannot work with, each in a few words; sorted by
-    feature."""
+    """Describe each finalized feature that is not among the `supported` ones; sorted by feature."""
     ranges = {feature.name: feature for feature in supported}
     found = []
     for name, level in sorted(finalized.items()):

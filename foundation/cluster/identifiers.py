@@ -1,8 +1,6 @@
-"""What things are called: brokers, topics, partitions, replicas.
+"""Identifiers of brokers, topics and partitions.
 
-Mirrors `org.apache.kafka.common.TopicPartition`, `kafka.controller.PartitionAndReplica` and
-`org.apache.kafka.common.Uuid`. The two tuples are `NamedTuple`s because a takeover hashes and sorts hundreds of
-thousands of them.
+Mirrors `org.apache.kafka.common.TopicPartition` and `org.apache.kafka.common.Uuid`.
 """
 
 from __future__ import annotations
@@ -14,15 +12,20 @@ from typing import NamedTuple, NewType
 BrokerId = NewType("BrokerId", int)
 
 TopicId = NewType("TopicId", str)
-"""A topic's id as Kafka prints it: 16 bytes in URL-safe base64 without padding, 22 characters."""
+"""A topic's id as Kafka prints it: 16 bytes as 22 characters of URL-safe base64, without padding."""
 
 NO_TOPIC_ID = TopicId("A" * 22)
-"""The all-zero id: on the wire it means that no id is known."""
+"""The id of 16 zero bytes; in a request or response it means that the topic id is not known."""
 
 _METADATA_TOPIC_ID = TopicId("A" * 21 + "Q")
 
 
 class TopicPartition(NamedTuple):
+    """A topic's name and the number of one of its partitions.
+
+    A named tuple, because a failover hashes and sorts hundreds of thousands of them.
+    """
+
     topic: str
     partition: int
 
@@ -30,17 +33,11 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class PartitionAndReplica(NamedTuple):
-    topic_partition: TopicPartition
-    replica: BrokerId
-
-    def __str__(self) -> str:
-        return f"[{self.topic_partition}, replica {self.replica}]"
-
-
 def random_topic_id(source: random.Random) -> TopicId:
-    """A fresh id drawn from `source`: a version-4 UUID, never reserved, never starting with a dash
-    (`Uuid.randomUuid`)."""
+    """Draw a new topic id from `source`, as `Uuid.randomUuid` does.
+
+    It is a version-4 UUID that is not reserved and does not start with a dash.
+    """
     while True:
         raw = bytearray(source.randbytes(16))
         raw[6] = raw[6] & 0x0F | 0x40
@@ -51,17 +48,18 @@ def random_topic_id(source: random.Random) -> TopicId:
 
 
 def topic_id_from_bytes(raw: bytes) -> TopicId:
+    """Return the text of a topic id of 16 bytes."""
     return TopicId(base64.urlsafe_b64encode(raw)[:22].decode("ascii"))
 
 
 def topic_id_to_bytes(topic_id: TopicId) -> bytes:
-    """The 16 bytes of `topic_id`.
+    """Return the 16 bytes of `topic_id`.
 
     Raises:
         ValueError: it is not 22 characters of URL-safe base64.
     """
     raw = base64.urlsafe_b64decode(topic_id + "==")
-    # The decoder passes over characters outside its alphabet: only in a text of exact length none can hide.
+    # The decoder ignores characters outside its alphabet; the two lengths show whether there were any.
     if len(topic_id) != 22 or len(raw) != 16:
         raise ValueError(f"topic id {topic_id!r}; expected 22 characters of URL-safe base64 that stand for 16 bytes")
     return raw

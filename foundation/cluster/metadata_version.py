@@ -1,10 +1,8 @@
-"""`inter.broker.protocol.version`: which requests brokers send each other, in which version, and what they write in
-ZooKeeper.
+"""The versions of `inter.broker.protocol.version`, and the requests and znodes that each of them means.
 
 Mirrors `org.apache.kafka.server.common.MetadataVersion`, and gathers what Kafka keeps beside it in
-`ControllerChannelManager`, `KafkaServer` and `ZkData`: the version of each request and znode. It concerns what a broker
-*sends*; what it understands does not depend on it, so that brokers of one cluster may differ and be upgraded one by
-one.
+`ControllerChannelManager`, `KafkaServer` and `ZkData`: the version of each request and znode. It determines what a
+broker *sends*; it accepts all versions, so that the brokers of a cluster can be upgraded one by one.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import TypeAlias
 
 
 class UnknownMetadataVersion(ValueError):
-    """There is no such version; the message says which there are."""
+    """There is no such version; the message lists the versions."""
 
 
 class MetadataVersion(IntEnum):
@@ -79,8 +77,7 @@ class MetadataVersion(IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> MetadataVersion:
-        """As Kafka reads it: `3.4-IV0`; `3.4` for the last step of that release; what follows it (`3.4.1`) does not
-        matter.
+        """Parse a version as Kafka does: `3.4-IV0`, or `3.4` or `3.4.1` for the last step of that release.
 
         Raises:
             UnknownMetadataVersion: there is no such version.
@@ -91,7 +88,8 @@ class MetadataVersion(IntEnum):
         if found is None:
             accepted = ", ".join(dict.fromkeys(version.release for version in cls))
             raise UnknownMetadataVersion(
-                f"Version {text} is not a valid version; expected a release ({accepted}), or a step towards one, as 3.9-IV0"
+                f"Version {text} is not a valid version; expected a release ({accepted}), "
+                "or a step towards one, as 3.9-IV0"
             )
         return found
 
@@ -108,44 +106,44 @@ class MetadataVersion(IntEnum):
 
     @property
     def is_feature_versioning_supported(self) -> bool:
-        """KIP-584: `/feature` counts."""
+        """Whether `/feature` is used (KIP-584)."""
         return self >= MetadataVersion.IBP_2_7_IV0
 
     @property
     def is_alter_partition_supported(self) -> bool:
-        """KIP-497: leaders ask the controller to change an ISR; before, they write it into ZooKeeper."""
+        """Whether leaders change an ISR by AlterPartition (KIP-497); before, they write it into ZooKeeper."""
         return self >= MetadataVersion.IBP_2_7_IV2
 
     @property
     def is_topic_ids_supported(self) -> bool:
-        """KIP-516: topics are given ids."""
+        """Whether topics have ids (KIP-516)."""
         return self >= MetadataVersion.IBP_2_8_IV0
 
     @property
     def is_allocate_producer_ids_supported(self) -> bool:
-        """KIP-730: brokers ask the controller for producer ids; before, they take them from ZooKeeper."""
+        """Whether brokers get producer ids from the controller (KIP-730); before, they take them from ZooKeeper."""
         return self >= MetadataVersion.IBP_3_0_IV0
 
     @property
     def is_leader_recovery_supported(self) -> bool:
-        """KIP-704: an unclean election is written down as one, until the leader has recovered."""
+        """Whether a state records an unclean election until the leader has recovered (KIP-704)."""
         return self >= MetadataVersion.IBP_3_2_IV0
 
     @property
     def highest_supported_record_version(self) -> int:
-        """The message format: 0, 1 or 2."""
+        """The version of the message format: 0, 1 or 2."""
         return _latest(_RECORD, self)
 
-    # -- in which version they write and ask
+    # -- the versions of znodes and requests
 
     @property
     def broker_registration_version(self) -> int:
-        """Of `/brokers/ids/N` (ZN-4)."""
+        """The version of `/brokers/ids/N` (ZN-4)."""
         return _latest(_BROKER_REGISTRATION, self)
 
     @property
     def feature_node_version(self) -> int:
-        """Of `/feature` (ZN-7)."""
+        """The version of `/feature` (ZN-7)."""
         return _latest(_FEATURE_NODE, self)
 
     @property
@@ -166,19 +164,19 @@ class MetadataVersion(IntEnum):
 
     @property
     def alter_partition_version(self) -> int:
-        """The highest; a request without topic ids must be content with 1 (IS-4)."""
+        """The highest version of AlterPartition; a request without topic ids is sent in version 1 (IS-4)."""
         return 3 if self.is_topic_ids_supported else 1
 
     @property
     def fetch_version(self) -> int:
-        """Of a follower's Fetch; 13 and above need the ids of all topics."""
+        """The version of a follower's Fetch; 13 and above require the ids of all topics."""
         return _latest(_FETCH, self)
 
 
 LATEST_PRODUCTION = MetadataVersion.IBP_3_9_IV0
 
 _Table: TypeAlias = Mapping[MetadataVersion, int]
-"""A version and the first MetadataVersion that uses it, newest first."""
+"""The version of a request or znode by the first MetadataVersion that uses it, newest first."""
 
 _V = MetadataVersion
 
@@ -245,7 +243,7 @@ def _latest(table: _Table, version: MetadataVersion) -> int:
     return next(value for since, value in table.items() if version >= since)
 
 
-# Later steps of a release come later and take over its short form.
+# A later step of a release replaces the earlier one at the short form.
 _BY_TEXT = {version.release: version for version in MetadataVersion} | {
     str(version): version for version in MetadataVersion
 }

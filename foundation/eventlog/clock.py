@@ -1,7 +1,7 @@
-"""The `Clock` port: what time it is, asked of the world and never of the machine.
+"""The `Clock` port: the time of a broker's world, which is simulated in the simulator.
 
-Waiting is not here: `asyncio.sleep` and `asyncio.timeout` follow the running loop, which in the simulator moves its own
-time.
+Waiting is not part of it: `asyncio.sleep` and `asyncio.timeout` follow the running loop, which in the simulator has
+simulated time.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """Returns the time of the World."""
+
     def monotonic_ms(self) -> float:
-        """Milliseconds that only grow; comparable between processes of one machine, sub-millisecond."""
+        """Return milliseconds, with fractions, that only grow; comparable between processes of one machine."""
 
     def wall_ms(self) -> float:
-        """Milliseconds since 1970-01-01 UTC; may jump."""
+        """Return milliseconds since 1970-01-01 UTC; they may jump."""

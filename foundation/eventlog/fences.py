@@ -1,7 +1,7 @@
-"""Named fences: where something stale is refused.
+"""Named fences: the checks that refuse requests and writes of an earlier epoch.
 
-Each fence has a name, counts its hits, writes one record when it refuses, and can be switched off so that an experiment
-can show what it was good for.
+Each fence has a name, counts its hits and writes a record at every hit. An experiment can switch it off, to show what
+it protects from.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from foundation.eventlog.records import FenceHit
 
 
 class Fence(Enum):
+    """The fences by name, each with the staleness that it refuses."""
+
     ZK_CONTROLLER_EPOCH = "zk.controller-epoch"
     """A write whose transaction checks `/controller_epoch` at a version that is no longer current (KAFKA-6082)."""
     STATE_CONTROLLER_EPOCH = "controller.state-controller-epoch"
     """A partition state already written by a newer controller (`StateChangeFailedException`)."""
     BROKER_CONTROLLER_EPOCH = "broker.controller-epoch"
-    """A control request of an older controller epoch than this broker has heard (KAFKA-532)."""
+    """A control request of an older controller epoch than the newest this broker has received (KAFKA-532)."""
     BROKER_EPOCH = "broker.broker-epoch"
     """A control request meant for an earlier registration of this broker (KIP-380)."""
     BROKER_LEADER_EPOCH = "broker.leader-epoch"
     """A partition in a LeaderAndIsr or StopReplica that is not newer than what the broker has (KAFKA-1188, KIP-570)."""
-    ALTER_PARTITION_BROKER_EPOCH = "controller.broker-epoch"
+    REQUEST_BROKER_EPOCH = "controller.broker-epoch"
     """An AlterPartition, ControlledShutdown or AllocateProducerIds from an earlier registration."""
     ALTER_PARTITION_EPOCHS = "controller.partition-epochs"
     """An AlterPartition whose leader or partition epoch is not the controller's (KIP-497, KAFKA-14154)."""
@@ -37,7 +39,7 @@ class Fences:
     """The fences of one node.
 
     Args:
-        switched_off: fences that let everything pass; for experiments only.
+        switched_off: fences that refuse nothing; for experiments only.
     """
 
     def __init__(self, events: EventLog, *, switched_off: Collection[Fence] = ()) -> None:
@@ -46,7 +48,7 @@ class Fences:
         self.hits: Counter[Fence] = Counter()
 
     def is_on(self, fence: Fence) -> bool:
-        """Whether it refuses at all. For a check that is part of what is sent and cannot be overruled afterwards."""
+        """Whether `fence` refuses anything; asked before a check is sent to ZooKeeper as part of a transaction."""
         return fence not in self._switched_off
 
     def record_hit(self, fence: Fence, *, what: str, offered: int, known: int) -> bool:

@@ -1,11 +1,11 @@
-"""Event-log files: where a node's lines go, what the files are called, how they are found again.
+"""Writes and finds event-log files.
 
 A file is named `<node>-<incarnation>-<file>.jsonl` with four digits each, for example `broker-1-0002-0001.jsonl`. Files
 of one incarnation carry one running sequence of records; a new file starts when the next line would not fit into the
 old one.
 
-A line is handed to the operating system in one append before `write` returns: it survives the death of the process, not
-a loss of power. File I/O only; no clock, no threads.
+A line has been handed to the operating system when `write` returns: it survives the death of the process, but not a
+loss of power.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LogFile:
 
 
 def log_files(folder: Path) -> tuple[LogFile, ...]:
-    """The event-log files directly in `folder`, sorted; other files are not ours and left out.
+    """List the event-log files directly in `folder`, sorted; other files are left out.
 
     Raises:
         OSError: the folder cannot be listed.
@@ -51,13 +51,13 @@ def log_files(folder: Path) -> tuple[LogFile, ...]:
 
 
 class JsonLinesFiles:
-    """The files of a node's next incarnation; `write` is the sink that an `EventLog` wants.
+    """The files of a node's next incarnation; `write` is the sink of an `EventLog`.
 
     The incarnation is one more than the highest that left a file, claimed by creating its first file exclusively: two
     processes that start as the same node never share one.
 
     Args:
-        folder: made when missing, with its parents.
+        folder: created where it is missing, with its parents.
         node: name of the node, for example `broker-1`.
         max_file_bytes: size at which the next file begins.
 
@@ -90,7 +90,7 @@ class JsonLinesFiles:
 
         Raises:
             OSError: it could not be written as a whole, for example because the disk is full. What was written of it
-                ends its file as a torn line; a later line goes to a file of its own.
+                ends its file as a torn line; the next line begins another file.
         """
         if self._bytes and self._bytes + len(line) > self._max_file_bytes:
             self._roll()
@@ -114,7 +114,7 @@ class JsonLinesFiles:
         for incarnation in range(highest + 1, highest + 1 + _CLAIMS):
             try:
                 self._open(incarnation, 1)
-            except FileExistsError:  # somebody else has started as this node since the listing
+            except FileExistsError:  # another process has started as this node since the listing
                 continue
             return incarnation
         raise FileExistsError(

@@ -1,10 +1,9 @@
-"""One record at a time into a picture of the cluster: `fold(picture, record) -> picture`.
+"""Adds records, one at a time, to a picture of the cluster: `fold(picture, record) -> picture`.
 
-The picture holds what the records say and nothing else: what each broker is and believes, what ZooKeeper was told, who
-is controller, which requests have no answer yet. It never judges; contradictions between its parts are what there is to
-see.
-Folding is pure and total: any record in any order gives a picture, so a page may show a run at any moment, and a
-checker may stop at the record that broke something. Feed it records in the order of `foundation.eventlog.order`.
+The picture has what the records contain and nothing else: the state of each broker, the partition states written to
+ZooKeeper, the controller, and the requests without an answer. Its parts may contradict each other, as the brokers do.
+`fold` is a pure function and accepts any record in any order, so that a page can show a run at any moment. Pass records
+in the order of `foundation.eventlog.order`.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _DELETED_LEADER = -2
-"""`MetadataUpdated` says by this leader that a partition is gone."""
+"""The leader, in `MetadataUpdated`, of a partition of a deleted topic."""
 
 
 def _nothing() -> Mapping[Any, Any]:
@@ -59,7 +58,7 @@ def _nothing() -> Mapping[Any, Any]:
 
 
 class Life(Enum):
-    """What a node's process is."""
+    """The state of a node's process."""
 
     UNKNOWN = "unknown"
     RUNNING = "running"
@@ -70,35 +69,35 @@ class Life(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePicture:
-    """One node, by its own records and by what the testbed did to it."""
+    """One node, by its own records and the faults injected into it."""
 
     life: Life = Life.UNKNOWN
     incarnation: int = 0
     broker_id: int = -1
-    """−1 where it is no broker, or has not said so."""
+    """−1 where it is no broker or has not recorded it yet."""
     pid: int = 0
     session_id: int | None = None
     """Of its ZooKeeper session; None while it has none."""
     broker_epoch: int | None = None
-    """Of its registration; None while it knows that it has none."""
+    """Of its registration; None while it has none."""
     controller_epoch: int = 0
-    """The newest it has heard of."""
+    """The newest that it has received or won."""
     zxid: int = 0
     believes: Mapping[TopicPartition, Leadership] = field(default_factory=_nothing)
-    """What it leads or follows, by the LeaderAndIsr requests it has accepted."""
+    """The partitions that it leads or follows, by the LeaderAndIsr requests it has accepted."""
     metadata: Mapping[TopicPartition, Leadership] = field(default_factory=_nothing)
-    """What it would tell clients, by the UpdateMetadata requests it has accepted."""
+    """Its metadata cache, by the UpdateMetadata requests it has accepted."""
     metadata_controller: int = -1
     metadata_brokers: tuple[int, ...] = ()
     event: str = ""
-    """The controller event it is working on."""
+    """The controller event that it is processing."""
     last_seq: int = 0
     last_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerPicture:
-    """The last one that was elected; whether it still rules, its own node and `ClusterPicture.controller_gone` say."""
+    """The controller elected last, even if it has lost the role: see `has_resigned` and `controller_gone`."""
 
     broker_id: int
     epoch: int
@@ -109,7 +108,7 @@ class ControllerPicture:
 
 
 class RequestName(NamedTuple):
-    """Who sent it, as number what of that incarnation."""
+    """The sender's node and incarnation, and the sequence number of its `RequestSent`."""
 
     node: str
     incarnation: int
@@ -124,7 +123,7 @@ class InFlight(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPicture:
+class EventLogPicture:
     """Everything the records have said so far."""
 
     run: str = ""
@@ -134,15 +133,15 @@ class ClusterPicture:
     nodes: Mapping[str, NodePicture] = field(default_factory=_nothing)
     controller: ControllerPicture | None = None
     controller_gone: bool = False
-    """Somebody has seen `/controller` vanish since the last election."""
+    """A node has received since the last election that `/controller` is deleted."""
     partitions: Mapping[TopicPartition, Leadership] = field(default_factory=_nothing)
-    """What ZooKeeper holds: the state with the newest controller epoch."""
+    """The states in ZooKeeper: of each partition that of the newest controller epoch."""
     in_flight: Mapping[RequestName, InFlight] = field(default_factory=_nothing)
     fence_hits: Mapping[str, int] = field(default_factory=_nothing)
     step: str = ""
-    """How far the scenario has come."""
+    """The step that the scenario has reached."""
     struck: str = ""
-    """The last thing done to the cluster, for example `kill broker-1`."""
+    """The last fault, for example `kill broker-1`."""
 
     def node(self, name: str) -> NodePicture:
         return self.nodes.get(name, NodePicture())
@@ -151,20 +150,20 @@ class ClusterPicture:
         return self.node(broker_node(broker_id))
 
 
-EMPTY = ClusterPicture()
+EMPTY = EventLogPicture()
 
 
-def fold_all(records: Iterable[Envelope], picture: ClusterPicture = EMPTY) -> ClusterPicture:
+def fold_all(records: Iterable[Envelope], picture: EventLogPicture = EMPTY) -> EventLogPicture:
     for record in records:
         picture = fold(picture, record)
     return picture
 
 
-def fold(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
-    """The picture after `record`."""
+def fold(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
+    """Return the picture after `record`."""
     node = picture.node(record.node)
     if record.incarnation < node.incarnation:
-        return replace(picture, records=picture.records + 1)  # a process that has a successor says nothing any more
+        return replace(picture, records=picture.records + 1)  # a late record of an earlier process
     node = _seen(node if record.incarnation == node.incarnation else NodePicture(), record)
     picture = replace(
         picture,
@@ -179,7 +178,7 @@ def fold(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
 def _seen(node: NodePicture, record: Envelope) -> NodePicture:
     return replace(
         node,
-        # Whoever writes is running; a node that is paused or killed is written about by others.
+        # A node that writes is running; that it is paused or killed is recorded by others.
         life=Life.RUNNING,
         incarnation=record.incarnation,
         zxid=max(node.zxid, record.zxid),
@@ -221,7 +220,7 @@ def _node_after(node: NodePicture, record: Envelope) -> NodePicture:
             return node
 
 
-def _cluster_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
+def _cluster_after(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     match record.data:
         case ControllerElected() | ControllerReady() | ControllerResigned() | WatchFiredRecord():
             return _controller_after(picture, record)
@@ -252,7 +251,7 @@ def _cluster_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
             return picture
 
 
-def _controller_after(picture: ClusterPicture, record: Envelope) -> ClusterPicture:
+def _controller_after(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     controller = picture.controller
     match record.data:
         case ControllerElected() as elected if controller is None or elected.epoch > controller.epoch:
@@ -273,13 +272,13 @@ def _controller_after(picture: ClusterPicture, record: Envelope) -> ClusterPictu
 _LIFE_AFTER = {"kill": Life.DEAD, "crash": Life.DEAD, "pause": Life.PAUSED, "continue": Life.RUNNING}
 
 
-def _struck(picture: ClusterPicture, target: str, fault: str) -> ClusterPicture:
+def _struck(picture: EventLogPicture, target: str, fault: str) -> EventLogPicture:
     picture = replace(picture, struck=f"{fault} {target}")
     if fault not in _LIFE_AFTER or target not in picture.nodes:
         return picture
     life = _LIFE_AFTER[fault]
     node = replace(picture.nodes[target], life=life)
-    # The requests of a dead process are answered to nobody.
+    # The requests of a dead process get no answer.
     orphans = {name for name in picture.in_flight if name.node == target} if life is Life.DEAD else set()
     return replace(picture, nodes=_with(picture.nodes, target, node), in_flight=_without(picture.in_flight, orphans))
 
@@ -308,7 +307,7 @@ def _states(
 def _newer(
     known: Mapping[TopicPartition, Leadership], told: Iterable[Leadership]
 ) -> Mapping[TopicPartition, Leadership]:
-    """What ZooKeeper holds cannot become older: a paused controller writes its records late."""
+    """Replace states by newer ones: the records of a paused controller may come late."""
     new = {
         partition: state
         for state in told

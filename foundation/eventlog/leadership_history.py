@@ -1,4 +1,4 @@
-"""Partitions through a run: `PartitionNumbers` rows, as `metric_tables` defines them."""
+"""Computes the `PartitionNumbers` rows of a run, as `metric_tables` defines them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LOADED = "loaded"
 _DELETED = "deleted"
 
 
-class _State(NamedTuple):
-    """What was known of a partition from `key` on; `place` is where in the record."""
+class _RecordedState(NamedTuple):
+    """A partition's state from `key` on, as a record has it at position `place`."""
 
     key: Key
     place: int
     writer_epoch: int
     why: str
-    """Of the `LeadershipWritten`, or `loaded` or `deleted`."""
+    """`why` of the `LeadershipWritten`; or `loaded`, or `deleted`."""
     leader: int = -1
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()
@@ -45,7 +45,8 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipHistory:
-    """
+    """The rows of all partitions of a run.
+
     Attributes:
         rows: one per partition, sorted.
         elected_by_why: states that count as an election, by the reason they were written for.
@@ -56,7 +57,7 @@ class LeadershipHistory:
 
 
 def leadership_history(run: RunRecords, end: int) -> LeadershipHistory:
-    """Every partition of the run, until `end` in microseconds."""
+    """Compute the rows of every partition of the run, until `end` in microseconds."""
     down = _down_times(run)
     elected: Counter[str] = Counter()
     rows = []
@@ -67,27 +68,27 @@ def leadership_history(run: RunRecords, end: int) -> LeadershipHistory:
     return LeadershipHistory(rows=tuple(rows), elected_by_why=elected)
 
 
-def _states(run: RunRecords) -> dict[TopicPartition, list[_State]]:
-    states: dict[TopicPartition, list[_State]] = {}
+def _states(run: RunRecords) -> dict[TopicPartition, list[_RecordedState]]:
+    states: dict[TopicPartition, list[_RecordedState]] = {}
     for written in run.of(LeadershipWritten):
         for index, new in enumerate(written.data.partitions):
-            state = _State(
+            state = _RecordedState(
                 written.key, index, new.controller_epoch, written.data.why, new.leader, new.leader_epoch, new.isr
             )
             states.setdefault(TopicPartition(new.topic, new.partition), []).append(state)
     for loaded in run.of(ContextLoaded):
         for index, old in enumerate(loaded.data.partitions):
-            state = _State(loaded.key, index, loaded.data.epoch, _LOADED, old.leader, old.leader_epoch, old.isr)
+            state = _RecordedState(loaded.key, index, loaded.data.epoch, _LOADED, old.leader, old.leader_epoch, old.isr)
             states.setdefault(TopicPartition(old.topic, old.partition), []).append(state)
     for changed in run.of(TopicsChanged):
         for topic in sorted(set(changed.data.deleted)):
             for partition in [partition for partition in states if partition.topic == topic]:
-                states[partition].append(_State(changed.key, 0, changed.controller_epoch, _DELETED))
+                states[partition].append(_RecordedState(changed.key, 0, changed.controller_epoch, _DELETED))
     return states
 
 
-def _without_late_ones(states: list[_State]) -> list[_State]:
-    kept: list[_State] = []
+def _without_late_ones(states: list[_RecordedState]) -> list[_RecordedState]:
+    kept: list[_RecordedState] = []
     newest = states[0].writer_epoch
     for state in states:
         newest = max(newest, state.writer_epoch)
@@ -96,13 +97,13 @@ def _without_late_ones(states: list[_State]) -> list[_State]:
     return kept
 
 
-def _pairs(kept: list[_State]) -> list[tuple[_State | None, _State]]:
-    """Each state with the one before; none before the first and after a deletion."""
+def _pairs(kept: list[_RecordedState]) -> list[tuple[_RecordedState | None, _RecordedState]]:
+    """Pair each state with the one before it: None for the first and after a deletion."""
     befores = [None, *(None if state.why == _DELETED else state for state in kept)]
     return list(zip(befores, kept, strict=False))
 
 
-def _is_election(before: _State | None, state: _State) -> bool:
+def _is_election(before: _RecordedState | None, state: _RecordedState) -> bool:
     if state.why in (_LOADED, _DELETED, *NO_ELECTION) or state.leader < 0:
         return False
     return before is None or before.leader != state.leader
@@ -110,8 +111,8 @@ def _is_election(before: _State | None, state: _State) -> bool:
 
 def _row(
     partition: TopicPartition,
-    states: list[_State],
-    kept: list[_State],
+    states: list[_RecordedState],
+    kept: list[_RecordedState],
     down: dict[str, list[tuple[int, int]]],
     end: int,
 ) -> PartitionNumbers:
@@ -135,7 +136,7 @@ def _row(
     )
 
 
-def _leaderless(kept: list[_State], down: dict[str, list[tuple[int, int]]], end: int) -> int:
+def _leaderless(kept: list[_RecordedState], down: dict[str, list[tuple[int, int]]], end: int) -> int:
     total = 0
     for state, until in zip(kept, [*(state.key.us for state in kept[1:]), end], strict=True):
         since, until = min(state.key.us, end), min(until, end)
@@ -159,7 +160,7 @@ _FOR_EVER = 2**62
 
 
 def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
-    """For each node the times from going down to coming up, in microseconds."""
+    """Return for each node the times during which it was down, in microseconds."""
     marks = [_Mark(at.data.target, at.us, False) for at in run.of(FaultInjected) if at.data.fault in DOWN_FAULTS]
     marks += [_Mark(at.data.target, at.us, True) for at in run.of(FaultInjected) if at.data.fault in UP_FAULTS]
     marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]

@@ -1,8 +1,8 @@
-"""The `EventLog`: one writer per process, sequence numbers without gaps, every record with its cause.
+"""Writes the event log of one process: sequence numbers without gaps, every record with its cause.
 
 A record is written before the effect it describes leaves the node, so that after a SIGKILL the log still explains what
-the others saw. The writer is synchronous and owns the envelope; callers hand over a payload from `records.py` and,
-where they know it, the sequence number of the record that led to this one.
+the other nodes saw. Writing is synchronous. Callers pass a payload of `records` and, where they know it, the sequence
+number of the record that led to this one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class EventLog:
     """Appends records for one incarnation of one node to a sink of lines.
 
     Attributes:
-        when_lost: hears of every line that could not be written, before its writer does. A node that can no longer say
-            what it does has to end, whoever was about to write.
+        when_lost: called with the error of every line that cannot be written, before `append` raises it. A node that
+            cannot record what it does has to end.
 
     Args:
         run: id of the run all nodes share.
         node: name of this node, for example `broker-1`.
         incarnation: how often this node has started in this run, from 1.
-        write: takes one line, newline included; must have handed it to the operating system when it returns.
+        write: writes one line, newline included; when it returns, the operating system has the line.
         detail: also record what `DETAIL` records describe, such as every request with its body.
     """
 
@@ -50,17 +50,17 @@ class EventLog:
         self.detail = detail
         self.zxid = 0
         self.controller_epoch = 0
-        self.when_lost: Callable[[OSError], object] = _nobody_hears
+        self.when_lost: Callable[[OSError], object] = _ignore
         self._clock = clock
         self._write = write
         self._encoder = msgspec.json.Encoder()
         self._seq = 0
 
     def append(self, payload: Payload, *, cause: int | None = None) -> int:
-        """Write `payload` and return its sequence number. Without `cause`, the enclosing `causing` block's is taken.
+        """Write `payload` and return its sequence number. Without `cause`, the `causing` block has set it.
 
         Raises:
-            OSError: it could not be written; the next record takes its number.
+            OSError: it could not be written; the next record gets its number.
         """
         seq = self._seq + 1
         envelope = Envelope(
@@ -87,21 +87,21 @@ class EventLog:
         return seq
 
     def saw_zxid(self, zxid: int) -> None:
-        """Remember the newest ZooKeeper transaction this node has seen an answer of."""
+        """Note the newest ZooKeeper transaction that an answer to this node reflects."""
         self.zxid = max(self.zxid, zxid)
 
     def saw_controller_epoch(self, controller_epoch: int) -> None:
-        """Remember the newest controller epoch this node has heard of."""
+        """Note the newest controller epoch that this node has received or won."""
         self.controller_epoch = max(self.controller_epoch, controller_epoch)
 
 
-def _nobody_hears(error: OSError) -> None:
-    """Whoever writes hears of it by the exception."""
+def _ignore(error: OSError) -> None:
+    """Do nothing: the writer gets the exception."""
 
 
 @contextlib.contextmanager
 def causing(seq: int | None) -> Iterator[None]:
-    """Records appended inside name `seq` as their cause; follows the task, and tasks started inside."""
+    """Make `seq` the cause of records appended inside the block, also by tasks that are started inside."""
     token = _cause.set(seq)
     try:
         yield
@@ -110,4 +110,5 @@ def causing(seq: int | None) -> Iterator[None]:
 
 
 def current_cause() -> int | None:
+    """Return the cause that the enclosing `causing` block has set."""
     return _cause.get()

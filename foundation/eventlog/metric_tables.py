@@ -1,7 +1,7 @@
-"""The numbers of one run, as rows of tables. THE definition: what each number means, with formula and unit.
+"""Defines the numbers of one run, as rows of tables: the meaning, formula and unit of each.
 
 Two engines compute these tables, `foundation.eventlog.metrics` in plain Python and `understudy.replay` in Spark, and
-tests demand that they agree to the last digit. So every formula here is exact: times are whole microseconds after the
+tests require that they agree to the last digit. So every formula here is exact: times are whole microseconds after the
 run's first record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank;
 nothing depends on the order in which logs were read.
 
@@ -17,21 +17,21 @@ import msgspec
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A row of a table. All times are milliseconds, to the microsecond; `None` is a number the run does not have."""
+    """A row of a table. All times are milliseconds, to the microsecond; `None` where the run has no such number."""
 
 
 class Reign(Table, frozen=True, kw_only=True, gc=False):
     """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
 
-    A reign is *struck* by the last fault in its window that hits its node: a `FaultInjected` with the node or
-    `/controller` as target, or a `PointReached` of the node itself. `start` is not a fault, and where the last one is
-    `continue` or `heal` none counts. A reign that was not struck may have *last words*: the first record of its
-    incarnation after its election, in its window, that is a `ProcessExiting` (`exit`), `SessionExpired` (`session
-    expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`: it saw `/controller` vanish).
+    A reign is *struck* (ended by a fault) by the last fault in its window that is injected into its node: a
+    `FaultInjected` with the node or `/controller` as target, or a `PointReached` of the node itself. `start` is not a
+    fault, and where the last one is `continue` or `heal` none counts. A reign that was not struck may have *last
+    words*: the first record of its incarnation after its election, in its window, that is a `ProcessExiting` (`exit`),
+    `SessionExpired` (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
 
     Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if
-    it was struck. An echo tells late of the loss before: the same incarnation's next deleted or `ElectionLost` is, in
-    the window, an `ElectionLost` to this reign's broker.
+    it was struck. An echo is a late report of the loss before: the same incarnation's next deleted or `ElectionLost`
+    is, in the window, an `ElectionLost` to this reign's broker.
 
     The reign ends when it was struck; else with the last sign of its incarnation, any record, up to when it was noticed
     or else to the next election. The run's last reign, where it was not struck, ends with its last words or not at all;
@@ -48,16 +48,16 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     ended_at_ms: float | None
     """`None` while it still reigns at the end."""
     ended_by: str
-    """The fault that struck it; else its last words; else `silence`; empty while it reigns."""
+    """The fault that ended it; else its last words; else `silence`; empty while it reigns."""
     struck: bool
-    """Whether it was ended by a fault that the log names."""
+    """Whether an injected fault ended it."""
     noticed_at_ms: float | None
     noticed_by: str
     """The node that noticed; empty where none did."""
 
 
 class Failover(Table, frozen=True, kw_only=True, gc=False):
-    """One controller after another: a row for every reign but the run's first, which follows nobody.
+    """The change from one controller to the next: a row for every reign but the run's first.
 
     The four phases are gapless: `detection + election + takeover + propagation` is the time from the loss to the moment
     when the last broker has acknowledged the last request of the takeover.
@@ -75,7 +75,7 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     lost_at_ms: float
     """`Reign.ended_at_ms` of the one before."""
     detection_ms: float | None
-    """From the loss until it is noticed: mostly ZooKeeper's session time-out."""
+    """From the loss until it is noticed: mostly ZooKeeper's session timeout."""
     election_ms: float | None
     """From noticing to `ControllerElected`."""
     takeover_ms: float | None
@@ -85,7 +85,7 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     been answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch
     with the same cause as its `ControllerElected`, which must have one. `None` where none was answered."""
     outage_ms: float | None
-    """From the loss to `ControllerReady`: how long nobody could decide."""
+    """From the loss to `ControllerReady`: how long the cluster had no controller."""
     requests: int
     """Requests of the takeover, each counted once (`attempt` 1)."""
     unanswered: int
@@ -105,9 +105,9 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     `controller_epoch` in `LeadershipWritten`, and `epoch` in `ContextLoaded`; a deletion has its envelope's.
 
     At any time the partition's leader is the one named by the latest state. It is without a leader while that is
-    negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` that strikes its node, a
-    `PointReached` or `ProcessExiting` of its node, or a `BrokersChanged` that calls it dead; until a `continue`, a
-    `BrokerRegistered` of its node, or a `BrokersChanged` that calls it new or bounced (which wins at the same
+    negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` injected into its node, a
+    `PointReached` or `ProcessExiting` of its node, or a `BrokersChanged` that lists it as dead; until a `continue`, a
+    `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which wins at the same
     microsecond).
     """
 
@@ -121,13 +121,13 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     """States in `LeadershipWritten`."""
     clean_elections: int
     """States in `LeadershipWritten` that name a leader (not negative) other than the one before, written for any reason
-    but `alter-partition` and `isr-removal`, which elect nobody, and `unclean`."""
+    but `alter-partition` and `isr-removal`, which elect no leader, and `unclean`."""
     unclean_elections: int
     """The same for the reason `unclean`: acknowledged records may be lost."""
     isr_shrinks: int
-    """States whose ISR lacks somebody who was in the one before."""
+    """States whose ISR lacks a broker of the one before."""
     isr_expands: int
-    """States whose ISR has somebody who was not in the one before."""
+    """States whose ISR has a broker that the one before lacks."""
     leaderless_ms: float
     """How long it was without a leader, from its first state to the run's end or its deletion."""
 
@@ -179,13 +179,13 @@ class Refusals(Table, frozen=True, kw_only=True, gc=False):
     api: str
     error: str
     requests: int
-    """Answers that carry it as a whole."""
+    """Answers with this error for the request as a whole."""
     partitions: int
-    """Partitions that answers list with it; a record lists only the first of many."""
+    """Partitions with this error in answers; a record lists only the first of many."""
 
 
 class FenceHits(Table, frozen=True, kw_only=True, gc=False):
-    """One fence of one node refusing one thing (`FenceHit`)."""
+    """The hits of one fence of one node by one stale request or write (`FenceHit`)."""
 
     fence: str
     node: str
@@ -218,7 +218,7 @@ class EventNumbers(Table, frozen=True, kw_only=True, gc=False):
 
 
 class Moment(Table, frozen=True, kw_only=True, gc=False):
-    """Something done to the cluster, or a step of the story."""
+    """A fault, an armed point that was reached, or a step of the scenario."""
 
     at_ms: float
     kind: str
@@ -226,9 +226,9 @@ class Moment(Table, frozen=True, kw_only=True, gc=False):
     what: str
     """The fault, the point's action, or the step."""
     target: str
-    """What was struck, the node at the point, or nothing."""
+    """The target of the fault, the node at the point, or nothing."""
     note: str
-    """The role it was aimed at, the point's name, or the step's note."""
+    """The role for which the target was chosen, the point's name, or the step's note."""
 
 
 class Totals(Table, frozen=True, kw_only=True, gc=False):
@@ -264,7 +264,7 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
 
 
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """All tables of one run, rows sorted by `SORTED_BY`; moments as they happened."""
+    """All tables of one run, rows sorted by `SORTED_BY`, moments by time."""
 
     run: str
     totals: Totals
@@ -306,4 +306,4 @@ SORTED_BY: dict[str, tuple[str, ...]] = {
     "fence_hits": ("fence", "node", "what", "offered", "known"),
     "events": ("event",),
 }
-"""The columns that say which row comes first, and tell a table's rows apart within a run."""
+"""The columns that order a table's rows and identify each within a run."""

@@ -1,6 +1,6 @@
-"""The numbers of one run, each a pure function of its records. What they mean is said in `metric_tables`.
+"""Computes the numbers of one run from its records. `metric_tables` defines what they mean.
 
-Plain rather than fast: this is the oracle that Spark is held to, and what a page about a single run is made from.
+The code is plain rather than fast: tests compare Spark's results with it, and it serves single runs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ V = TypeVar("V")
 
 
 def measure(run: str, records: Iterable[Envelope]) -> RunMetrics:
-    """All tables of one run, from its records in whatever order."""
+    """Compute all tables of one run from its records, in any order."""
     found = RunRecords(records)
     reigns = find_reigns(found)
     end = end_of_run(found, reigns)
@@ -72,12 +72,12 @@ def measure(run: str, records: Iterable[Envelope]) -> RunMetrics:
 
 
 def nearest_rank(values: Sequence[int], percent: int) -> int | None:
-    """The smallest value that `percent` of all values do not exceed; `values` are sorted. None where there are none."""
+    """Return the smallest of the sorted `values` that `percent` of them do not exceed; None without values."""
     return values[(percent * len(values) + 99) // 100 - 1] if values else None
 
 
 def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> int:
-    """Where time stops counting, in microseconds."""
+    """Return the end of the run, as `Totals` defines it, in microseconds."""
     last = run.signs[-1].us if run.signs else 0
     if not reigns:
         return last
@@ -232,7 +232,7 @@ def _totals(
 
 
 def _without_controller(reigns: Sequence[ReignTimes], end: int) -> int:
-    """Reigns do not overlap, so what is left of the run are the times between them."""
+    """Return the time between reigns, which do not overlap, in microseconds."""
     spans = []
     for reign in reigns:
         if reign.ready is not None:
@@ -251,7 +251,7 @@ def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def _by_request(caused: Iterable[tuple[Key, int | None]]) -> dict[tuple[str, int, int], Key]:
-    """The first record that each request caused, by the request's node, incarnation and sequence number."""
+    """Return the first record that each request caused, by the request's node, incarnation and sequence number."""
     first: dict[tuple[str, int, int], Key] = {}
     for key, cause in caused:
         if cause is not None:

@@ -1,9 +1,7 @@
-"""The records of many nodes in one order.
+"""Puts the records of many nodes into one order.
 
-Processes of one machine share the monotonic clock, so the clock orders them, to the microsecond it is written with.
-What the
-clock leaves open is settled by what is known: an incarnation's sequence numbers, and that a message is sent before it
-is received.
+Processes of one machine share the monotonic clock, so the clock orders their records, to the microsecond. Where it does
+not, two facts do: an incarnation's sequence numbers, and that a message is sent before it is received.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from foundation.eventlog.records import Envelope, RequestReceived, RequestSent, ResponseReceived, ResponseSent
 
 Writer: TypeAlias = tuple[str, str, int]
-"""Run, node and incarnation: who wrote a record."""
+"""Run, node and incarnation that wrote a record."""
 
 
 class _Identity(NamedTuple):
@@ -32,16 +30,16 @@ def writer_of(record: Envelope) -> Writer:
 
 
 def order_key(record: Envelope) -> tuple[float, str, int, int]:
-    """Where a record stands by clock; the rest of the key only makes the order total."""
+    """Return the key that orders records by clock; what follows the clock only makes the order total."""
     return (record.mono_ms, record.node, record.incarnation, record.seq)
 
 
 def in_order(records: Iterable[Envelope]) -> Iterator[Envelope]:
-    """`records` by clock, but never against an incarnation's own sequence and never effect before cause.
+    """Yield `records` by clock, but never against an incarnation's sequence and never effect before cause.
 
     A `RequestReceived` comes after its `RequestSent` and a `ResponseReceived` after its `ResponseSent`, where the log
-    holds both. Should clocks of different machines contradict each other so that nothing could come next, the earliest
-    record does.
+    holds both. If the clocks of different machines contradict each other so that no record could come next, the
+    earliest does.
     """
     merge = _Merge(records)
     while (record := merge.next()) is not None:
@@ -84,7 +82,7 @@ class _Merge:
             heapq.heappush(self._heads, (order_key(self._queues[writer][self._positions[writer]]), writer))
 
     def _release_earliest(self) -> None:
-        """Everything waits for everything: let the earliest head go without its cause."""
+        """Release the earliest head without its cause; called when every head waits for another."""
         cause, earliest = min(
             ((cause, head) for cause, heads in self._held.items() for head in heads), key=lambda held: held[1]
         )
@@ -100,7 +98,7 @@ def _identity(record: Envelope) -> _Identity:
 
 
 def _remote_causes(records: Iterable[Envelope]) -> dict[_Identity, _Identity]:
-    """For each record of a receipt, the record of the message it received.
+    """Return, for each record of a received message, the record that it was sent.
 
     Correlation ids begin again with every connection, so among the messages of one name the latest sent before the
     receipt is meant; where clocks disagree and there is none, the earliest after it.
@@ -137,5 +135,5 @@ def _moment(record: Envelope) -> tuple[float, _Identity]:
 def _message(
     kind: str, server: str, run: str, data: RequestSent | RequestReceived | ResponseSent | ResponseReceived
 ) -> tuple[str, ...]:
-    """What both ends call a message: which exchange of which client with the node that serves it."""
+    """Return what identifies a message at both ends: kind, serving node, run, API, client id and correlation id."""
     return (kind, server, run, data.api, data.client_id, str(data.correlation_id))

@@ -1,12 +1,10 @@
-"""Many nodes' event logs as records in one order, and everything that was wrong with them by name.
+"""Reads the event logs of many nodes into records in one order, with findings where something is wrong.
 
-A log outlives crashes, full disks and newer software, so reading is tolerant and exact: what can be read is read, what
-cannot becomes a `Finding` with file and line, nothing is dropped silently and nothing raises. Lines are decoded in two
-steps, the
-envelope first: a record of an unknown type still counts in its incarnation's sequence.
+A log may end in a crash, meet a full disk or come from newer software. So every line that can be read is read, every
+other becomes a `Finding` with file and line, and nothing raises. Lines are decoded in two steps, the envelope first: a
+record of an unknown type still counts in its incarnation's sequence.
 
-What is a finding does not depend on this reader: `understudy.replay` finds the same with Spark, and a test demands
-equality.
+`understudy.replay` reads the same logs with Spark; a test requires the same findings.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from foundation.eventlog.order import Writer, in_order
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
-"""A longer line is not read. The longest honest one, a takeover of 200,000 partitions, has about 12 MB."""
+"""A longer line is not read. The longest of a broker, for a failover of 200,000 partitions, has about 12 MB."""
 
 MAX_CLOCK_MS = float(2**43)
-"""A clock beyond this, 278 years, is not one. The bound keeps microseconds exact in a double."""
+"""A larger clock, beyond 278 years, makes a line malformed. The bound keeps microseconds exact in a double."""
 
 MAX_SEQ = 2**53
 
 TORN_LINE = "torn line"
-"""The last line of a file is not a whole record: its writer died, or the disk was full."""
+"""The last line of a file is not a whole record: its process was killed, or the disk was full."""
 NOT_A_RECORD = "not a record"
 """A line before the last is not a whole record, or its `data` does not fit its type."""
 LINE_TOO_LONG = "line too long"
@@ -43,7 +41,7 @@ EMPTY_FILE = "empty file"
 UNREADABLE_FILE = "unreadable file"
 NO_FILES = "no event-log files"
 GAP = "gap"
-"""Sequence numbers are missing before this line; `count` says how many. A missing end cannot be seen."""
+"""`count` sequence numbers are missing before this line. A missing end cannot be noticed."""
 REPEAT = "repeat"
 """A sequence number occurs again. The first record of that number, by file and line, is the one that counts."""
 CLOCK_WENT_BACK = "clock went back"
@@ -69,7 +67,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReading:
-    """What some logs hold.
+    """The records and findings of some logs.
 
     Attributes:
         records: of all runs and nodes, in the order of `in_order`.
@@ -82,7 +80,7 @@ class RunReading:
     lines: int
 
     def by_run(self) -> dict[str, tuple[Envelope, ...]]:
-        """The records of each run, runs sorted by id."""
+        """Return the records of each run, runs sorted by id."""
         runs: dict[str, list[Envelope]] = {}
         for record in self.records:
             runs.setdefault(record.run, []).append(record)
@@ -90,7 +88,7 @@ class RunReading:
 
 
 def read(paths: Iterable[Path]) -> RunReading:
-    """All event-log files at or below `paths`: run folders, `events` folders or single files."""
+    """Read all event-log files at or below `paths`: run folders, `events` folders or single files."""
     collector = _Collector()
     files, findings = find_files(paths)
     for finding in findings:
@@ -105,7 +103,7 @@ def read(paths: Iterable[Path]) -> RunReading:
 
 
 def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> RunReading:
-    """The same over lines in memory, with or without their newline; the key stands for the file in findings."""
+    """Read lines in memory, with or without their newline; findings name the key as the file."""
     collector = _Collector()
     for source in sorted(lines_by_source):
         collector.add(source, (line.removesuffix(b"\n") for line in lines_by_source[source]))
@@ -113,7 +111,7 @@ def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> RunReading:
 
 
 def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
-    """The event-log files at or below `paths`, each once, sorted; and the paths without any.
+    """List the event-log files at or below `paths`, each once, sorted; and the paths without any.
 
     A path that is a file is taken whatever its name. Links to folders are not followed.
     """
@@ -134,7 +132,7 @@ def _files_below(path: Path) -> list[Path]:
 
 
 def _bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines without their newline; of one that is too long only so much that it shows."""
+    """Yield lines without their newline; one that is too long is cut, but stays too long."""
     while line := stream.readline(MAX_LINE_BYTES + 2):
         rest = line
         while not rest.endswith(b"\n") and (rest := stream.readline(MAX_LINE_BYTES)):
@@ -172,7 +170,7 @@ _PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
 
 
 def decode_record(line: bytes) -> Envelope:
-    """One line as a record, for those who follow a live log and want no findings.
+    """Decode one line as a record, for programs that follow a live log and need no findings.
 
     Raises:
         msgspec.MsgspecError: it is not a whole record of a known version and type.
@@ -211,7 +209,7 @@ def _with_payload(header: _Header) -> Envelope:
 
 
 def _decode(decoder: msgspec.json.Decoder[_T], text: bytes | msgspec.Raw) -> _T:
-    """msgspec's own errors, and what it lets through: text nested too deep, or not UTF-8."""
+    """Decode, with a `msgspec.DecodeError` also for text that is nested too deep or not UTF-8."""
     try:
         return decoder.decode(text)
     except (RecursionError, UnicodeDecodeError) as error:
@@ -229,7 +227,7 @@ class _Place(NamedTuple):
 
 
 class _Numbered(NamedTuple):
-    """A sequence number that was read, whether or not its record is one we know."""
+    """A sequence number that was read, whether or not its record type is known."""
 
     seq: int
     place: _Place
@@ -244,7 +242,7 @@ class _Collector:
         self._lines = 0
 
     def note(self, finding: Finding) -> None:
-        """Take a finding in, together with those of the same file, kind and what."""
+        """Add a finding to those of the same file, kind and subject."""
         key = (finding.file, finding.kind, finding.what)
         if known := self._findings.get(key):
             finding = replace(finding, line=min(known.line, finding.line), count=known.count + finding.count)
@@ -272,7 +270,7 @@ class _Collector:
         )
 
     def _add_line(self, place: _Place, line: bytes) -> bool:
-        """False when the line is not even an envelope."""
+        """Add one line; return False where it is not an envelope."""
         if len(line) > MAX_LINE_BYTES:
             self.note(Finding(*place, LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes"))
             return True
@@ -295,7 +293,7 @@ class _Collector:
         return True
 
     def _in_sequence(self, writer: Writer, numbered: list[_Numbered]) -> Iterator[Envelope]:
-        """The first record of each number, and findings where numbers repeat, are missing, or time runs backwards."""
+        """Yield the first record of each number; note repeats, gaps and clocks that went back."""
         _, node, incarnation = writer
         who = f"{node} incarnation {incarnation}"
         first_by_seq: dict[int, _Numbered] = {}

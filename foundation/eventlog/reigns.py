@@ -1,4 +1,4 @@
-"""Controllers and their losses: `Reign` and `Failover` rows, as `metric_tables` defines them."""
+"""Computes the `Reign` and `Failover` rows of a run, as `metric_tables` defines them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNDONE = ("continue", "heal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """How a reign ended, in microseconds."""
+    """When a reign ended and by what; times in microseconds."""
 
     ended: int | None
     ended_by: str
@@ -64,7 +64,7 @@ class ReignTimes:
 
 
 def find_reigns(run: RunRecords) -> list[ReignTimes]:
-    """All reigns, by epoch."""
+    """Return all reigns, by epoch."""
     elections = sorted(run.of(ControllerElected), key=lambda elected: (elected.data.epoch, elected.key))
     ready: dict[tuple[tuple[str, int], int], At[ControllerReady]] = {}
     for at in run.of(ControllerReady):
@@ -87,8 +87,10 @@ class _Fault(NamedTuple):
 
 
 class _Gone(NamedTuple):
-    """A node saw `/controller` vanish; `lost_to` is who won the election it lost next, and when, unless it saw another
-    loss."""
+    """A node received that `/controller` is deleted.
+
+    `lost_to` and `lost_at` are the winner and time of the election that it lost next; None and 0 without one.
+    """
 
     key: Key
     lost_to: int | None
@@ -96,7 +98,7 @@ class _Gone(NamedTuple):
 
 
 class _Losses:
-    """Looks up what ended each reign."""
+    """Finds out what ended each reign."""
 
     def __init__(self, run: RunRecords) -> None:
         self._run = run
@@ -160,17 +162,17 @@ def _within(us: int, since: int, until: int | None) -> bool:
     return since <= us and (until is None or us <= until)
 
 
-class _News(NamedTuple):
-    """A node learnt that `/controller` is gone (no `winner`), or who won an election it lost."""
+class _Notice(NamedTuple):
+    """A node received that `/controller` is deleted (no `winner`), or lost an election to `winner`."""
 
     key: Key
     winner: int | None
 
 
 def _controller_gone(run: RunRecords) -> list[_Gone]:
-    news = [_News(at.key, at.data.winner) for at in run.of(ElectionLost)]
+    news = [_Notice(at.key, at.data.winner) for at in run.of(ElectionLost)]
     news += [
-        _News(at.key, None)
+        _Notice(at.key, None)
         for at in run.of(WatchFiredRecord)
         if at.data.path == CONTROLLER and at.data.kind == "deleted"
     ]
@@ -184,7 +186,7 @@ def _controller_gone(run: RunRecords) -> list[_Gone]:
 
 
 def failover_rows(run: RunRecords, reigns: list[ReignTimes]) -> list[Failover]:
-    """One row per reign that followed another."""
+    """Return one row for each reign that followed another."""
     takeovers = _Takeovers(run)
     return [_failover(before, reign, takeovers) for before, reign in pairwise(reigns)]
 
@@ -235,7 +237,7 @@ class _Takeovers:
                 self._last_answer[request] = answer.us
 
     def of(self, elected: At[ControllerElected]) -> tuple[int, int, int | None]:
-        """How many requests, how many answers, and when the last answer came."""
+        """Return how many requests and answers a takeover had, and when the last answer came, in microseconds."""
         if elected.cause is None:
             return 0, 0, None
         takeover = (elected.incarnation, elected.data.epoch, elected.cause)

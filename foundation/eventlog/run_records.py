@@ -1,4 +1,4 @@
-"""One run's records as the metrics look at them: by type, in one order, in whole microseconds after the first."""
+"""The records of one run as the metrics need them: by type, in order, in whole microseconds after the first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P = TypeVar("P", bound=Payload)
 
 
 class Key(NamedTuple):
-    """The order of a run's records, which is total: `us` is microseconds after the run's first record."""
+    """The place of a record in the total order of its run; `us` is microseconds after the run's first record."""
 
     us: int
     node: str
@@ -44,10 +44,11 @@ class At(Generic[P]):
 
 
 class RunRecords:
-    """
+    """All records of one run.
+
     Attributes:
         signs: the key of every record, in order.
-        started_ms: the smallest wall clock.
+        started_ms: the smallest wall clock, in milliseconds since 1970.
     """
 
     def __init__(self, records: Iterable[Envelope]) -> None:
@@ -63,12 +64,12 @@ class RunRecords:
             self._by_type.setdefault(type(record.data), []).append(at)
 
     def of(self, kind: type[P]) -> list[At[P]]:
-        """All records of one type, in order."""
+        """Return all records of one type, in order."""
         return self._by_type.get(kind, [])
 
 
 def micros(ms: float) -> int:
-    """Whole microseconds, half up: what both engines calculate with."""
+    """Return milliseconds as whole microseconds, rounded half up; Python and Spark both calculate with them."""
     return math.floor(ms * 1000 + 0.5)
 
 
@@ -81,5 +82,5 @@ def optional_millis(us: int | None) -> float | None:
 
 
 def broker_node(broker: int) -> str:
-    """The node name of a broker."""
+    """Return the node name of a broker."""
     return f"broker-{broker}"

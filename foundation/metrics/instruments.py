@@ -1,13 +1,10 @@
-"""What a number is kept in: `Meter`, `Histogram`, `Timer`. Mirrors Yammer's metrics 2.2, whose numbers Kafka's
-operators know.
+"""The instruments that keep metrics: `Meter`, `Histogram` and `Timer`. Mirrors Yammer's metrics 2.2, which Kafka uses.
 
-Yammer's meters are moved on every five seconds by a thread of their own. Here the ticks that have passed are made up
-for when somebody marks or reads, so that an instrument nobody uses costs nothing and no timer wakes a simulated
-cluster.
+Yammer's meters are updated every five seconds by a thread. Here the missed updates are made when a meter is marked or
+read, so that an unused instrument costs nothing and no timer wakes a simulated cluster.
 
-A histogram keeps a sample of about a thousand values in which the last five minutes weigh most, drawn by an own random
-source
-with a fixed seed: the World's belongs to what brokers do.
+A histogram keeps a sample of about a thousand values in which the last five minutes weigh most. It draws from a random
+source of its own with a fixed seed; the World's is for what brokers do.
 """
 
 from __future__ import annotations
@@ -40,8 +37,7 @@ class Rates(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """`minimum` … `standard_deviation` are of all values, `quantiles` (by `QUANTILES`) of the sample; all 0 without a
-    value."""
+    """A distribution: `quantiles` (by `QUANTILES`) of the sample, the rest of all values; 0 without values."""
 
     values: int
     minimum: float
@@ -52,7 +48,7 @@ class Distribution(NamedTuple):
 
 
 class Meter:
-    """Counts events and how many there are in a second (`com.yammer.metrics.core.Meter`)."""
+    """Counts events and their rate (`com.yammer.metrics.core.Meter`)."""
 
     def __init__(self, clock: Clock) -> None:
         self.count = 0
@@ -78,7 +74,7 @@ class Meter:
         if ticks < 1:
             return
         self._ticked_ms += ticks * TICK_MS
-        # What has been counted came before the first of these ticks, and nothing before the others.
+        # All events so far came before the first of these ticks, and none before the others.
         per_s = self._uncounted / (TICK_MS / 1000)
         self._uncounted = 0
         before = self._rates or [per_s] * len(MINUTES)
@@ -89,7 +85,7 @@ class Meter:
 
 
 def _kept(minutes: int) -> float:
-    """What one tick leaves of a rate over so many minutes."""
+    """Return the share of a rate over so many minutes that one tick keeps."""
     return math.exp(-TICK_MS / 60_000 / minutes)
 
 
@@ -98,7 +94,7 @@ def _decayed(rate: float, minutes: int, ticks: int) -> float:
 
 
 class Histogram:
-    """How values are distributed (`com.yammer.metrics.core.Histogram`, the biased one)."""
+    """Keeps the distribution of values (`com.yammer.metrics.core.Histogram`, the biased one)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -106,13 +102,13 @@ class Histogram:
         self.clear()
 
     def clear(self) -> None:
-        """Forget every value."""
+        """Remove all values."""
         self.count = 0
         self._minimum = self._maximum = self._sum = 0.0
         self._mean = self._squares = 0.0
         """Running mean and sum of squared distances from it (Welford)."""
         self._sample: list[tuple[float, float]] = []
-        """A heap of (priority, value); the lowest priority leaves."""
+        """A heap of (priority, value); the value of the lowest priority is replaced."""
         self._sampling_since_ms = self._clock.monotonic_ms()
 
     def update(self, value: float) -> None:
@@ -134,7 +130,7 @@ class Histogram:
         return Distribution(self.count, self._minimum, self._maximum, self._sum / self.count, deviation, quantiles)
 
     def _draw(self, value: float) -> None:
-        """Forward-decaying priority sampling: a value stays the likelier, the later it came."""
+        """Add a value to the sample by forward-decaying priority: later values are likelier to stay."""
         age_ms = self._clock.monotonic_ms() - self._sampling_since_ms
         if age_ms >= RESCALE_MS:
             self._rescale(age_ms)
@@ -146,7 +142,7 @@ class Histogram:
             heapq.heappushpop(self._sample, (priority, value))
 
     def _rescale(self, age_ms: float) -> None:
-        """Count from now on, lest weights grow without end."""
+        """Measure age from now on, so that weights do not grow without bound."""
         factor = math.exp(-DECAY_PER_S * age_ms / 1000)
         self._sample = [(priority * factor, value) for priority, value in self._sample]
         heapq.heapify(self._sample)
@@ -154,7 +150,7 @@ class Histogram:
 
 
 def quantile(values: list[float], wanted: float) -> float:
-    """The value below which a share `wanted` of the sorted `values` lies, between two of them in proportion."""
+    """Return the value below which a share `wanted` of the sorted `values` lies, interpolated."""
     position = wanted * (len(values) + 1)
     if position < 1:
         return values[0]
@@ -165,14 +161,14 @@ def quantile(values: list[float], wanted: float) -> float:
 
 
 class Timer:
-    """How long something takes and how often it happens (`com.yammer.metrics.core.Timer`); milliseconds."""
+    """Keeps durations in milliseconds, and their rate (`com.yammer.metrics.core.Timer`)."""
 
     def __init__(self, clock: Clock) -> None:
         self.durations = Histogram(clock)
         self.calls = Meter(clock)
 
     def update(self, duration_ms: float) -> None:
-        # A clock that was set back has not timed anything.
+        # A negative duration comes from a clock that was set back.
         if duration_ms >= 0:
             self.durations.update(duration_ms)
             self.calls.mark()

@@ -1,5 +1,4 @@
-"""From an MBean of Kafka's to lines of Prometheus text, as the JMX exporter makes them
-(docs/decisions/0004-metrics-names.md).
+"""Converts Kafka's MBeans to Prometheus text, as the JMX exporter does (docs/decisions/0004-metrics-names.md).
 
 The rules are those of the exporter's own example for Kafka, `kafka-2_0_0.yml`: `kafka_<domain>_<type>_<name>` in lower
 case for a gauge, `…_total` without `PerSec` for the count of a meter, `…_count` and a label `quantile` for a histogram
@@ -30,11 +29,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MBean:
-    """One of Kafka's, for example `kafka.controller:type=KafkaController,name=ActiveControllerCount`.
+    """One of Kafka's MBeans, for example `kafka.controller:type=KafkaController,name=ActiveControllerCount`.
 
     Attributes:
         tag: the one key beyond type and name, such as `broker-id`; empty where there is none.
-        doc: one line for whoever looks at a dashboard.
+        doc: one line of help for dashboards.
     """
 
     domain: str
@@ -56,12 +55,12 @@ class MBean:
 
     @property
     def total(self) -> str:
-        """The series of a meter's count: the rules cut `PerSec` off and say `_total`."""
+        """The series of a meter's count: the rules replace `PerSec` by `_total`."""
         return re.sub(r"persec\w*$", "", self.series) + "_total"
 
 
 class Reading(NamedTuple):
-    """What an MBean says now. `tag` is the value of its tag, where it has one."""
+    """The present value of an MBean. `tag` is the value of its tag, where it has one."""
 
     mbean: MBean
     value: Value
@@ -78,7 +77,7 @@ class _Line(NamedTuple):
 
 
 def exposition(readings: Iterable[Reading]) -> str:
-    """The text of all `readings`, the lines of one family together, in the order in which families first come."""
+    """Return the text of all `readings`: the lines of a family together, families in the order of first readings."""
     families: dict[str, list[str]] = {}
     for reading in readings:
         for line in _lines(reading):

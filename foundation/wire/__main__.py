@@ -1,4 +1,4 @@
-"""`python -m foundation.wire LeaderAndIsrRequest 7`: the reader and the writer generated for a message and version."""
+"""Prints the reader and writer of a message and version: `python -m foundation.wire LeaderAndIsrRequest 7`."""
 
 from __future__ import annotations
 

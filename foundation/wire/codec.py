@@ -1,6 +1,6 @@
-"""Messages to bytes and back. A reader and a writer per message class and version are made on first use and kept.
+"""Encodes and decodes messages, with a reader and a writer for each class and version, made on first use and kept.
 
-The body only: `headers` puts headers and sizes around it. Mirrors `org.apache.kafka.common.protocol.MessageUtil` and
+They process the body; `headers` adds header and size. Mirrors `org.apache.kafka.common.protocol.MessageUtil` and
 the classes Kafka generates from its message definitions.
 """
 
@@ -18,48 +18,49 @@ from foundation.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 
-# What a generated function may stumble over when bytes or values are not what they should be.
-_STUMBLES = (ValueError, IndexError, TypeError, AttributeError, OverflowError, struct.error)
+# The errors of a generated function when bytes or values are not what they should be.
+_ERRORS = (ValueError, IndexError, TypeError, AttributeError, OverflowError, struct.error)
 
 
 class Codec(NamedTuple):
+    """The reader and writer of one message class and version."""
+
     read: Callable[[bytes], Any]
     write: Callable[[Any], bytes]
     flexible: bool
     to_the_end: bool
-    """Whether bytes after the message's end are refused."""
+    """Whether the reader refuses bytes after the end of the message."""
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The body of `message` at `version`.
+    """Encode the body of `message` at `version`.
 
     Raises:
         UnsupportedVersion: the API has no such version, or a field that is set does not exist in it.
-        UnencodableValue: a value no version can carry.
+        UnencodableValue: a value that no version can hold.
     """
     codec = _codecs.get((type(message), version)) or codec_of(type(message), version)
     try:
         return codec.write(message)
-    except _STUMBLES as stumble:
-        raise diagnosis.why_unencodable(message, version, codec.flexible) from stumble
+    except _ERRORS as error:
+        raise diagnosis.why_unencodable(message, version, codec.flexible) from error
 
 
 def decode(message_type: type[M], version: int, data: bytes) -> M:
-    """The message that `data` holds.
+    """Decode a message from `data`.
 
     Raises:
         UnsupportedVersion: the API has no such version.
-        MalformedMessage: `data` is cut short, holds what cannot be, or goes on after the end of a response. Bytes after
-            the end of a request are left alone, as Kafka's brokers do: librdkafka asks for all topics with three too
-            many.
+        MalformedMessage: `data` is cut short, is no such message, or goes on after the end of a response. Bytes after
+            the end of a request are ignored, as in Kafka: librdkafka's request for all topics has three of them.
     """
     codec = _codecs.get((message_type, version)) or codec_of(message_type, version)
     try:
         message: M = codec.read(data)
-    except _STUMBLES as stumble:
+    except _ERRORS as error:
         raise diagnosis.why_malformed(
             message_type, version, codec.flexible, data, to_the_end=codec.to_the_end
-        ) from stumble
+        ) from error
     return message
 
 
@@ -67,7 +68,7 @@ _codecs: dict[tuple[type[Message], int], Codec] = {}
 
 
 def codec_of(message_type: type[Message], version: int) -> Codec:
-    """The codec of a request or response at `version`, made on first use.
+    """Make the codec of a request or response at `version`, and keep it.
 
     Raises:
         UnsupportedVersion: the API has no such version.
@@ -84,7 +85,7 @@ def codec_of(message_type: type[Message], version: int) -> Codec:
 
 
 def compile_codec(message_type: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> Codec:
-    """A codec for any message class, registered or not; its reader refuses bytes after the end where `to_the_end`."""
+    """Make a codec for any message class; with `to_the_end` its reader refuses bytes after the end."""
     source = reader_source(message_type, version, flexible=flexible, to_the_end=to_the_end)
     return Codec(
         read=_function(source, "read", message_type, version),
@@ -95,7 +96,7 @@ def compile_codec(message_type: type[Message], version: int, *, flexible: bool, 
 
 
 def _function(source: GeneratedSource, name: str, message_type: type[Message], version: int) -> Callable[[Any], Any]:
-    """Run the generated source. It is made of our own schema's names alone; nothing from outside reaches it."""
+    """Compile the generated source, which contains only names of the schema and no input, and return its function."""
     namespace = dict(source.names)
     code = compile(source.text(), f"<{name} {message_type.__name__} v{version}>", "exec")
     exec(code, namespace)

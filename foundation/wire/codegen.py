@@ -1,12 +1,12 @@
-"""Source of one reader and one writer per message class and version.
+"""Generates the source of a reader and a writer for each message class and version.
 
-Why generate: a takeover sends hundreds of thousands of partition states, and walking a schema per field costs ten times
-the work itself. The generated function is what one would write by hand for that very version: neighbouring integers are
-read or packed by one `struct` call, an array's length byte travels with the integers before it, nested structs are
-loops, absent fields are not mentioned. `python -m foundation.wire LeaderAndIsrRequest 7` prints it.
+A failover sends hundreds of thousands of partition states, and interpreting the schema of each field costs ten times
+the work itself. The generated function is what one would write by hand for its version: neighbouring integers are read
+or packed by one `struct` call, together with the length of the array after them; nested structs are loops; absent
+fields are left out. `python -m foundation.wire LeaderAndIsrRequest 7` prints it.
 
-The functions only ever fail: on bytes or values that cannot be they raise some `ValueError`, `IndexError`,
-`struct.error` … at once and without a word. Finding the words is `foundation.wire.diagnosis`'s work, off the hot path.
+On bytes or values that cannot be right, the functions raise a `ValueError`, `IndexError`, `struct.error` … without
+details. `foundation.wire.diagnosis` then finds the details, off the hot path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, Str
 
 @dataclass(slots=True)
 class GeneratedSource:
-    """A function in the making: its lines, and the objects its free names stand for."""
+    """The source of a function: its lines, and the objects that its global names stand for."""
 
     lines: list[str] = field(default_factory=list)
     names: dict[str, object] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class GeneratedSource:
         self.depth -= 1
 
     def bind(self, value: object, name: str) -> str:
-        """A free name for `value`: `name`, numbered where that is taken by something else."""
+        """Return a global name for `value`: `name`, with a number where another object has it."""
         name = name.replace("?", "o")  # `struct`'s letter for bool is no identifier
         candidate, number = name, 1
         while candidate in self.names and self.names[candidate] is not value:
@@ -55,7 +55,7 @@ class GeneratedSource:
 
 
 def minimum_size(wire_type: WireType, version: int, flexible: bool) -> int:
-    """The fewest bytes a value can take: what an array's length is checked against before anything is built."""
+    """Return the fewest bytes of a value, by which an array's length is checked before anything is built."""
     match wire_type:
         case FixedInt(code):
             return calcsize(f">{code}")
@@ -74,13 +74,12 @@ def minimum_size(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 def reader_source(message: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> GeneratedSource:
-    """`read(data: bytes) -> message`, which must consume `data` to its last byte unless told otherwise."""
+    """Generate `read(data: bytes) -> message`; with `to_the_end` it refuses bytes after the message."""
     return _Reader(version, flexible).function(message, to_the_end=to_the_end)
 
 
 class _Reader:
-    """Emits reads. Integers wait in `run` until something of variable length, or the end of a struct, needs them
-    read."""
+    """Emits reads. Integers are collected in `run` until a field of variable length or the end of a struct."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.source = GeneratedSource()
@@ -102,7 +101,7 @@ class _Reader:
         return source
 
     def struct(self, message: type[Message], depth: int) -> str:
-        """Emit the fields of a struct; the expression that builds it from them."""
+        """Emit the reads of a struct's fields; return the expression that builds it from them."""
         present = [f for f in fields_of(message) if self.version in f.versions]
         for f in present:
             if f.tag is None:
@@ -133,12 +132,12 @@ class _Reader:
                 self.source.line(f"{target} = {self.struct(message, depth + 1)}")
 
     def length(self, legacy: str) -> None:
-        """Read a length into `n`; -1 is null."""
+        """Emit the read of a length into `n`; -1 is null."""
         self.length_prefix(legacy)
         self.decode_length()
 
     def length_prefix(self, legacy: str) -> None:
-        """Read what stands for a length into `n`, together with the integers before it."""
+        """Emit the read of an encoded length into `n`, together with the integers before it."""
         self.run.append(("B" if self.flexible else legacy, "n"))
         self.flush()
 
@@ -170,7 +169,7 @@ class _Reader:
             source.line("pos = end")
 
     def integers(self, code: str, target: str, *, nullable: bool) -> None:
-        """An array of integers: one call. Empty ones come first, because most of those Kafka sends are."""
+        """Emit the read of an array of integers, by one call. Empty ones are tested first: most of Kafka's are."""
         source = self.source
         self.length_prefix("i")
         with source.block(f"if n == {1 if self.flexible else 0}:"):
@@ -232,7 +231,7 @@ class _Reader:
                 source.line("raise ValueError")
 
     def flush(self) -> None:
-        """Read the waiting integers with one call; a single byte by its index."""
+        """Emit the read of the collected integers by one call; of a single byte by its index."""
         letters = "".join(code for code, _ in self.run)
         targets = ", ".join(target for _, target in self.run)
         if letters == "B":
@@ -261,15 +260,14 @@ class _Reader:
 
 
 def writer_source(message: type[Message], version: int, *, flexible: bool) -> GeneratedSource:
-    """`write(message) -> bytes`."""
+    """Generate `write(message) -> bytes`."""
     return _Writer(version, flexible).function(message)
 
 
 class _Writer:
-    """Emits writes. Integers, and arrays of integers, wait in `run` until they can be packed by one call.
+    """Emits writes. Integers, and arrays of integers, are collected in `run` to be packed by one call.
 
-    `run` holds letters and expressions; an array stands in it as its letter with a star, and the expression of the
-    array.
+    `run` has pairs of `struct` letter and expression; an array has its letter with a star.
     """
 
     def __init__(self, version: int, flexible: bool) -> None:
@@ -294,7 +292,7 @@ class _Writer:
             if self.version in f.versions:
                 present.append(f)
             elif not f.ignorable:
-                # What this version cannot say must be what its reader will assume.
+                # A field that this version lacks must have the default, which its reader assumes.
                 with self.source.block(f"if {subject}.{f.name} != {self._default(f)}:"):
                     self.source.line("raise ValueError")
         for f in present:
@@ -361,8 +359,7 @@ class _Writer:
                 self.flush()
 
     def tagged_fields(self, known: list[Field], subject: str, depth: int) -> None:
-        """A known tagged field is written where it differs from its default; without any, one zero byte closes the
-        struct."""
+        """Emit the writes of tagged fields that differ from their defaults; without any, one zero byte."""
         if not known:
             self.run.append(("x", ""))
             return
@@ -385,7 +382,7 @@ class _Writer:
             source.line(f"{append}(b''.join(tagged_{depth}))")
 
     def flush(self) -> None:
-        """Pack the waiting run with one call. With arrays in it, the packer is looked up by their lengths."""
+        """Emit the packing of the collected run by one call; with arrays, its packer is looked up by their lengths."""
         arrays = [(code[1:], local) for code, local in self.run if code.startswith("*")]
         if not self.run:
             return

@@ -1,7 +1,7 @@
-"""Why a message could not be read or written: which field, at which offset, and what was expected.
+"""Finds out why a message could not be decoded or encoded: the field, the offset, and what was expected.
 
-Generated code fails fast and silently; this walks the schema step by step, only after such a failure. It is also a
-second reading of Kafka's format, written independently: tests hold the two against each other.
+Generated code fails without such details. After a failure this module reads the schema step by step. It implements
+Kafka's format independently of the generated code, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from foundation.wire.errors import MalformedMessage, UnencodableValue, Unsupport
 from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
 MOST_ELEMENTS: Final = 20_000
-"""A walk is some ten times slower than the read that failed, and anyone can send bytes that fail: so it ends
-somewhere."""
+"""The bound of a walk, which is some ten times slower than the read that failed: any client can send such bytes."""
 
 
 def why_malformed(
     message_type: type[Message], version: int, flexible: bool, data: bytes, *, to_the_end: bool = True
 ) -> MalformedMessage:
-    """The error that tells what is wrong with `data`.
+    """Return the error that describes what is wrong with `data`.
 
-    Behind `MOST_ELEMENTS` array elements and tagged fields it only tells where it stopped looking.
+    After `MOST_ELEMENTS` array elements and tagged fields it names only the place where it stopped.
     """
     walk = _Walk(message_type.__name__, version, flexible, data)
     try:
@@ -40,7 +39,7 @@ def why_malformed(
 
 
 class _Walk:
-    """Reads without building. Every step checks before it moves."""
+    """Reads a message without building it, and checks every step."""
 
     def __init__(self, message: str, version: int, flexible: bool, data: bytes) -> None:
         self.message = message
@@ -102,7 +101,7 @@ class _Walk:
                 self.fail(path, f"not UTF-8: {error.reason}", self.pos - size + error.start)
 
     def length(self, path: str, nullable: bool, *, legacy: str) -> int:
-        """A length; null counts as 0."""
+        """Read a length; null counts as 0."""
         at = self.pos
         size = (
             self.uvarint(path) - 1
@@ -167,7 +166,7 @@ class _Walk:
 
 
 def why_unencodable(message: Message, version: int, flexible: bool) -> WireError:
-    """The error that tells which value cannot be written, and why."""
+    """Return the error that describes which value cannot be encoded, and why."""
     found = _bad_struct(message, version, flexible, type(message).__name__)
     return found or UnencodableValue(
         f"{type(message).__name__} v{version}: cannot be written, though every field by itself can"
@@ -184,7 +183,7 @@ def _bad_struct(message: Message, version: int, flexible: bool, path: str) -> Wi
         elif value is None and f.nullable_since is not None:
             if not f.may_be_null(version):
                 return UnsupportedVersion(
-                    f"{name} is None, but version {version} cannot say null; {f.nullable_since} and later can"
+                    f"{name} is None, but in version {version} it cannot be null; {f.nullable_since} and later can"
                 )
         elif found := _bad_value(f.type, value, version, flexible, name):
             return found

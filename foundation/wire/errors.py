@@ -1,17 +1,17 @@
-"""What can go wrong between bytes and messages."""
+"""The errors of encoding and decoding."""
 
 from __future__ import annotations
 
 
 class WireError(Exception):
-    """Base of everything the codec raises on purpose."""
+    """The base class of the codec's errors."""
 
 
 class MalformedMessage(WireError):
-    """Bytes that are not the message they claim to be. The text names message, version, field path, offset and reason.
+    """Bytes that cannot be decoded. The text names message, version, field path, offset and reason.
 
-    Mirrors `org.apache.kafka.common.protocol.types.SchemaException`. The connection they came over cannot be trusted
-    further.
+    The connection that they came over has to be closed. Mirrors
+    `org.apache.kafka.common.protocol.types.SchemaException`.
     """
 
     def __init__(self, message: str, version: int, path: str, offset: int, reason: str) -> None:
@@ -24,8 +24,7 @@ class MalformedMessage(WireError):
 
 
 class InvalidReceive(MalformedMessage):
-    """A frame whose announced size is negative or above the limit, called `limit`. Mirrors
-    `InvalidReceiveException`."""
+    """A frame whose size is negative or above the limit, named `limit`. Mirrors `InvalidReceiveException`."""
 
     def __init__(self, size: int, max_bytes: int, limit: str) -> None:
         expected = f"expected 0 to {max_bytes} ({limit})"
@@ -38,12 +37,11 @@ class InvalidReceive(MalformedMessage):
 
 
 class UnsupportedVersion(WireError):
-    """A version nobody knows, or a value the asked-for version cannot carry; the text names which.
+    """An unknown version, or a value that the version cannot hold; the text names which.
 
     Mirrors `org.apache.kafka.common.errors.UnsupportedVersionException`.
     """
 
 
 class UnencodableValue(WireError):
-    """A value that no version can carry, such as a number out of range; the text names field, value and what was
-    expected."""
+    """A value that no version can hold, such as a number out of range; the text names field, value and expectation."""

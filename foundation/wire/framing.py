@@ -1,4 +1,4 @@
-"""Frames: every request and response travels behind its size, a big-endian int32. Mirrors `NetworkReceive`."""
+"""Splits a byte stream into frames: each is preceded by its size, a big-endian int32. Mirrors `NetworkReceive`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ DEFAULT_MAX_BYTES: Final = 100 * 1024 * 1024
 
 
 class FrameReader:
-    """Feed bytes as they come, take whole frames, without their sizes.
+    """Takes bytes as they are received and returns whole frames, without their sizes.
 
-    Holds at most one unfinished frame: no more than has been received, and never more than `max_bytes` and one feed.
+    It keeps at most one unfinished frame, and never more bytes than `max_bytes` and one `feed`.
 
     Args:
-        max_bytes: the largest frame taken.
-        limit: what users know that bound by.
+        max_bytes: the largest frame accepted.
+        limit: the name of this limit, for the error.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES, *, limit: str = "socket.request.max.bytes") -> None:
@@ -29,13 +29,11 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that `data` completes, in order; often none.
+        """Add received bytes; return the frames that they complete, in order, often none.
 
         Raises:
-            InvalidReceive: an announced size is negative or above the limit; the stream cannot be read on. Frames that
-                were
-                completed by this very feed are not handed out either: their sender gets no answer, only the
-                connection's end.
+            InvalidReceive: a size is negative or above the limit; the stream cannot be read on. Frames that the same
+                `data` completes are not returned either: their sender gets no answer, its connection is closed.
         """
         buffer = self._buffer
         buffer += data

@@ -1,10 +1,9 @@
-"""What stands before a body: size, request header, response header, each in the version its API asks for.
+"""Encodes and decodes whole requests and responses: size, header and body.
 
-Request headers: version 0 for ControlledShutdown v0 alone (no client id), 1 for legacy versions, 2 for flexible ones.
-Response
-headers: 0, or 1 for flexible versions; but ApiVersions always answers with 0, so that whoever knows nothing can read
-it. The client id stays a legacy string in every version, for the same reason. Mirrors `RequestHeader`, `ResponseHeader`
-and `ApiKeys.requestHeaderVersion`.
+Request headers: version 0 for ControlledShutdown v0 only (no client id), 1 for legacy versions, 2 for flexible ones.
+Response headers: version 0, or 1 for flexible versions; but always 0 for ApiVersions, so that a client that does not
+know the broker's versions yet can decode it. For the same reason the client id is a legacy string in every version.
+Mirrors `RequestHeader`, `ResponseHeader` and `ApiKeys.requestHeaderVersion`.
 """
 
 from __future__ import annotations
@@ -28,6 +27,8 @@ _NO_TAGGED_FIELDS: Final = b"\0"
 
 
 class RequestHeader(NamedTuple):
+    """The header of a request."""
+
     api_key: int
     api_version: int
     correlation_id: int
@@ -47,10 +48,10 @@ def response_header_version(api: Api, api_version: int) -> int:
 def encode_request(
     message: Message, api_version: int, correlation_id: int, client_id: str | None, *, body: bytes | None = None
 ) -> bytes:
-    """A whole frame: size, header, body.
+    """Encode a whole frame: size, header and body.
 
     Args:
-        body: `message` at `api_version`, where it is encoded already.
+        body: the encoded body of `message` at `api_version`; None where it is not encoded yet.
 
     Raises:
         UnsupportedVersion: see `codec.encode`.
@@ -68,13 +69,13 @@ def encode_request(
 
 
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, bytes]:
-    """The header of a request frame (without its size) and the body behind it, still encoded.
+    """Decode the header of a request frame (without its size); return it with the encoded body.
 
-    The version is not judged: an ApiVersions request from the future is still to be answered.
+    The API version is not checked: an ApiVersions request of an unknown version has to be answered, too.
 
     Raises:
-        UnsupportedVersion: the key is of an API this codec does not know, so the header's end is unknown too.
-        MalformedMessage: the header is cut short or is none.
+        UnsupportedVersion: the API is unknown, and with it the end of the header.
+        MalformedMessage: the header cannot be decoded.
     """
     offset, field, header_version = 0, "api_key", 0
     try:
@@ -89,17 +90,17 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, bytes]:
         if header_version >= 2:
             field = "tagged fields"
             offset = skip_tagged_fields(frame, offset + 1, frame[offset])
-    except (error, IndexError, ValueError) as stumble:
-        raise MalformedMessage("RequestHeader", header_version, field, offset, str(stumble)) from stumble
+    except (error, IndexError, ValueError) as reason:
+        raise MalformedMessage("RequestHeader", header_version, field, offset, str(reason)) from reason
     return RequestHeader(api_key, api_version, correlation_id, client_id), frame[offset:]
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
-    """Header and message of a request frame.
+    """Decode the header and message of a request frame (without its size).
 
     Raises:
         UnsupportedVersion: the API, or this version of it, is unknown.
-        MalformedMessage: header or body cannot be read.
+        MalformedMessage: header or body cannot be decoded.
     """
     header, body = decode_request_header(frame)
     api = api_by_key(header.api_key)
@@ -108,7 +109,7 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
 
 
 def encode_response(api: Api, api_version: int, correlation_id: int, message: Message) -> bytes:
-    """A whole frame: size, header, body.
+    """Encode a whole frame: size, header and body.
 
     Raises:
         UnsupportedVersion: see `codec.encode`.
@@ -122,13 +123,13 @@ def encode_response(api: Api, api_version: int, correlation_id: int, message: Me
 
 
 def decode_response(api: Api, api_version: int, frame: bytes) -> tuple[int, Message]:
-    """Correlation id and message of a response frame (without its size) to a request sent at `api_version`.
+    """Decode the correlation id and message of the response (without its size) to a request of `api_version`.
 
-    A broker that does not know the version of an ApiVersions request answers in version 0; so does this read it.
+    A broker that does not know the version of an ApiVersions request answers in version 0, which is tried, too.
 
     Raises:
         UnsupportedVersion: the API has no such version.
-        MalformedMessage: header or body cannot be read.
+        MalformedMessage: header or body cannot be decoded.
     """
     header_version = response_header_version(api, api_version)
     offset, field = 0, "correlation_id"
@@ -137,8 +138,8 @@ def decode_response(api: Api, api_version: int, frame: bytes) -> tuple[int, Mess
         offset, field = _CORRELATION_ID.size, "tagged fields"
         if header_version >= 1:
             offset = skip_tagged_fields(frame, offset + 1, frame[offset])
-    except (error, IndexError, ValueError) as stumble:
-        raise MalformedMessage("ResponseHeader", header_version, field, offset, str(stumble)) from stumble
+    except (error, IndexError, ValueError) as reason:
+        raise MalformedMessage("ResponseHeader", header_version, field, offset, str(reason)) from reason
     body = frame[offset:]
     try:
         return correlation_id, decode(api.response, api_version, body)

@@ -1,4 +1,4 @@
-"""The `Network` port: what a transport must offer. Bytes only; frames and messages are built on top of it.
+"""The `Network` port: connections and servers that carry bytes. Frames and messages are built on it.
 
 Implemented by `brokers.machine.socket_network` over asyncio streams and by the simulator, which carries the same bytes.
 """
@@ -18,19 +18,21 @@ class ConnectionLost(Exception):
 
 
 class Connection(Protocol):
+    """One open connection."""
+
     @property
     def peer(self) -> str:
         """The other end as `host:port`, for logs."""
 
     async def send(self, data: bytes) -> None:
-        """Hand `data` over in order; waits while the transport's buffer is full.
+        """Send `data` after what was sent before; wait while the transport's buffer is full.
 
         Raises:
-            ConnectionLost: it can no longer be delivered.
+            ConnectionLost: the connection has ended.
         """
 
     async def receive(self) -> bytes:
-        """The next bytes, at least one; `b""` when the peer has closed.
+        """Wait for the next bytes, at least one; `b""` when the peer has closed.
 
         Raises:
             ConnectionLost: the connection was reset.
@@ -41,27 +43,31 @@ class Connection(Protocol):
 
 
 class Server(Protocol):
+    """A bound address that accepts connections."""
+
     @property
     def port(self) -> int:
-        """The port really bound, where port 0 was asked for."""
+        """The bound port, also where port 0 was requested."""
 
     def start(self) -> None:
-        """Begin to serve. Connections made before wait in the backlog (specification BR-1)."""
+        """Begin to serve. Earlier connections wait in the backlog (BR-1)."""
 
     async def close(self) -> None:
         """Stop accepting and end all connections."""
 
 
 class Network(Protocol):
+    """Makes connections and servers."""
+
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
-        """Connect.
+        """Connect to `host:port`.
 
         Raises:
             ConnectionFailed: refused, unreachable, or not within `timeout_ms`.
         """
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
-        """Bind `host:port` (0: any free port); `serve` runs once per connection after `Server.start`.
+        """Bind `host:port` (0: any free port); after `Server.start`, `serve` runs once for each connection.
 
         Raises:
             ConnectionFailed: the address cannot be bound.

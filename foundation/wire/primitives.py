@@ -1,11 +1,11 @@
-"""Kafka's primitive types: what a fixed-size integer is not.
+"""Reads and writes Kafka's primitive types other than integers of fixed size.
 
 Two families exist. *Legacy* versions put an int16 before a string and an int32 before bytes and arrays, -1 for null.
 *Flexible* versions (KIP-482) put an unsigned varint of length + 1, 0 for null, and close every struct with tagged
 fields. Mirrors `ByteUtils`, `Readable` and `Writable` of `org.apache.kafka.common.protocol`.
 
-Readers take `data` and a position and give a value and the position after it; they raise `ValueError` or `IndexError`
-on bytes that cannot be (the codec finds the field to blame). Writers give bytes.
+Readers take `data` and a position and return a value and the position after it; on malformed bytes they raise
+`ValueError` or `IndexError`, and `diagnosis` finds the field. Writers return bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final, TypeAlias
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""Kafka refuses longer strings even where the length's own type could say more."""
+"""The longest string, in bytes; Kafka refuses longer ones also where the type of the length allows them."""
 
 _MAX_VARINT_SHIFT: Final = 28
 _UINT32_MAX: Final = 0xFFFFFFFF
@@ -28,7 +28,7 @@ _int32 = Struct(">i").pack
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint of at most five bytes and 32 bits, and the position after it."""
+    """Read an unsigned varint of at most five bytes and 32 bits."""
     value = data[pos]
     if value < 0x80:
         return value, pos + 1
@@ -36,7 +36,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_rest_of_uvarint(data: bytes, pos: int, first: int) -> tuple[int, int]:
-    """The value whose first byte, already read, was `first` (0x80 or more); `pos` is behind that byte."""
+    """Read the rest of a varint whose first byte was `first` (0x80 or more); `pos` is after that byte."""
     value = first & 0x7F
     for shift in range(7, _MAX_VARINT_SHIFT + 1, 7):
         byte = data[pos]
@@ -97,8 +97,7 @@ def _utf8(text: str) -> bytes:
 
 
 def skip_tagged_fields(data: bytes, pos: int, count: int) -> int:
-    """The position behind `count` tagged fields of no interest. Each takes at least two bytes, so `count` cannot
-    lie."""
+    """Return the position after `count` tagged fields. `count` is checked: each has at least two bytes."""
     if count >= 0x80:
         count, pos = read_rest_of_uvarint(data, pos, count)
     if 2 * count > len(data) - pos:
@@ -123,7 +122,7 @@ _Shape: TypeAlias = tuple[Callable[..., bytes] | int | bytes, ...]
 
 
 class IntegerArrays(dict[int, _Unpack]):
-    """Readers of n integers of one size, by n: one `struct` call per array. Only short ones are kept."""
+    """Readers of arrays of integers, by length: one `struct` call for each array. Only short ones are cached."""
 
     _LONGEST_KEPT: Final = 256
 
@@ -141,11 +140,11 @@ class IntegerArrays(dict[int, _Unpack]):
 
 
 class Shapes(dict[tuple[int, ...], _Shape]):
-    """Packers of a run of integers with arrays of integers in between, by the arrays' lengths.
+    """Packers of integers with arrays of integers in between, by the arrays' lengths.
 
-    `parts` is the run in `struct` letters, one part before, between and after arrays, and one letter per array. A
-    *shape* is the `pack` for these lengths followed by the length prefixes to pack: so a partition with its replicas is
-    one call.
+    `parts` are the `struct` letters of the integers before, between and after the arrays; `array_codes` has one letter
+    for each array. A *shape* is the `pack` for these lengths, followed by the encoded lengths: a partition with its
+    replicas is packed by one call.
     """
 
     most_kept: Final = 4096

@@ -1,7 +1,6 @@
-"""Which APIs there are: key, name, versions, message classes. Mirrors `org.apache.kafka.common.protocol.ApiKeys`.
+"""The table of APIs: key, name, versions, message classes. Mirrors `org.apache.kafka.common.protocol.ApiKeys`.
 
-Versions are those of Apache Kafka 3.9. What a broker *serves* is decided by its handlers; this table says what can be
-spoken.
+Versions are those of Apache Kafka 3.9. They can be encoded and decoded; a broker's handlers decide which it serves.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ from foundation.wire.schema import Message
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: `min_version` to `max_version` can be spoken, from `flexible_from` on with compact lengths and tagged
-    fields."""
+    """One API and its versions; from `flexible_from` on they have compact lengths and tagged fields (KIP-482)."""
 
     key: int
     name: str
@@ -63,8 +61,10 @@ class Api:
         return version >= self.flexible_from
 
     def is_read_to_the_end(self, message: type[Message]) -> bool:
-        """Responses are. A request may be followed by anything: librdkafka sends bytes too many, and Kafka never
-        looks."""
+        """Whether bytes after the end of `message` are an error.
+
+        They are after a response. After a request Kafka ignores them, and librdkafka sends some.
+        """
         return message is not self.request
 
 
@@ -127,14 +127,14 @@ _BY_MESSAGE = {message: api for api in APIS for message in (api.request, api.res
 
 
 def api_by_key(key: int) -> Api | None:
-    """The API with this key; None for a key this codec does not speak."""
+    """Return the API with this key; None where it is unknown."""
     return _BY_KEY.get(key)
 
 
 def api_of(message: Message | type[Message]) -> Api:
-    """The API a request or response, or its class, belongs to.
+    """Return the API of a request or response, or of its class.
 
     Raises:
-        KeyError: not a request or response, but perhaps a struct inside one.
+        KeyError: it is neither a request nor a response; a struct inside one, for example.
     """
     return _BY_MESSAGE[message if isinstance(message, type) else type(message)]

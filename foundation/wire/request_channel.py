@@ -1,8 +1,7 @@
-"""Requests over one connection, one at a time. Mirrors what `NetworkClientUtils.sendAndReceive` is to the controller's
-senders.
+"""Sends requests over one connection, one at a time.
 
-One in flight is not a simplification: the controller's requests to a broker must arrive in order, and Kafka sends them
-so.
+Kafka does the same: the controller's requests to a broker must arrive in order. Mirrors
+`NetworkClientUtils.sendAndReceive`, which the controller's senders use.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
 class RequestTimedOut(Exception):
-    """No answer came in time. Whether the request was carried out is unknown; its connection is closed."""
+    """No answer came in time. The outcome of the request is unknown; its connection is closed."""
 
 
 class RequestChannel:
     """Sends a request and waits for its answer.
 
-    Whatever goes wrong ends the connection, because a late answer to a request given up would be taken for the next
-    one's.
+    Every failure closes the connection: otherwise a late answer would be taken for the answer to the next request.
 
     Args:
-        max_response_bytes: a larger answer is none. Kafka's senders take any size; here a peer cannot fill the memory.
-        first_correlation_id: where to go on counting; who reconnects keeps the count, as Kafka's `NetworkClient` does.
+        max_response_bytes: a larger answer is an error. Kafka accepts any size; here a peer cannot fill the memory.
+        first_correlation_id: the correlation id of the first request; after a reconnect the count goes on, as in
+            Kafka's `NetworkClient`.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class RequestChannel:
 
     @property
     def next_correlation_id(self) -> int:
-        """The correlation id the next request will carry."""
+        """The correlation id of the next request."""
         return self._next_correlation_id
 
     @property
@@ -65,12 +64,12 @@ class RequestChannel:
         """Send `message` and return the response to it.
 
         Args:
-            body: `message` at `api_version`, where it is encoded already.
+            body: the encoded body of `message` at `api_version`; None where it is not encoded yet.
 
         Raises:
-            ConnectionLost: the connection ended before the answer, or had ended before.
+            ConnectionLost: the connection ended before the answer came.
             RequestTimedOut: no answer within `timeout_ms`.
-            MalformedMessage: what came back is no answer to this request.
+            MalformedMessage: the answer cannot be decoded or belongs to another request.
             UnsupportedVersion: see `codec.encode`; nothing was sent and the channel stays usable.
             UnencodableValue: likewise.
         """
@@ -92,13 +91,13 @@ class RequestChannel:
             reason = f"{self._connection.peer}: no answer to {api.name} {correlation_id} within {timeout_ms} ms"
             raise RequestTimedOut(reason) from timeout
         except BaseException:
-            self.close()  # whatever it was, cancellation included: the answer may still come
+            self.close()  # also after a cancellation: the answer may still come
             raise
         self._in_flight = False
         return response
 
     def close(self) -> None:
-        """End the connection; a request in flight hears `ConnectionLost`. Harmless when repeated."""
+        """End the connection; a request in flight raises `ConnectionLost`. Closing twice is harmless."""
         self._closed = True
         self._connection.close()
 

@@ -1,6 +1,6 @@
-"""The words message classes are written in, and how a class is read back into fields.
+"""Annotations for message classes, and the fields that a class has by them.
 
-A message is a frozen `msgspec.Struct` whose annotations say everything Kafka's schema says:
+A message is a frozen `msgspec.Struct` whose annotations contain what Kafka's schema contains:
 
     class LeaderAndIsrTopicState(Message, frozen=True, kw_only=True):
         topic_name: str = ""
@@ -8,12 +8,11 @@ A message is a frozen `msgspec.Struct` whose annotations say everything Kafka's 
         partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
 
 Types: `bool`, `int8` to `int64`, `str`, `bytes`, `TopicId` (Kafka's uuid), another message, a tuple of any of these; `|
-None` where the field is nullable. A field of which nothing else is said exists in every version of its message, and may
+None` where the field is nullable. A field without further annotations exists in every version of its message, and may
 be null in every version if it may be null at all. Fields stand in wire order and carry Kafka's names in snake_case.
 
-Every field has a default, which a version without the field reads. It is Kafka's, but where Kafka's schema leaves the
-default
-of a nullable field open: those are None here, which is what Kafka's own code sends.
+Every field has a default, its value in versions without it. It is Kafka's; nullable fields without a default in Kafka's
+schema have None, which is what Kafka's own code sends.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from foundation.cluster.identifiers import TopicId
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base of all messages and of the structs inside them. A value without behaviour."""
+    """The base class of all messages and of the structs inside them; a value without behaviour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,7 @@ class Ignorable:
 ALL_VERSIONS: Final = VersionRange()
 
 ignorable: Final = Ignorable()
-"""A version without this field drops its value silently; without this word a value other than the default is an
-error."""
+"""A version without this field drops its value; otherwise a value other than the default is an error there."""
 
 
 def since(version: int) -> VersionRange:
@@ -100,11 +98,11 @@ def nullable_since(version: int) -> NullableSince:
 
 
 def tag(number: int) -> Tag:
-    """The field travels in the tagged section, and only when it differs from its default (KIP-482)."""
+    """The field is in the tagged section, and only where it differs from its default (KIP-482)."""
     return Tag(number)
 
 
-# ------------------------------------------------------------------ reading a class back
+# ------------------------------------------------------------------ the fields of a class
 
 
 class Plain(Enum):
@@ -139,7 +137,7 @@ _PLAIN_TYPES: Final[dict[object, WireType]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field as the codec needs it. `nullable_since` None: never null; `tag` None: not in the tagged section."""
+    """One field of a message. `nullable_since` None: never null; `tag` None: not in the tagged section."""
 
     name: str
     type: WireType
@@ -155,10 +153,10 @@ class Field:
 
 @cache
 def fields_of(message: type[Message]) -> tuple[Field, ...]:
-    """The fields of a message class, in wire order.
+    """Return the fields of a message class, in wire order.
 
     Raises:
-        TypeError: an annotation no wire type belongs to.
+        TypeError: an annotation has no wire type.
     """
     hints: dict[str, object] = get_type_hints(message, include_extras=True)
     defaults: dict[str, object] = {field.name: field.default for field in msgspec.structs.fields(message)}
@@ -172,7 +170,7 @@ def _field(message: type[Message], name: str, hint: object, default: object) -> 
     integer = next((word for word in words if isinstance(word, FixedInt)), None)
     wire_type = integer or _wire_type(options[0] if is_nullable else annotated)
     if wire_type is None:
-        raise TypeError(f"{message.__name__}.{name}: no wire type belongs to {hint!r}")
+        raise TypeError(f"{message.__name__}.{name}: {hint!r} has no wire type")
     first_nullable = next((word.version for word in words if isinstance(word, NullableSince)), 0)
     return Field(
         name=name,

@@ -1,5 +1,6 @@
-"""Requests that operators' tools leave in ZooKeeper for the controller: topic deletions, preferred leader elections and
-reassignments. Mirrors the methods of `KafkaZkClient` for `/admin/…`.
+"""Reads and writes the requests that tools leave for the controller in `/admin`.
+
+These are topic deletions, preferred leader elections and reassignments. Mirrors their methods in `KafkaZkClient`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class TopicDeletions:
         self._transactions = transactions
 
     async def topics(self, *, watch: bool = False) -> tuple[str, ...]:
-        """The topics marked for deletion; `watch` arms the child watch."""
+        """List the topics marked for deletion; `watch` arms the child watch."""
         listed = await self._transactions.children(DeleteTopicsZNode.path, watch=watch)
         return listed.names if listed else ()
 
@@ -57,7 +58,7 @@ class PreferredElections:
         self._transactions = transactions
 
     async def read(self, *, watch: bool = False) -> tuple[TopicPartition, ...] | None:
-        """The partitions whose preferred leader shall be elected, or None where there is no such znode.
+        """Read the partitions whose preferred leader shall be elected; None without the znode.
 
         `watch` uses exists, so that a watch stays on an absent znode. A malformed znode counts as empty.
         """
@@ -85,11 +86,11 @@ class Reassignments:
         self._transactions = transactions
 
     async def watch(self) -> bool:
-        """Arm the watch of the znode; returns whether it exists."""
+        """Arm the watch of the znode; return whether it exists."""
         return await self._transactions.exists(ReassignPartitionsZNode.path, watch=True) is not None
 
     async def read(self, *, watch: bool = False) -> dict[TopicPartition, tuple[BrokerId, ...]] | None:
-        """The target replicas of each partition to be reassigned, or None where there is no such znode.
+        """Read the target replicas of each partition to be reassigned; None without the znode.
 
         `watch` uses exists, so that a watch stays on an absent znode. A malformed znode counts as empty (RA-6).
         """

@@ -1,7 +1,7 @@
-"""The znodes of configs, administration and the cluster as a whole: path, and bytes both ways. The rest of `znodes`.
+"""Encodes and decodes the znodes of configs, of `/admin` and of the cluster as a whole.
 
-The same promises: written as Kafka 3.9 writes them, read as Kafka judges them; all `decode`s raise `MalformedZNode`.
-Mirrors the second half of `kafka.zk.ZkData`.
+As in `znodes`, they are written as Kafka 3.9 writes them and decoded where Kafka decodes them; all `decode` methods
+raise `MalformedZNode`. Mirrors the second half of `kafka.zk.ZkData`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ PERSISTENT_PATHS = (
     "/config/brokers",
     "/config/ips",
 )
-"""What a starting broker creates, in this order, each with its parents and with null data."""
+"""Created by a starting broker, in this order, each with its parents and null data."""
 
 # ------------------------------------------------------------------ configs
 
 DEFAULT_ENTITY = "<default>"
-"""In place of a name: what holds where nothing else is said (ZN-10)."""
+"""The entity that holds the defaults of its type, in place of a name (ZN-10)."""
 
 
 def sanitized(name: str) -> str:
-    """The znode of a user, client or address called `name`; topics and brokers are named as they are (ZN-10).
+    """Return the znode name of a user, client or address; those of topics and brokers are not encoded (ZN-10).
 
     Mirrors `Sanitizer`, which is Java's `URLEncoder` without `+` and `*`.
     """
@@ -49,7 +49,7 @@ def sanitized(name: str) -> str:
 
 
 def desanitized(entity: str) -> str:
-    """The name behind a znode's; `<default>` is nobody's name and stays as it is. Of a user's client, both names."""
+    """Return the name that `sanitized` encoded; `<default>` stays as it is. Of `user/clients/client`, each part."""
     return "/".join(map(unquote, entity.split("/")))
 
 
@@ -62,7 +62,7 @@ class ConfigEntityZNode:
 
     @staticmethod
     def path(entity_type: str, name: str) -> str:
-        """`entity_type` is `topics`, `brokers`, `users`, `clients` or `ips`; `name` an entity or `<default>`."""
+        """Return the path; `entity_type` is `topics`, `brokers`, `users`, `clients` or `ips`."""
         return f"/config/{entity_type}/{name}"
 
     @staticmethod
@@ -89,12 +89,12 @@ class ConfigEntityChangeNotificationZNode:
 
     @staticmethod
     def encode(entity_path: str) -> bytes:
-        """`entity_path` is for example `topics/orders`."""
+        """Encode version 2; `entity_path` is for example `topics/orders`."""
         return encode_json({"version": 2, "entity_path": entity_path})
 
     @classmethod
     def decode(cls, path: str, data: bytes) -> str:
-        """The entity path, also of the first version of notifications, which named topics and clients only."""
+        """Decode version 2, or version 1, which names topics and clients only; return the entity path."""
         found = decode_json(cls._decoder, path, data)
         if found.version == 1 and found.entity_type in ("topics", "clients") and found.entity_name:
             return f"{found.entity_type}/{found.entity_name}"
@@ -172,7 +172,7 @@ class DeleteTopicsZNode:
 
 
 class DeleteTopicsTopicZNode:
-    """Its existence asks for the deletion of a topic."""
+    """The marker of a topic that shall be deleted."""
 
     @staticmethod
     def path(topic: str) -> str:
@@ -200,7 +200,7 @@ class LogDirEventNotificationZNode:
 
     @staticmethod
     def encode(broker_id: BrokerId) -> bytes:
-        """Event 1, the only one there is: a log directory has failed."""
+        """Encode event 1, the only one: a log directory has failed."""
         return b'{"version":1,"broker":%d,"event":1}' % broker_id
 
     @classmethod
@@ -221,7 +221,7 @@ class ClusterIdZNode:
 
     @staticmethod
     def encode(cluster_id: str) -> bytes:
-        """`version` is a string here, as Kafka has it."""
+        """Encode the id; `version` is a string, as in Kafka."""
         return encode_json({"version": "1", "id": cluster_id})
 
     @classmethod
@@ -236,7 +236,7 @@ class _FeatureJson(msgspec.Struct):
 
 
 class Features(NamedTuple):
-    """`features` maps a feature to its finalized max version level; empty in a cluster of ZooKeeper-mode brokers."""
+    """The content of `/feature`: `features` maps a feature to its finalized max version level."""
 
     version: int
     enabled: bool
@@ -281,7 +281,7 @@ class _ProducerIdBlockJson(msgspec.Struct):
 
 
 class ProducerIdBlock(NamedTuple):
-    """Ids from `first` to `last`, both included, and the broker they were given to."""
+    """Producer ids from `first` to `last`, both included, and the broker to which they were allocated."""
 
     broker_id: BrokerId
     first: int

@@ -1,8 +1,8 @@
-"""Broker registrations, `/brokers/ids/N`, and generated broker ids. Mirrors `KafkaZkClient.registerBroker` with its
-`CheckedEphemeral`, `getAllBrokerAndEpochsInCluster` and `getBrokerSequenceId`.
+"""Reads and writes broker registrations, `/brokers/ids/N`, and generates broker ids.
 
-A registration is created together with a second write in one transaction, and a conflict over it may be with the
-success of a transaction whose answer was lost.
+A conflict over a registration may be with the success of a transaction whose answer was lost. Mirrors
+`KafkaZkClient.registerBroker` with its `CheckedEphemeral`, `getAllBrokerAndEpochsInCluster` and
+`generateBrokerSequenceId`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class BrokerRegistrations:
         self._transactions = transactions
 
     async def all(self, *, watch: bool = False) -> dict[BrokerId, BrokerAndEpoch]:
-        """All registered brokers in order of id.
+        """Read all registered brokers, in order of id.
 
-        A broker that vanishes between list and read is left out, and so is a name that is no broker id, which would
-        end every takeover.
+        A broker that is gone between list and read is left out, and so is a name that is no broker id, which would
+        make every failover fail.
 
         Raises:
             MalformedZNode: a registration cannot be read.
@@ -49,7 +49,7 @@ class BrokerRegistrations:
         }
 
     async def get(self, broker_id: BrokerId, *, watch: bool = False) -> BrokerAndEpoch | None:
-        """One registered broker; None where the id is not registered."""
+        """Read one registered broker; None where the id is not registered."""
         node = await self._transactions.get(BrokerIdZNode.path(broker_id), watch=watch)
         return None if node is None else BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)
 
@@ -69,7 +69,7 @@ class BrokerRegistrations:
         """Register `broker` and return its epoch, the czxid of the registration (BR-3).
 
         The znode is created empty and set at once, because only the answer to a set holds the czxid. A registration of
-        this process's previous session that ZooKeeper has not removed (ZOOKEEPER-2985) is deleted and made again
+        this process's previous session that ZooKeeper has not removed (ZOOKEEPER-2985) is deleted and created again
         (KAFKA-7165); one of this session is a success whose answer was lost.
 
         Args:
@@ -77,7 +77,8 @@ class BrokerRegistrations:
             znode_version: the version of the registration's JSON (ZN-4).
 
         Raises:
-            ZooKeeperFailure: NODE_EXISTS where another session owns the id, or where the znode keeps coming and going.
+            ZooKeeperFailure: NODE_EXISTS where another session owns the id, or the znode keeps being created and
+                deleted.
         """
         path = BrokerIdZNode.path(broker.id)
         ops = (
@@ -104,11 +105,13 @@ class BrokerRegistrations:
                     Failure.NODE_EXISTS, f"broker id {broker.id} is taken: {path} is owned by session 0x{owner:x}"
                 )
             _log.info("deleting the registration of this broker's previous session", path=path, session=f"0x{owner:x}")
-            # At its version: one whose listeners were changed since is not ours to delete. One that another session has
-            # only just made has the same version, and would go too, as in Kafka, which deletes at any version.
+            # At the version read: a registration changed since then belongs to another session. One that another
+            # session has just created has the same version and is deleted too, as in Kafka, which deletes any version.
             removal = await self._transactions.write(Delete(path, present.stat.version), "registration")
             tolerate(removal, path, Failure.NO_NODE, Failure.BAD_VERSION)
-        raise ZooKeeperFailure(Failure.NODE_EXISTS, f"{path} comes and goes; gave up after {MAX_ROUNDS} attempts")
+        raise ZooKeeperFailure(
+            Failure.NODE_EXISTS, f"{path} keeps being created and deleted; gave up after {MAX_ROUNDS} attempts"
+        )
 
     async def update(self, broker: Broker, *, timestamp_ms: int, znode_version: int = BrokerIdZNode.VERSION) -> None:
         """Rewrite a registration of this session, at any version (BR-5)."""
@@ -117,7 +120,7 @@ class BrokerRegistrations:
         tolerate(await self._transactions.write(SetData(path, data), "registration"), path)
 
     async def generate_id(self, reserved_max_id: int) -> BrokerId:
-        """The next broker id above `reserved_max_id`. An id whose answer was lost is skipped."""
+        """Return the next broker id above `reserved_max_id`. After a lost answer an id is skipped."""
         path = BrokerSequenceIdZNode.path
         for _ in range(MAX_ROUNDS):
             match await self._transactions.write(SetData(path, b""), "broker-id"):

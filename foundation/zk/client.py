@@ -1,18 +1,18 @@
-"""The `ZooKeeper` port: sessions, reads, conditional writes, watches, and what a lost answer means.
+"""The `ZooKeeper` port: sessions, reads, conditional writes and watches.
 
-`ZooKeeper.connect` opens one session and returns its handle, a `ZooKeeperClient`. A handle lives and dies with its
-session: once the session has expired or was closed every operation answers `Failure.SESSION_EXPIRED`, for ever. Whoever
-wants to go on opens a new session.
+`ZooKeeper.connect` opens one session and returns its handle, a `ZooKeeperClient`. The handle belongs to this session:
+once it has expired or was closed, every operation answers `Failure.SESSION_EXPIRED`, and another session has to be
+opened.
 
-Outcomes are values. `Failure.UNKNOWN` says that the connection was lost: the operation may have been applied, refused
-or never sent, and the caller has to find out (reliability R-5, Z5). It is never turned into another failure here.
+Outcomes are values. `Failure.UNKNOWN` means that the connection was lost: the operation may have been applied, refused
+or never sent, and the caller has to find out. It is never turned into another failure here.
 
-Notifications (watches and session changes) reach the session's listener one at a time, on the loop, in the order of the
-connection: a watch is heard before any answer that already reflects the change it tells of, `SessionExpired` is the
-last thing a handle ever says. The listener must not block and must not raise.
+Notifications (watch events and session changes) reach the session's listener one at a time, on the loop, in the order
+of the connection: a watch event comes before any answer that already reflects its change, and `SessionExpired` is the
+last notification of a handle. The listener must not block and must not raise.
 
-Watches are one-shot. They are armed by a read that was asked to, and survive a reconnect of the same session: the port
-arms them again and reports at once what changed meanwhile (what Java's client does with `setWatches`). A watch that has
+Watches fire once. A read with `watch=True` arms them, and they survive a reconnect of the same session: the port arms
+them again and reports at once what has changed meanwhile, as Java's client does with `setWatches`. A watch that has
 fired is gone until the next read arms it.
 
 Mirrors `kafka.zookeeper.ZooKeeperClient`. Implemented by `kazoo_client` and by the simulator; `tests/contracts` holds
@@ -31,7 +31,7 @@ import msgspec
 MATCH_ANY_VERSION = -1
 
 MAX_REQUEST_BYTES = 1_000_000
-"""The largest request or answer sent: ZooKeeper drops the connection of a packet above `jute.maxbuffer` (1,048,575)."""
+"""The largest request, in bytes: ZooKeeper closes the connection on a packet above `jute.maxbuffer` (1,048,575)."""
 
 
 class Failure(Enum):
@@ -47,13 +47,15 @@ class Failure(Enum):
     TOO_LARGE = "TooLarge"
     """Refused before it was sent: it would exceed `MAX_REQUEST_BYTES`."""
     ROLLED_BACK = "RolledBack"
-    """In a failed `multi`: this operation was not the one that failed."""
+    """In a failed `multi`: another operation failed, and this one was undone."""
     UNKNOWN = "Unknown"
     """The connection was lost before the answer came; the operation may or may not have been applied."""
     SESSION_EXPIRED = "SessionExpired"
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
+    """A znode's metadata, under ZooKeeper's names."""
+
     czxid: int
     mzxid: int
     version: int
@@ -62,10 +64,12 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
     data_length: int = 0
     num_children: int = 0
     ctime_ms: int = 0
-    """When it was created, by the server's wall clock."""
+    """When it was created: milliseconds since 1970 by the server's wall clock."""
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
+    """A znode's data and stat."""
+
     data: bytes
     stat: Stat
 
@@ -80,7 +84,7 @@ class Children(msgspec.Struct, frozen=True, gc=False):
 class Create(msgspec.Struct, frozen=True, gc=False):
     path: str
     data: bytes | None = None
-    """None is stored as null, which reads back as empty: Kafka's persistent folders have null data."""
+    """None is stored as null, which is read back as empty: Kafka's persistent folders have null data."""
     ephemeral: bool = False
     sequential: bool = False
 
@@ -106,7 +110,7 @@ Op: TypeAlias = Create | SetData | Delete | Check
 
 class Created(msgspec.Struct, frozen=True, gc=False):
     path: str
-    """The path really created: with its sequence number where one was asked for, without the chroot."""
+    """The path that was created: without the chroot, and with the number of a sequential znode."""
 
 
 class Updated(msgspec.Struct, frozen=True, gc=False):
@@ -132,7 +136,7 @@ class MultiOk(msgspec.Struct, frozen=True, gc=False):
 
 
 class MultiFailed(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was applied. `position` is the operation that failed, `failure` its reason."""
+    """The transaction was not applied: the operation at `position` failed, by `failure`."""
 
     position: int
     failure: Failure
@@ -147,13 +151,15 @@ class WatchKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchFired:
+    """A watch has fired; `path` is without the chroot."""
+
     path: str
     kind: WatchKind
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSuspended:
-    """The connection is lost; the session may live on. Operations under way answered UNKNOWN."""
+    """The connection is lost; the session may continue. Requests under way are answered with UNKNOWN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,7 @@ class SessionResumed:
 
 @dataclass(frozen=True, slots=True)
 class SessionExpired:
-    """The session is over, its ephemerals and watches with it. Nothing follows from this handle."""
+    """The session has expired, and its ephemeral znodes and watches are gone. No notification follows."""
 
 
 Notification: TypeAlias = WatchFired | SessionSuspended | SessionResumed | SessionExpired
@@ -178,57 +184,65 @@ class ZooKeeperClient(Protocol):
 
     @property
     def session_timeout_ms(self) -> int:
-        """What the server granted, which may differ from what was asked for."""
+        """The session timeout that the server granted, in milliseconds; it may differ from the one requested."""
 
     @property
     def last_zxid(self) -> int:
-        """The newest transaction any answer of this session has reflected."""
+        """The newest transaction that an answer to this session reflects."""
 
     async def connected(self) -> bool:
-        """Wait until the session is connected: True; or until it has expired: False."""
+        """Wait until the session is connected (True) or has expired or been closed (False)."""
 
     async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
-        """Data and stat. `watch` arms a watch for its change and deletion, only if the znode exists."""
+        """Read data and stat. `watch` arms a watch for change and deletion, if the znode exists."""
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
-        """Stat, or NO_NODE. `watch` arms a watch for creation, change and deletion, whether or not it exists."""
+        """Read the stat; NO_NODE without the znode. `watch` arms a watch for creation, change and deletion."""
 
     async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
-        """`watch` arms a watch for children created or deleted, and for the znode's own deletion."""
+        """List the children. `watch` arms a watch for children created or deleted, and for the znode's own deletion."""
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
-        """As `get`, for many; one result per path, in order. Without watches in as few requests as possible
-        (MultiRead), split at `MAX_REQUEST_BYTES`. A lost connection answers UNKNOWN for those whose answer had not
-        come."""
+        """Read many znodes, as `get` does; one result for each path, in order.
 
-    async def write(self, op: Create | SetData | Delete) -> OpResult | Failure: ...
+        The real adapter reads with MultiRead, split at `MAX_REQUEST_BYTES`. When the connection is lost, the paths
+        without an answer are UNKNOWN.
+        """
+
+    async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:
+        """Send one write."""
 
     async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
-        """All or nothing, in one transaction. Never split: TOO_LARGE where it would exceed `MAX_REQUEST_BYTES`; see
-        `request_bytes`. A bare Failure is UNKNOWN, SESSION_EXPIRED or TOO_LARGE."""
+        """Apply all operations or none, in one transaction.
+
+        It is never split: TOO_LARGE where it would exceed `MAX_REQUEST_BYTES` (see `request_bytes`). A Failure is
+        UNKNOWN, SESSION_EXPIRED or TOO_LARGE; an operation that fails is a `MultiFailed`.
+        """
 
     async def close(self) -> None:
-        """End the session: its ephemerals vanish now. No notification follows. Closing twice is harmless."""
+        """End the session; its ephemeral znodes are deleted. No notification follows. Closing twice is harmless."""
 
 
 class ZooKeeper(Protocol):
-    """An ensemble that sessions can be opened on."""
+    """A ZooKeeper ensemble on which sessions can be opened."""
 
     async def connect(self, listener: Listener) -> ZooKeeperClient:
         """Open a session.
 
         Raises:
             ZooKeeperUnreachable: no server answered within `zookeeper.connection.timeout.ms`, or the chroot cannot be
-                made.
+                created.
         """
 
 
 class ZooKeeperUnreachable(Exception):
-    """No session could be opened. The message names the connect string and the time waited, or what refused the
-    chroot."""
+    """No session could be opened.
+
+    The message names the connect string and the time waited, or the folder of the chroot that cannot be created.
+    """
 
 
 def request_bytes(op: Op) -> int:
-    """An upper bound on what `op` adds to a request, in bytes."""
+    """Return an upper bound of the bytes that `op` adds to a request."""
     data = op.data if isinstance(op, (Create, SetData)) else None
     return len(op.path.encode()) + len(data or b"") + 96

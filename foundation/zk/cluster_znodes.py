@@ -1,7 +1,7 @@
-"""`/feature` and `/latest_producer_id_block`: read, decided upon, and written over exactly what was read (ZN-7, ZN-8).
+"""Reads and writes `/feature` and `/latest_producer_id_block`, at the version that was read (ZN-7, ZN-8).
 
-They are not fenced (EL-13). No check of `/controller_epoch` is needed, because a write holds only while the znode is at
-the version its writer has read: of two controllers, one deposed without knowing it, one has to read again. Mirrors
+These writes are not fenced (EL-13). They need no check of `/controller_epoch`, because they are applied only while the
+znode is at the version its writer has read: of two controllers, one of them deposed, one has to read again. Mirrors
 `createFeatureZNode` and `updateFeatureZNode`, which write at any version, and the loop of `ZkProducerIdManager`.
 """
 
@@ -15,14 +15,18 @@ from foundation.zk.transactions import Transactions, ZooKeeperFailure, tolerate
 
 
 class FeatureNode(NamedTuple):
+    """`/feature` as it was read."""
+
     features: Features
     version: int
     """The data version of the znode: the epoch of the finalized features."""
 
 
 class LatestProducerIdBlock(NamedTuple):
+    """`/latest_producer_id_block` as it was read."""
+
     block: ProducerIdBlock | None
-    """None before the first."""
+    """None before the first allocation."""
     version: int
 
 
@@ -33,14 +37,14 @@ class FeatureZNodes:
         self._transactions = transactions
 
     async def read(self, *, watch: bool = False) -> FeatureNode | None:
-        """The znode, or None where it is absent; `watch` uses exists, so that a watch stays on an absent znode."""
+        """Read the znode, None where it is absent; `watch` uses exists, so that a watch stays on an absent znode."""
         if watch and await self._transactions.exists(FeatureZNode.path, watch=True) is None:
             return None
         node = await self._transactions.get(FeatureZNode.path)
         return None if node is None else FeatureNode(FeatureZNode.decode(node.data), node.stat.version)
 
     async def write(self, features: Features, read: FeatureNode | None) -> int | None:
-        """Write over what was read, unfenced (FO-1). The version written, or None where the znode has changed."""
+        """Write over what was read, unfenced; return the new version, or None where the znode has changed (FO-1)."""
         data = FeatureZNode.encode(features)
         if read is None:
             written = await self._transactions.write(Create(FeatureZNode.path, data), "feature")
@@ -59,23 +63,23 @@ class ProducerIdBlocks:
         self._transactions = transactions
 
     async def read(self) -> LatestProducerIdBlock:
-        """The block of producer ids that was allocated last.
+        """Read the block of producer ids that was allocated last.
 
         Raises:
-            ZooKeeperFailure: NO_NODE. The znode was deleted, and with it which ids have been allocated; beginning with
-                0 would allocate them again. Kafka's controller retries the read without bound.
+            ZooKeeperFailure: NO_NODE, when the znode was deleted. Which ids have been allocated is then not known, and
+                beginning with 0 would allocate them again. Kafka's controller repeats the read without bound.
         """
         node = await self._transactions.get(ProducerIdBlockZNode.path)
         if node is None:
-            raise ZooKeeperFailure(Failure.NO_NODE, f"{ProducerIdBlockZNode.path}, which every starting broker makes")
+            raise ZooKeeperFailure(Failure.NO_NODE, f"{ProducerIdBlockZNode.path}, which every starting broker creates")
         block = ProducerIdBlockZNode.decode(node.data) if node.data else None
         return LatestProducerIdBlock(block, node.stat.version)
 
     async def write(self, block: ProducerIdBlock, read: LatestProducerIdBlock) -> bool:
         """Write over what was read, unfenced, and return whether `block` is now allocated to this writer alone (ZN-8).
 
-        False also where it was written and the answer was lost: another controller may have written the very same
-        bytes for the same broker. Such a block is skipped, and there are enough.
+        False also after a lost answer: another controller may have written the same bytes for the same broker. Such a
+        block is skipped; there are enough.
         """
         data = ProducerIdBlockZNode.encode(block)
         op = SetData(ProducerIdBlockZNode.path, data, read.version)

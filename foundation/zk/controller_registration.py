@@ -1,8 +1,7 @@
-"""The controller election's znodes, `/controller` and `/controller_epoch`. Mirrors
-`KafkaZkClient.registerControllerAndIncrementControllerEpoch`.
+"""Reads and writes the znodes of the controller election, `/controller` and `/controller_epoch`.
 
-`/controller` is created and `/controller_epoch` raised in one transaction, and a conflict may be with the success of a
-transaction whose answer was lost.
+`/controller` is created and `/controller_epoch` raised in one transaction; a conflict may be with the success of a
+transaction whose answer was lost. Mirrors `KafkaZkClient.registerControllerAndIncrementControllerEpoch`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,10 @@ class ControllerRegistration:
         self._transactions = transactions
 
     async def id(self, *, watch: bool = False) -> BrokerId | None:
-        """The broker registered as controller. `watch` uses exists, so that a watch stays on an absent znode."""
+        """Read the id of the controller, None without one.
+
+        `watch` uses exists, so that a watch stays on an absent znode.
+        """
         if watch and await self._transactions.exists(ControllerZNode.path, watch=True) is None:
             return None
         node = await self._transactions.get(ControllerZNode.path)
@@ -67,11 +69,6 @@ class ControllerRegistration:
 
 
 async def _register(transactions: Transactions, broker_id: BrokerId, timestamp_ms: int) -> Elected:
-    """EL-3, EL-4, EL-6: win the race for `/controller` and raise the epoch, both or neither.
-
-    Raises:
-        ControllerMoved: another won.
-    """
     epoch, version = await _controller_epoch(transactions)
     outcome = await transactions.multi(
         (
@@ -84,14 +81,14 @@ async def _register(transactions: Transactions, broker_id: BrokerId, timestamp_m
         case MultiOk((_, Updated(stat))):
             return Elected(epoch + 1, stat.version)
         case MultiFailed(_, Failure.NODE_EXISTS | Failure.BAD_VERSION):
-            return await _won_after_all(transactions, broker_id, epoch + 1)
+            return await _elected_before_lost_answer(transactions, broker_id, epoch + 1)
         case other:
             failure = other.failure if isinstance(other, MultiFailed) else Failure.BAD_ARGUMENTS
             raise ZooKeeperFailure(failure, f"election of broker {broker_id}")
 
 
 async def _controller_epoch(transactions: Transactions) -> tuple[int, int]:
-    """Epoch and version of `/controller_epoch`, which is created where it is missing."""
+    """Read the epoch and version of `/controller_epoch`; create it where it is missing."""
     node = await transactions.get(ControllerEpochZNode.path)
     if node is None:
         data = ControllerEpochZNode.encode(INITIAL_CONTROLLER_EPOCH)
@@ -101,15 +98,20 @@ async def _controller_epoch(transactions: Transactions) -> tuple[int, int]:
     return ControllerEpochZNode.decode(node.data), node.stat.version
 
 
-async def _won_after_all(transactions: Transactions, broker_id: BrokerId, epoch: int) -> Elected:
-    """Whether the conflict was with our own success whose answer was lost.
+async def _elected_before_lost_answer(transactions: Transactions, broker_id: BrokerId, epoch: int) -> Elected:
+    """Return the election that a transaction whose answer was lost has won.
 
-    Kafka compares id and epoch. Here the session must be ours too: a broker that was killed and came back may find the
-    `/controller` of its previous life, and that one will vanish.
+    Kafka compares broker id and epoch. Here the session must be this one, too: a broker that was killed and restarted
+    may find the `/controller` of its previous session, which is about to expire.
+
+    Raises:
+        ControllerMoved: the conflict was with another broker's election.
     """
     node = await transactions.get(ControllerZNode.path)
     if node is None:
-        raise ControllerMoved(f"{ControllerZNode.path} went away while the election of broker {broker_id} was verified")
+        raise ControllerMoved(
+            f"{ControllerZNode.path} was deleted while the election of broker {broker_id} was verified"
+        )
     winner = ControllerZNode.decode(node.data).broker_id
     if winner == broker_id and node.stat.ephemeral_owner == transactions.client.session_id:
         current, version = await _controller_epoch(transactions)

@@ -1,9 +1,8 @@
-"""The configs of topics, brokers, users … and the notifications that tell every broker of a change (ZN-9, ZN-10, CF-1,
-CF-2).
+"""Reads and writes the configs of topics, brokers and users, and the notifications of their changes.
 
-Mirrors the config half of `KafkaZkClient` and `AdminZkClient.changeEntityConfig`. Kafka writes whatever it made of a
-config it has read a moment ago, and so loses one of two changes made at the same time; here a writer may name the
-version it has read.
+Mirrors the config methods of `KafkaZkClient` and `AdminZkClient.changeEntityConfig`. Kafka writes over a config that it
+has read before, and so loses one of two changes made at the same time; here a writer may name the version it has read
+(ZN-9, ZN-10, CF-1, CF-2).
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Fenced, Tran
 from foundation.zk.znodes import ControllerZNode, MalformedZNode
 
 ABSENT = -2
-"""The version of a znode that is not there. No znode ever has it, and ZooKeeper refuses a write that expects it."""
-
+"""The version of an absent znode. No znode has it, so ZooKeeper refuses a write that expects it."""
 
 _NOTIFICATION = re.compile(r"config_change_[0-9]+")
 
@@ -29,18 +27,19 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class EntityConfig(NamedTuple):
-    """A config as it was read: empty and `ABSENT` where there is none."""
+    """A config as it was read: empty, with the version `ABSENT`, where there is no znode."""
 
     config: dict[str, str]
     version: int
 
 
 class ConfigChange(NamedTuple):
-    """A notification.
+    """A notification in `/config/changes`.
 
     Attributes:
-        created_ms: by ZooKeeper's wall clock.
-        entity_path: whose config has changed, for example `topics/orders`; None where that cannot be understood.
+        created_ms: when it was created: milliseconds since 1970 by ZooKeeper's wall clock.
+        entity_path: the entity whose config has changed, for example `topics/orders`; None where the notification
+            cannot be decoded.
     """
 
     name: str
@@ -57,6 +56,7 @@ class EntityConfigs:
     # ------------------------------------------------------------------ configs
 
     async def read(self, entity_type: str, name: str) -> EntityConfig:
+        """Read the config of one entity."""
         path = ConfigEntityZNode.path(entity_type, name)
         node = await self._transactions.get(path)
         if node is None:
@@ -64,7 +64,7 @@ class EntityConfigs:
         return EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
 
     async def of_topics(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The configs of `topics`: empty where a topic has none. One that cannot be decoded is left out (PSM-17)."""
+        """Read the configs of `topics`: empty where a topic has none, left out where it cannot be decoded (PSM-17)."""
         paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
         configs: dict[str, dict[str, str]] = {}
         for topic, path, node in zip(topics, paths, await self._transactions.get_many(paths), strict=True):
@@ -82,16 +82,16 @@ class EntityConfigs:
     async def write(
         self, entity_type: str, name: str, config: Mapping[str, str], version: int = MATCH_ANY_VERSION
     ) -> bool:
-        """ZN-9: behind a check of `/controller`; a znode that is not there is created without one, as Kafka does.
+        """Write a config in a transaction that checks `/controller`; a new znode is created without the check (ZN-9).
 
         Args:
-            version: what the znode has to be at; `ABSENT` for a new one.
+            version: the version that the znode must have; `ABSENT` for a new one.
 
         Returns:
-            False where it is at another version, perhaps by our own write whose answer was lost.
+            False where it has another version, perhaps by this very write after a lost answer.
 
         Raises:
-            ControllerMoved: `/controller` is absent, or changes underneath.
+            ControllerMoved: `/controller` is absent, or changes meanwhile.
         """
         path = ConfigEntityZNode.path(entity_type, name)
         data = ConfigEntityZNode.encode(config)
@@ -126,8 +126,10 @@ class EntityConfigs:
     # ------------------------------------------------------------------ notifications
 
     async def announce(self, entity_path: str) -> None:
-        """CF-1: tell every broker that a config has changed. Unfenced; a notification whose answer was lost may be
-        there twice, which costs the brokers a read."""
+        """Create the notification that a config has changed, which every broker reads; unfenced (CF-1).
+
+        After a lost answer there may be two, which costs the brokers a read.
+        """
         path = ConfigEntityChangeNotificationZNode.sequence_path
         create = Create(path, ConfigEntityChangeNotificationZNode.encode(entity_path), sequential=True)
         written = await self._transactions.write(create, "config")
@@ -138,8 +140,10 @@ class EntityConfigs:
         tolerate(written, path)
 
     async def changes(self) -> tuple[str, ...]:
-        """The names of all notifications, in their order; what is none is left out. Arms the child watch, or where the
-        folder has been deleted, a watch for the day somebody makes it again."""
+        """List the names of all notifications, in order; other names are left out.
+
+        Arms the child watch, or a watch for its creation where the folder has been deleted.
+        """
         path = ConfigEntityChangeNotificationZNode.path
         listed = await self._transactions.children(path, watch=True)
         if listed is None and await self._transactions.exists(path, watch=True) is not None:
@@ -147,7 +151,7 @@ class EntityConfigs:
         return tuple(name for name in (listed.names if listed else ()) if _NOTIFICATION.fullmatch(name))
 
     async def read_changes(self, names: Sequence[str]) -> list[ConfigChange]:
-        """CF-2: those of `names` that are still there, in the same order."""
+        """Read those of `names` that still exist, in the same order (CF-2)."""
         paths = [f"{ConfigEntityChangeNotificationZNode.path}/{name}" for name in names]
         changes = []
         for name, path, node in zip(names, paths, await self._transactions.get_many(paths), strict=True):
@@ -162,7 +166,7 @@ class EntityConfigs:
         return changes
 
     async def delete_changes(self, names: Iterable[str]) -> None:
-        """One that another broker has deleted is as good as deleted."""
+        """Delete notifications; one that does not exist counts as deleted."""
         for name in names:
             path = f"{ConfigEntityChangeNotificationZNode.path}/{name}"
             tolerate(await self._transactions.write(Delete(path), "config-purge"), path, Failure.NO_NODE)

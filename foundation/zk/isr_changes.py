@@ -1,8 +1,7 @@
-"""ISR changes that leaders write by themselves, before KIP-497, and how the controller hears of them (IS-16, IS-17).
+"""Writes ISR changes that leaders make by themselves, before KIP-497, and their notifications to the controller.
 
-Mirrors `ReplicationUtils.updateLeaderAndIsr` and `KafkaZkClient.propagateIsrChanges`. No check of
-`/controller_epoch` goes with these writes: that a state is still at the version its leader knows is what keeps them in
-bounds.
+These writes do not check `/controller_epoch`: they are applied only while the state is at the version that its leader
+knows. Mirrors `ReplicationUtils.updateLeaderAndIsr` and `KafkaZkClient.propagateIsrChanges` (IS-16, IS-17).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode
 PURPOSE = "isr-changes"
 
 PARTITIONS_PER_NOTIFICATION = 3_000
-"""So many fit into a znode however long their names are. Kafka puts all into one, and loses its connection over it."""
+"""Fit into a znode whatever their names. Kafka writes all into one, and loses its connection where they do not fit."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -33,13 +32,12 @@ class IsrChanges:
         self._transactions = transactions
 
     async def update(self, partition: TopicPartition, state: LeaderAndIsr, controller_epoch: int) -> int | None:
-        """IS-16. The partition epoch `state` has now; None where ZooKeeper holds something else than this leader
-        believes.
+        """Write a state and return its new partition epoch; None where ZooKeeper holds another state (IS-16).
 
-        A conflict with the very state that was meant is none: an attempt wrote it whose answer was lost.
+        A conflict with exactly this state is a success whose answer was lost.
 
         Args:
-            state: expects its `partition_epoch`.
+            state: its `partition_epoch` is the version that the znode must have.
             controller_epoch: of the controller that made this leadership, not of the present one.
         """
         path = TopicPartitionStateZNode.path(partition)
@@ -51,7 +49,7 @@ class IsrChanges:
         return await self._version_of(partition, LeaderIsrAndControllerEpoch(state, controller_epoch))
 
     async def propagate(self, partitions: Collection[TopicPartition]) -> None:
-        """IS-17: tell the controller which ISRs have changed; it looks them up."""
+        """Notify the controller of the partitions whose ISR has changed; it reads their states (IS-17)."""
         path, remaining = IsrChangeNotificationZNode.sequence_path, sorted(partitions)
         while remaining:
             some, remaining = remaining[:PARTITIONS_PER_NOTIFICATION], remaining[PARTITIONS_PER_NOTIFICATION:]
@@ -59,7 +57,7 @@ class IsrChanges:
             tolerate(await self._transactions.write(create, PURPOSE), path)
 
     async def read(self) -> dict[str, tuple[TopicPartition, ...]]:
-        """The partitions whose ISR has changed by the name of the notification's znode; arms the child watch (IS-18).
+        """Read the partitions whose ISR has changed, by notification; arms the child watch (IS-18).
 
         A notification that cannot be decoded names no partitions.
         """
@@ -76,7 +74,7 @@ class IsrChanges:
         await self._transactions.delete_children(IsrChangeNotificationZNode.path, PURPOSE, Fenced(epoch_zk_version))
 
     async def _version_of(self, partition: TopicPartition, meant: LeaderIsrAndControllerEpoch) -> int | None:
-        """The version of the state's znode if that holds what is meant."""
+        """Return the version of the state's znode if it holds exactly `meant`; None otherwise."""
         node = await self._transactions.get(TopicPartitionStateZNode.path(partition))
         if node is None:
             return None

@@ -1,9 +1,8 @@
-"""ZooKeeper's own wire format, as far as this product speaks it: the bodies of requests and of answers.
+"""Encodes the bodies of requests to ZooKeeper and decodes those of its answers.
 
-kazoo opens sessions, keeps them alive and carries frames; what is inside is written here, for three reasons. kazoo
-lacks MultiRead and SetWatches; its generic classes cost several times as much per znode; and one description of the
-bytes lets sizes be known before anything is sent. Paths are the server's: the chroot is put on and taken off by the
-caller. Mirrors `org.apache.zookeeper.proto`. Knows no connection.
+kazoo sends and receives the packets; their bodies are encoded here for three reasons. kazoo lacks MultiRead and
+SetWatches; its generic classes cost several times as much per znode; and the size of a request has to be known before
+it is sent. Paths are the server's: the caller adds and removes the chroot. Mirrors `org.apache.zookeeper.proto`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ GET_CHILDREN_2, CHECK, MULTI, MULTI_READ, SET_WATCHES = 12, 13, 14, 22, 101
 
 _EPHEMERAL, _SEQUENTIAL = 1, 2
 _ROLLED_BACK = (0, -2)
-"""In the answer to a failed multi: operations before the failing one, and after it."""
+"""The codes, in the answer to a failed multi, of the operations before the failing one and after it."""
 
 FAILURES = {
     -8: Failure.BAD_ARGUMENTS,
@@ -70,7 +69,7 @@ _OPEN_ACL = _int.pack(1) + _int.pack(31) + _string("world") + _string("anyone")
 
 
 def read_request(path: str, watch: bool) -> bytes:
-    """The body of EXISTS, GET_DATA and GET_CHILDREN_2."""
+    """Encode the body of EXISTS, GET_DATA or GET_CHILDREN_2."""
     return _string(path) + (b"\1" if watch else b"\0")
 
 
@@ -87,7 +86,7 @@ def op_code(op: Op) -> int:
 
 
 def op_request(op: Op, path: str) -> bytes:
-    """The body of `op` on `path`, alone or inside a MULTI."""
+    """Encode the body of `op` on `path`, alone or inside a MULTI."""
     match op:
         case Create(_, data, ephemeral, sequential):
             flags = (_EPHEMERAL if ephemeral else 0) | (_SEQUENTIAL if sequential else 0)
@@ -119,12 +118,12 @@ _READ_HEADER = _header.pack(GET_DATA, 0, -1)
 
 
 def multi_read_request(paths: Iterable[str]) -> bytes:
-    """GET_DATA of many. The watch flag stays off: a server ignores it here."""
+    """Encode a MULTI_READ of GET_DATA. The watch flag stays off: the server ignores it here."""
     return b"".join([_READ_HEADER + _string(path) + b"\0" for path in paths]) + _END
 
 
 def set_watches_request(since_zxid: int, data: Sequence[str], exist: Sequence[str], children: Sequence[str]) -> bytes:
-    """Arm watches as of `since_zxid`; the server reports at once what has changed since then."""
+    """Encode a SetWatches as of `since_zxid`: the server reports at once what has changed since then."""
     lists = [_int.pack(len(paths)) + b"".join(map(_string, paths)) for paths in (data, exist, children)]
     return _long.pack(since_zxid) + b"".join(lists)
 
@@ -168,7 +167,7 @@ def read_nothing(answer: bytes, offset: int) -> bool:
 
 
 def read_many(answer: bytes, offset: int) -> list[Node | Failure]:
-    """The answer to a MULTI_READ."""
+    """Decode the answer to a MULTI_READ."""
     results: list[Node | Failure] = []
     while True:
         kind, done, _ = _header.unpack_from(answer, offset)
@@ -185,7 +184,7 @@ def read_many(answer: bytes, offset: int) -> list[Node | Failure]:
 
 
 def read_multi(answer: bytes, offset: int) -> tuple[OpResult, ...] | MultiFailed:
-    """The answer to a MULTI: every operation's result, or the one that failed."""
+    """Decode the answer to a MULTI: the result of every operation, or which one failed."""
     results: list[OpResult] = []
     position = 0
     while True:

@@ -2,9 +2,9 @@
 
 Each part of it covers one family of znodes: `zk.states.update(...)`, `zk.topics.assignments(...)`. Every write of the
 controller's state goes out in transactions that check `/controller_epoch` at the version of this controller's election;
-there is no other way to write (EL-13). Many states share one transaction (docs/decisions/0002). A lost answer is looked
-into: reads are repeated, and a conditional write that conflicts after an unknown outcome counts as written where
-ZooKeeper holds exactly what was meant (`transactions`).
+there is no other way to write (EL-13). Many states share one transaction (docs/decisions/0002). After a lost answer,
+reads are repeated, and a conditional write that conflicts counts as written where ZooKeeper holds exactly what was
+meant (`transactions`).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from foundation.zk.znodes import TopicAssignment as TopicAssignment
 class KafkaZkClient:
     """The ZooKeeper client of one session; a new session gets a new one.
 
-    All methods of all parts raise `SessionLost` once the session has expired, `ZooKeeperFailure` where ZooKeeper refuses
-    what must not fail or answers keep being lost, and `MalformedZNode` where a required znode cannot be decoded. Methods
-    that take `epoch_zk_version` are fenced and raise `ControllerMoved` when that is no longer the version of
-    `/controller_epoch`. `watch=True` arms the watch that Kafka's handler for the same znode arms.
+    All methods of all parts raise `SessionLost` once the session has expired, `ZooKeeperFailure` where ZooKeeper
+    refuses what must not fail or answers keep being lost, and `MalformedZNode` where a required znode cannot be
+    decoded. Methods that take `epoch_zk_version` are fenced and raise `ControllerMoved` when that is no longer the
+    version of `/controller_epoch`. `watch=True` arms the watch that Kafka's handler for the same znode arms.
 
     Attributes:
         controller: `/controller` and `/controller_epoch`.
@@ -88,7 +88,7 @@ class KafkaZkClient:
                 tolerate(created, path, Failure.NODE_EXISTS)
 
     async def create_or_get_cluster_id(self, proposed: str) -> str:
-        """The id of the cluster: the one in `/cluster/id`, or `proposed`, which is written where there is none."""
+        """Return the cluster id in `/cluster/id`, or write `proposed` there if it has none."""
         node = await self._transactions.get(ClusterIdZNode.path)
         if node is None:
             data = ClusterIdZNode.encode(proposed)

@@ -1,8 +1,7 @@
-"""The `ZooKeeper` port over kazoo: sessions on a real ensemble. This half lives on the loop, the other in
-`kazoo_connection`.
+"""Implements the `ZooKeeper` port over kazoo: sessions on a real ensemble.
 
-A handle never waits for kazoo and kazoo never waits for it: requests are put into kazoo's queue, and what comes of them
-is handed over in the order of the connection.
+This half runs on the loop, `kazoo_connection` in kazoo's thread. Neither waits for the other: requests are put into
+kazoo's queue, and answers and notifications come back through another, in the order of the connection.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from foundation.zk import jute
+from foundation.zk.chroot import create_chroot_if_necessary, session_expired
 from foundation.zk.client import (
     MAX_REQUEST_BYTES,
     Children,
@@ -39,8 +39,8 @@ from foundation.zk.client import (
 from foundation.zk.kazoo_connection import (
     SET_WATCHES_BYTES,
     Arming,
-    Crossing,
-    Link,
+    KazooLink,
+    LoopCalls,
     Reply,
     Request,
     arming_children,
@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 class KazooZooKeeper:
-    """An ensemble.
+    """A real ZooKeeper ensemble on which sessions can be opened.
 
     Args:
         connect_string: `host:port,host:port/chroot`, as in `zookeeper.connect`. A missing chroot is created.
@@ -80,15 +80,15 @@ class KazooZooKeeper:
         self._connection_timeout_ms = connection_timeout_ms
 
     async def connect(self, listener: Listener) -> KazooSession:
-        """Open a session. The listener hears nothing before this returns.
+        """Open a session. The listener receives nothing before this returns.
 
         Raises:
-            ZooKeeperUnreachable: no server answered within the connection timeout, or the chroot cannot be made.
+            ZooKeeperUnreachable: no server answered within the connection timeout, or the chroot cannot be created.
         """
-        session = KazooSession(self._hosts, self._chroot, self._session_timeout_ms, listener)
+        session = KazooSession(self._hosts, self._session_timeout_ms, listener)
         try:
             async with asyncio.timeout(self._connection_timeout_ms / 1000):
-                await session.open()
+                await session.open(self._chroot)
         except TimeoutError:
             await session.close()
             raise ZooKeeperUnreachable(
@@ -102,11 +102,11 @@ class KazooZooKeeper:
 
 
 class KazooSession:
-    """One session: the `ZooKeeperClient` of this adapter. Made by `KazooZooKeeper.connect`; lives on its loop."""
+    """A handle on one session; implements `ZooKeeperClient`. Made by `KazooZooKeeper.connect`, used on its loop."""
 
-    def __init__(self, hosts: str, chroot: str, timeout_ms: int, listener: Listener) -> None:
+    def __init__(self, hosts: str, timeout_ms: int, listener: Listener) -> None:
         loop = asyncio.get_running_loop()
-        self._chroot = chroot
+        self._chroot = ""
         self._listener = listener
         self._new_future = loop.create_future
         self._under_way: dict[asyncio.Future[Reply], None] = {}
@@ -117,30 +117,22 @@ class KazooSession:
         self._over = False
         self._cuts = 0
         self._last_zxid = 0
-        self._link = Link(hosts, timeout_ms, self, Crossing(loop))
+        self._link = KazooLink(hosts, timeout_ms, self, LoopCalls(loop))
 
     # ------------------------------------------------------------------ the session
 
-    async def open(self) -> None:
-        """Wait for the session, and make its chroot where it is missing. It is handed over connected.
+    async def open(self, chroot: str) -> None:
+        """Wait for the session, create the folders of `chroot` that are missing, and confine the session to it.
 
         Raises:
-            ZooKeeperUnreachable: it has expired before it could be handed over, or its chroot cannot be made.
+            ZooKeeperUnreachable: the session expired meanwhile, or the chroot cannot be created.
         """
         self._link.start()
         await self._opened.wait()
-        names = self._chroot.split("/")[1:]
-        made: OpResult | Failure = Failure.NODE_EXISTS
-        for depth in range(1, len(names) + 1):
-            create = Create("/" + "/".join(names[:depth]))
-            while (made := await self._write(create, create.path)) is Failure.UNKNOWN:
-                await self.connected()
+        await create_chroot_if_necessary(self, chroot)
         if not await self.connected():
-            raise ZooKeeperUnreachable(f"session 0x{self.session_id:x} expired while it was being opened")
-        if isinstance(made, Failure) and made is not Failure.NODE_EXISTS:
-            raise ZooKeeperUnreachable(
-                f"the chroot {self._chroot} of zookeeper.connect is missing and cannot be made: {made.value}"
-            )
+            raise session_expired(self)
+        self._chroot = chroot
         self._is_handed_over = True
 
     @property
@@ -157,7 +149,7 @@ class KazooSession:
 
     @property
     def credentials(self) -> tuple[int, bytes]:
-        """Session id and password: with them another client may take the session over, and end it."""
+        """The session's id and password, with which another client can take the session over and end it."""
         return self._link.credentials
 
     async def connected(self) -> bool:
@@ -165,7 +157,7 @@ class KazooSession:
         return not self._over
 
     async def close(self) -> None:
-        """End the session at the server if it can be reached; otherwise the server ends it once it times out."""
+        """End the session at the server if it is connected; otherwise the server ends it when it times out."""
         self._end()
         self._link.close()
         bound_s = self.session_timeout_ms / 1000 + _CLOSING_GRACE_S
@@ -173,7 +165,8 @@ class KazooSession:
             async with asyncio.timeout(bound_s):
                 await self._thread_ended.wait()
         except TimeoutError:
-            _log.warning("kazoo has not let go of a session within %.1f s; its thread ends with the process", bound_s)
+            _log.warning("the connection thread did not end within %.1f s; it ends with the process", bound_s)
+            self._answer_all(Failure.SESSION_EXPIRED)
 
     # ------------------------------------------------------------------ reads
 
@@ -193,8 +186,10 @@ class KazooSession:
         return await self._ask(request, arming_children(path) if watch else None)
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
-        """MultiRead sets no watches. Where they are asked for, a SetWatches as of the read's zxid follows it at once:
-        one request arms them all, and reports what changed between the two."""
+        """Read with MultiRead, which arms no watches; a SetWatches that follows at once arms them.
+
+        It is sent as of the read's zxid, so that the server reports what has changed between the two.
+        """
         full_paths = [self._full(path) for path in paths]
         together = chunks(full_paths, SET_WATCHES_BYTES if watch else MAX_REQUEST_BYTES)
         answers = await asyncio.gather(*[self._get_chunk(chunk, watch) for chunk in together])
@@ -236,7 +231,7 @@ class KazooSession:
     async def _reply(
         self, request: Request[_T], arming: Arming | None = None, watched: Sequence[str] = ()
     ) -> tuple[_T | Failure, int]:
-        """The answer, and the zxid it came with."""
+        """Return the answer and the zxid that it came with."""
         if self._over:
             return Failure.SESSION_EXPIRED, self._last_zxid
         if not self._connected.is_set():
@@ -261,7 +256,7 @@ class KazooSession:
             case SessionSuspended():
                 self._cuts += 1
                 self._connected.clear()
-                # What was sent to the old connection after it had ended has no other answer.
+                # A request that was sent after the connection had ended gets no other answer.
                 self._answer_all(Failure.UNKNOWN)
             case SessionResumed():
                 self._connected.set()
@@ -278,7 +273,7 @@ class KazooSession:
         self._opened.set()
 
     def thread_ended(self) -> None:
-        """Nothing comes from kazoo any more. What slipped into its queue while it was ending has no other answer."""
+        """Answer the requests that were put into kazoo's queue while it ended: nothing else will."""
         self._answer_all(Failure.SESSION_EXPIRED)
         self._thread_ended.set()
 
@@ -307,11 +302,6 @@ def _is_address(host: str) -> bool:
     if host.endswith("]") or not colon:
         return bool(host)
     return bool(name) and port.isdecimal()
-
-
-def _read_transaction(data: bytes, offset: int) -> list[tuple[OpResult, ...] | MultiFailed]:
-    """kazoo walks through what a transaction is answered with, looking for paths: a list of one thing satisfies it."""
-    return [jute.read_multi(data, offset)]
 
 
 _READ_RESULT: dict[type, Callable[[bytes, int], OpResult]] = {

@@ -1,23 +1,22 @@
-"""kazoo, driven: one session's connection thread, and the one way from it to the loop. The only file that imports
-kazoo.
+"""Drives kazoo: the connection thread of one session, and the queue from it to the loop.
 
-kazoo opens the session, keeps it alive, reconnects and carries frames, in one thread per session, the *connection
-thread*. Everything that thread learns (answers, watch events, the connection lost, resumed, the session over) crosses
-to the loop through one queue, so that the loop sees it in the order of the connection.
+The only file that imports kazoo. kazoo opens the session, keeps it alive, reconnects, and sends and receives packets in
+one thread for each session, the *connection thread*. Everything that this thread receives or notices (answers, watch
+events, the connection lost or resumed, the session expired) reaches the loop through one queue, in the order of the
+connection.
 
-Where kazoo is not used as it comes:
+kazoo is used otherwise than it is meant in these points:
 
-- its two worker threads are not started: kazoo would hand answers to one and watches to the other, and lose their
-  order;
-- its table of watches is bypassed: kazoo forgets it at every reconnect, this adapter arms the watches again
-  (`Watches`);
-- its new session after an expired one is prevented: a handle dies with its session;
-- one byte in its pipe wakes it for all requests that wait, where it wants one for each: some three hundred fill the
-  pipe, and then loop and connection thread would block in it, each on the other;
-- a server that is silent is left even while requests keep coming: kazoo takes each of them for a ping, and expects no
-  answer;
-- a request that the loop sent before it heard of a cut is not carried over to the next connection;
-- `select.poll` replaces a fresh epoll object per wait, which halves the cost of an operation.
+- Its two worker threads are not started: it would give answers to one and watch events to the other, and lose their
+  order.
+- Its table of watches is not used: kazoo clears it at every reconnect; `Watches` arms the watches again.
+- It does not open a new session after an expired one: a handle belongs to one session.
+- One byte in its pipe wakes it for all waiting requests. kazoo writes one for each; some three hundred fill the pipe,
+  and then the loop and the connection thread would wait for each other.
+- It leaves a silent server even while requests are being sent. kazoo counts each request as a ping and expects no
+  answer.
+- A request that the loop sent before it was notified of a cut is not sent on the next connection.
+- `select.poll` replaces a new epoll object for each wait, which halves the cost of an operation.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ from foundation.zk.client import (
 )
 
 MULTI_READ_PATHS = 1_000
-"""Znodes asked for in one request: beyond it nothing gets faster, and an answer would grow past what one should
+"""Znodes read by one request: with more nothing gets faster, and an answer would grow past what one should
 buffer."""
 
 SET_WATCHES_BYTES = 128 * 1024
 """The size at which the watches to arm again are split over requests, as in Java's client."""
 
 CONNECT_TRIES = 3
-"""How often within one session timeout a server may leave a connect request unanswered."""
+"""How many connect requests may stay unanswered within one session timeout."""
 
 _WATCH_KINDS = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILDREN}
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0, "max_jitter": 0.4}
@@ -67,15 +66,15 @@ _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0, "m
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
-# At DEBUG kazoo formats every request; at INFO it tells what our own log tells.
+# At DEBUG kazoo formats every request; at INFO it repeats what our own log has.
 _kazoo_log = logging.getLogger("kazoo.client")
 _kazoo_log.setLevel(logging.WARNING)
-# What it says of every session that was told to stop while it was not connected, an expired one for example.
+# kazoo logs this for every session that is stopped while it is not connected, for example an expired one.
 _kazoo_log.addFilter(lambda record: "within the connection retry policy" not in record.getMessage())
 
 
 class LoopSide(Protocol):
-    """The handle of a session, told everything on the loop and in the order of the connection."""
+    """The handle of a session: receives everything on the loop, in the order of the connection."""
 
     def opened(self) -> None: ...
     def answered(self, future: asyncio.Future[Reply], reply: Reply) -> None: ...
@@ -84,15 +83,15 @@ class LoopSide(Protocol):
 
     def notified(self, notification: Notification) -> None: ...
     def thread_ended(self) -> None:
-        """Nothing comes from kazoo any more."""
+        """Called last: kazoo has ended its thread."""
 
 
 Reply: TypeAlias = tuple[object, int]
-"""A result or `Failure`, and the zxid of the answer."""
+"""The result or `Failure` of a request, and the zxid in the header of the answer."""
 
 
 class Request(NamedTuple, Generic[_T]):
-    """A request in the shape kazoo's connection sends and reads."""
+    """A request with the attributes that kazoo's connection needs to send it and to read its answer."""
 
     type: int
     body: bytes
@@ -105,8 +104,8 @@ class Request(NamedTuple, Generic[_T]):
         return self.read(data, offset)
 
 
-class Crossing:
-    """The one way from the connection thread to the loop: calls happen on the loop in the order they were put."""
+class LoopCalls:
+    """A queue of calls from the connection thread to the loop, made there in the order in which they were put."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -117,29 +116,29 @@ class Crossing:
         self._calls.append((call, args))
         if not self._awake:
             self._awake = True
-            # A loop that is closed has nobody left to tell.
+            # The loop may be closed already.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        # Cleared first: what is put from here on either is seen below or wakes the loop again.
+        # Cleared first: a call that is put from here on is either seen below or wakes the loop again.
         self._awake = False
         while self._calls:
             call, args = self._calls.popleft()
             try:
                 call(*args)
-            except Exception as error:  # noqa: BLE001 - one listener's mistake must not hold up the session
+            except Exception as error:  # noqa: BLE001 - a listener's failure must not stop the session
                 self._loop.call_exception_handler({"message": "a ZooKeeper listener raised", "exception": error})
 
 
 class _Answer:
-    """What kazoo calls an async result: told the answer in the connection thread, it crosses it to the loop."""
+    """kazoo's async result: receives the answer in the connection thread and passes it to the loop."""
 
     def __init__(
-        self, link: Link, future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str], cuts: int
+        self, link: KazooLink, future: asyncio.Future[Reply], arming: Arming | None, watched: Sequence[str], cuts: int
     ) -> None:
         self.cuts = cuts
-        """Those the loop had heard of when it sent the request."""
+        """How many cuts the loop had been notified of when it sent the request."""
         self._link = link
         self._future = future
         self._arming = arming
@@ -169,7 +168,7 @@ class _Answer:
 
 
 class _Armed:
-    """The answer to the SetWatches behind a read: only now is the read answered."""
+    """The answer to the SetWatches that follows a read; the read is answered only now."""
 
     def __init__(self, answer: _Answer, value: object) -> None:
         self.cuts = answer.cuts
@@ -184,16 +183,16 @@ class _Armed:
 
 
 class _ArmedAgain:
-    """The answer to the last SetWatches after a reconnect."""
+    """The answer to the last SetWatches that arms watches again after a reconnect."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: KazooLink) -> None:
         self._link = link
 
     def set(self, _: object) -> None:
         self._link.armed_again()
 
     def set_exception(self, error: Exception) -> None:
-        """The next connection begins again."""
+        """Do nothing: the next connection arms all watches again."""
 
 
 def _failure(error: Exception) -> Failure:
@@ -201,30 +200,32 @@ def _failure(error: Exception) -> Failure:
     if code in jute.FAILURES:
         return jute.FAILURES[code]
     if not isinstance(error, ConnectionLoss):
-        _log.warning("ZooKeeper answered with %r, which says nothing about the request's outcome", error)
+        _log.warning("ZooKeeper answered with %r, which leaves the outcome of the request unknown", error)
     return Failure.UNKNOWN
 
 
-# ------------------------------------------------------------------ kazoo's side
+# ------------------------------------------------------------------ in the connection thread
 
 
 class Watches:
-    """The watches the server holds for this session, by what armed them. Touched by the connection thread only.
+    """The watches of this session, by the kind of read that armed them. Used by the connection thread only.
 
-    A server forgets them with the connection. They are armed again, first of all, on the next one, as of the last zxid
-    seen: the server reports at once what has changed since.
+    The server drops them with the connection. On the next connection they are armed again before anything else is sent,
+    as of the last zxid seen, and the server reports at once what has changed since.
     """
 
     def __init__(self) -> None:
         self.data: dict[str, None] = {}
         self.existence: dict[str, None] = {}
-        """Of znodes that were absent: they wait for creation."""
+        """Watches of absent znodes, which fire at their creation."""
         self.children: dict[str, None] = {}
 
     def fire(self, path: str, kind: WatchKind) -> bool:
-        """Take away what an event uses up; whether anything was there. Two lists of an answered SetWatches may both
-        tell of one
-        deletion: the second time there is nothing."""
+        """Remove the watches that an event fires; return whether there were any.
+
+        After a SetWatches the server may report one deletion twice, for the data and the child watch; the second report
+        fires nothing.
+        """
         used = []
         if kind is not WatchKind.CHILDREN:
             used += [self.data, self.existence]
@@ -236,7 +237,7 @@ class Watches:
         return bool(armed)
 
     def requests(self, since_zxid: int) -> list[Request[bool]]:
-        """The SetWatches that arm them all again."""
+        """Return the SetWatches requests that arm all watches again."""
         bodies = []
         for position, watches in enumerate((self.data, self.existence, self.children)):
             for chunk in chunks(list(watches), SET_WATCHES_BYTES):
@@ -247,7 +248,7 @@ class Watches:
 
 
 Arming: TypeAlias = Callable[[Watches, object], None]
-"""What a read's answer does to the watches."""
+"""Adds the watch that a read with this answer has armed at the server."""
 
 
 def arming_data(path: str) -> Arming:
@@ -276,16 +277,18 @@ def arming_children(path: str) -> Arming:
     return arm
 
 
-class Link:
-    """kazoo's client of one session. `start`, `send` and `close` are the loop's; the rest happens in the connection
-    thread."""
+class KazooLink:
+    """kazoo's client of one session.
 
-    def __init__(self, hosts: str, timeout_ms: int, session: LoopSide, crossing: Crossing) -> None:
+    `start`, `send` and `close` are called by the loop, all other methods by the connection thread.
+    """
+
+    def __init__(self, hosts: str, timeout_ms: int, session: LoopSide, calls_on_loop: LoopCalls) -> None:
         self.watches = Watches()
         self.credentials = (0, b"")
         self.granted_timeout_ms = timeout_ms
         self._session = session
-        self._crossing = crossing
+        self._calls_on_loop = calls_on_loop
         self._suspended = False
         self._closing = False
         self._cuts = 0
@@ -314,8 +317,14 @@ class Link:
         watched: Sequence[str],
         cuts: int,
     ) -> None:
-        """`cuts`: how many SessionSuspended the loop has heard. What is under way at the next one has no other
-        answer."""
+        """Queue a request; its answer resolves `future` by way of `LoopSide.answered`.
+
+        Args:
+            arming: registers the watch that the request arms at the server.
+            watched: znodes on which a data watch is armed if they exist.
+            cuts: how many SessionSuspended the loop has received. After the next one the handle answers the request
+                itself, with UNKNOWN.
+        """
         self._put(request, _Answer(self, future, arming, watched, cuts))
 
     def close(self) -> None:
@@ -330,17 +339,21 @@ class Link:
     # ------------------------------------------------------------------ in the connection thread
 
     def answered(self, future: asyncio.Future[Reply], result: object) -> None:
-        self._crossing.put(self._session.answered, future, (result, self._client.last_zxid))
+        self._calls_on_loop.put(self._session.answered, future, (result, self._client.last_zxid))
 
     def suspended(self) -> None:
-        """Told by the first answer that is lost, or else by kazoo: so it comes before every UNKNOWN of this cut."""
+        """Notify the loop of a cut, once.
+
+        Called for the first answer that is lost, or else by kazoo, so that the notification comes before every UNKNOWN
+        of this cut.
+        """
         if not self._suspended and not self._closing:
             self._suspended = True
             self._cuts += 1
-            self._crossing.put(self._session.notified, SessionSuspended())
+            self._calls_on_loop.put(self._session.notified, SessionSuspended())
 
     def arm(self, paths: Sequence[str], answer: _Armed) -> None:
-        """Arm data watches of znodes that were read by the answer that is being handled."""
+        """Arm data watches on znodes that the answer now being handled has read."""
         self.watches.data.update(dict.fromkeys(paths))
         request = Request(
             jute.SET_WATCHES, jute.set_watches_request(self._client.last_zxid, paths, (), ()), jute.read_nothing
@@ -353,22 +366,22 @@ class Link:
         if state == KazooState.SUSPENDED:
             self.suspended()
         elif state == KazooState.LOST:
-            # Without this kazoo would go on and open a session of its own.
+            # Without this kazoo would open another session.
             self._client._stopped.set()
-            self._crossing.put(self._session.notified, SessionExpired())
+            self._calls_on_loop.put(self._session.notified, SessionExpired())
         elif self._suspended:
             self._suspended = False
             self._arm_again()
-            self._crossing.put(self._session.notified, SessionResumed())
+            self._calls_on_loop.put(self._session.notified, SessionResumed())
         else:
             self.credentials = self._client.client_id
-            self._crossing.put(self._session.opened)
+            self._calls_on_loop.put(self._session.opened)
 
     def _arm_again(self) -> None:
-        """In front of everything that waits to be sent, so that no answer overtakes the news of a change it reflects.
+        """Queue the SetWatches before all waiting requests, so that no answer precedes the watch event of its change.
 
-        The answer to one SetWatches moves the last zxid seen beyond changes that the next has yet to report: should the
-        connection be lost between the two, all are armed as of the zxid before.
+        The answer to one SetWatches moves the last zxid seen beyond changes that the next has yet to report. If the
+        connection is lost between the two, all watches are armed as of the earlier zxid.
         """
         since_zxid = self._client.last_zxid if self._arming_since is None else self._arming_since
         requests = self.watches.requests(since_zxid)
@@ -392,18 +405,18 @@ class Link:
     def _watch_event(self, path: str, event_type: int) -> None:
         kind = _WATCH_KINDS.get(event_type)
         if kind is not None and self.watches.fire(path, kind) and not self._closing:
-            self._crossing.put(self._session.watch_fired, path, kind)
+            self._calls_on_loop.put(self._session.watch_fired, path, kind)
 
     def _granted(self, timeout_ms: int) -> None:
         self.granted_timeout_ms = timeout_ms
 
     def _thread_ended(self) -> None:
         self._client.close()
-        self._crossing.put(self._session.thread_ended)
+        self._calls_on_loop.put(self._session.thread_ended)
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's connection, telling the granted timeout and handing over watch events as they are."""
+    """kazoo's connection, with callbacks for the granted session timeout and for watch events."""
 
     def __init__(
         self,
@@ -417,10 +430,10 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         self._watch_event = watch_event
         self._is_late = is_late
         self._awake = False
-        self._heard_at = 0.0
+        self._last_answer_s = 0.0
 
     def wake(self) -> None:
-        """Make kazoo's `select` return. From either thread; the pipe is gone where the connection thread has ended."""
+        """Make kazoo's `select` return; called by either thread. The pipe is gone once the thread has ended."""
         pipe = self._write_sock
         if pipe is not None and not self._awake:
             self._awake = True
@@ -428,7 +441,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
                 pipe.send(b"\0")
 
     def abandon(self) -> None:
-        """Wait no longer for a server to answer the connect request."""
+        """Stop waiting for the answer to a connect request."""
         connecting = self._socket
         if connecting is not None:
             with contextlib.suppress(OSError):
@@ -436,30 +449,29 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         if isinstance(request, Connect):
-            # A server accepts connections while it starts, and never answers those that came too early: there must be
-            # time for another try before the session is over, which kazoo and Java's client do not leave with a single
-            # server.
+            # A starting server accepts connections and never answers the early ones. There must be time for another try
+            # before the session expires, which kazoo and Java's client do not leave with a single server.
             timeout = min(timeout, self.client._session_timeout / 1000 / CONNECT_TRIES)
         answer = super()._invoke(timeout, request, xid)
-        self._heard_at = time.monotonic()
+        self._last_answer_s = time.monotonic()
         if isinstance(request, Connect) and answer[0].time_out > 0:
             self._granted(answer[0].time_out)
         return answer
 
     def _read_socket(self, read_timeout: float) -> Any:
         response = super()._read_socket(read_timeout)
-        self._heard_at = time.monotonic()
+        self._last_answer_s = time.monotonic()
         return response
 
     def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
-        if self.client._pending and time.monotonic() - self._heard_at > read_timeout:
+        if self.client._pending and time.monotonic() - self._last_answer_s > read_timeout:
             raise ConnectionDropped(f"no answer within {read_timeout:.1f} s")
         queue = self.client._queue
         while queue and self._is_late(queue[0][1]):
             queue.popleft()
         super()._send_request(read_timeout, connect_timeout)
-        # It has taken the byte. Cleared before looking: what is put from here on either is seen below or wakes by
-        # itself.
+        # kazoo has taken the byte. Cleared before looking: a request that is put from here on is either seen below or
+        # wakes kazoo again.
         self._awake = False
         if queue:
             self.wake()
@@ -470,7 +482,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's handler without its worker threads; it tells when the connection thread has ended."""
+    """kazoo's handler without its worker threads; it calls `thread_ended` when the connection thread ends."""
 
     def __init__(self, thread_ended: Callable[[], None]) -> None:
         super().__init__()
@@ -510,7 +522,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
 
 
 def chunks(paths: Sequence[str], max_bytes: int) -> Iterator[Sequence[str]]:
-    """Neighbours that fit into one MultiRead, by number and by size."""
+    """Split `paths`, in order, into parts that fit into one request, by number and by size."""
     start = size = 0
     for at, path in enumerate(paths):
         added = len(path.encode()) + 16

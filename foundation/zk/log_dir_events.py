@@ -1,5 +1,6 @@
-"""Log directory failures that brokers announce to the controller, `/log_dir_event_notification` (LD-2). Mirrors
-`getAllLogDirEventNotifications` and `deleteLogDirEventNotifications` of `KafkaZkClient`.
+"""Reads brokers' notifications of failed log directories, `/log_dir_event_notification` (LD-2).
+
+Mirrors `getAllLogDirEventNotifications` and `deleteLogDirEventNotifications` of `KafkaZkClient`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class LogDirEvents:
         self._transactions = transactions
 
     async def read(self) -> dict[str, BrokerId | None]:
-        """The broker with a failed directory by the name of the notification's znode; arms the child watch (LD-2).
+        """Read the broker with a failed log directory, by notification; arms the child watch (LD-2).
 
         None stands for a notification that cannot be decoded.
         """

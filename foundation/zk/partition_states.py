@@ -1,8 +1,8 @@
-"""The states of partitions: `/brokers/topics/T/partitions/P/state`, thousands at a time. Mirrors
-`getTopicPartitionStates`, `createTopicPartitionStates` and `updateLeaderAndIsr` of `KafkaZkClient`.
+"""Reads and writes the states of partitions, `/brokers/topics/T/partitions/P/state`, thousands at a time.
 
 They are read in few requests and written in few transactions. While ZooKeeper works on the first, the next are encoded,
-and whoever asked already hears what became of those that are done.
+and the caller receives the outcomes of those that are done. Mirrors `getTopicPartitionStates`,
+`createTopicPartitionStatesRaw` and `updateLeaderAndIsr` of `KafkaZkClient`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foundation.zk.transactions import Fenced, Transactions
 from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode, TopicPartitionsZNode, TopicPartitionZNode
 
 READ_AT_ONCE = 2_000
-"""States asked for, and decoded, together: with more there are fewer requests, with fewer decoding begins sooner."""
+"""States read by one request: with more there are fewer requests, with fewer decoding begins sooner."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ class PartitionStates:
     async def read(
         self, partitions: Sequence[TopicPartition], *, watch: bool = False
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
-        """The state of each partition; a Failure where there is none, or where it cannot be decoded (BAD_ARGUMENTS)."""
+        """Read the state of each partition: a Failure without one, BAD_ARGUMENTS where it cannot be decoded."""
         return await _read(self._transactions, partitions, watch=watch)
 
     async def create(
@@ -92,7 +92,7 @@ async def _read(
         )
         states.update((partition, _state(partition, node)) for partition, node in zip(some, nodes, strict=True))
 
-    # Those that have come are decoded while ZooKeeper reads the next.
+    # The states of one request are decoded while ZooKeeper serves the next.
     await asyncio.gather(*[read(partitions[at : at + READ_AT_ONCE]) for at in range(0, len(partitions), READ_AT_ONCE)])
     return states
 

@@ -1,7 +1,7 @@
-"""Something of ZooKeeper that a broker reads again whenever it may have changed, for as long as it lives.
+"""Reads something in ZooKeeper again whenever it may have changed, until the broker stops.
 
-One flag stands for any number of reasons to read, and each read arms the watch that tells of the next change, so that
-nothing is lost and nothing piles up.
+One flag stands for any number of reasons to read, and each read arms the watch for the next change: no change is
+missed, and reads do not queue up.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ _RETRY_MS = 1_000
 
 
 class Rereading:
-    """
+    """Calls `read` whenever it is due.
+
     Args:
-        what: is read, for the operators' log.
-        read: reads it, with its watch.
-        complain: where a failure that will be tried again is told.
+        what: what is read, for the operator's log.
+        read: reads it and arms its watch.
+        complain: logs a failure after which `read` is tried again.
     """
 
     def __init__(
@@ -38,11 +39,11 @@ class Rereading:
         self._due = asyncio.Event()
 
     def due(self) -> None:
-        """Its watch has fired, or ended with its session."""
+        """Request another read: the watch has fired, or is gone with its session."""
         self._due.set()
 
     async def run(self) -> None:
-        """Raises whatever `read` does, but for a lost session and what ZooKeeper refuses."""
+        """Read whenever it is due. Raises what `read` raises, except `SessionLost` and `ZooKeeperFailure`."""
         while True:
             await self._due.wait()
             self._due.clear()

@@ -1,7 +1,7 @@
-"""A topic's znodes, removed children first and many in one transaction. Mirrors `KafkaZkClient.deleteTopicZNode`.
+"""Deletes topics' znodes, children first and many in one transaction. Mirrors `KafkaZkClient.deleteTopicZNode`.
 
-Kafka lists the whole tree and deletes each znode in a transaction of its own. Here the znodes that a controller has
-made are named from memory; only where one turns out to have children that nobody knew of is its tree listed.
+Kafka lists the whole tree and deletes each znode in a transaction of its own. Here the controller passes the partitions
+it knows; only where a znode has other children is its tree listed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ PURPOSE = "topic-deletion"
 async def delete_topics(
     transactions: Transactions, partitions_by_topic: Mapping[str, Iterable[TopicPartition]], fence: Fenced
 ) -> None:
-    """Delete `/brokers/topics/T` of each topic with everything below; what is gone already is as good as deleted.
+    """Delete `/brokers/topics/T` of each topic with everything below; absent znodes count as deleted.
 
     Raises:
         ControllerMoved: as all fenced writes.
-        ZooKeeperFailure: NOT_EMPTY where somebody goes on making children.
+        ZooKeeperFailure: NOT_EMPTY where new children keep appearing.
     """
     known = [path for topic, partitions in partitions_by_topic.items() for path in _known_paths(topic, partitions)]
     remaining = await _delete(transactions, known, fence)
@@ -46,7 +46,7 @@ def _known_paths(topic: str, partitions: Iterable[TopicPartition]) -> Iterable[s
 
 
 async def _delete(transactions: Transactions, paths: list[str], fence: Fenced) -> list[str]:
-    """Returns the paths that have children still."""
+    """Delete `paths`; return those that still have children."""
     results = await transactions.fenced([Delete(path) for path in paths], PURPOSE, fence)
     for path, result in zip(paths, results, strict=True):
         tolerate(result, path, Failure.NO_NODE, Failure.NOT_EMPTY)
@@ -54,7 +54,7 @@ async def _delete(transactions: Transactions, paths: list[str], fence: Fenced) -
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """Without those that lie below another of them, whose listing shows them too."""
+    """Return `paths` without those below another of them, whose listing includes them."""
     kept: list[str] = []
     for path in sorted(paths):
         if not kept or not path.startswith(f"{kept[-1]}/"):
@@ -63,7 +63,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 async def _listed(transactions: Transactions, path: str) -> list[str]:
-    """`path` and all below it, children first; one that vanishes meanwhile is listed as if it had none."""
+    """List `path` and all znodes below it, children first; one deleted meanwhile counts as having none."""
     children = await transactions.children(path)
     below: list[str] = []
     for name in children.names if children else ():

@@ -1,8 +1,9 @@
-"""Topics: `/brokers/topics/T` with ids and assignments. A topic's znode is always written as a whole.
+"""Reads and writes topics, `/brokers/topics/T`: their ids and assignments.
 
-Mirrors `setTopicIds`, `setTopicAssignmentRaw` and `AdminZkClient.writeTopicPartitionAssignment`. Kafka writes over
-whatever is there, so that of a move that begins and of partitions that are added at the same moment one is forgotten
-(BUG-18); here a writer keeps what it has not known of, and writes only over what it has read.
+A topic's znode is always written as a whole. Kafka writes it at any version, so that of a reassignment that begins and
+partitions that are added at the same time one is lost; here a writer keeps partitions it did not know, and writes at
+the version it has read (BUG-18). Mirrors `setTopicIds`, `setTopicAssignmentRaw` and
+`AdminZkClient.writeTopicPartitionAssignment`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from foundation.zk.znodes import MalformedZNode, TopicAssignment, TopicPartition
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 Change: TypeAlias = Callable[[str, bytes], TopicAssignment]
-"""From a topic and the data of its znode to what it shall hold."""
+"""Returns what a topic's znode shall hold, given the topic and the present data."""
 
 
 class Topics:
@@ -32,7 +33,7 @@ class Topics:
         self._transactions = transactions
 
     async def names(self, *, watch: bool = False) -> tuple[str, ...]:
-        """The names of all topics; `watch` arms the child watch of `/brokers/topics`."""
+        """List the names of all topics; `watch` arms the child watch of `/brokers/topics`."""
         listed = await self._transactions.children(TopicsZNode.path, watch=watch)
         return listed.names if listed else ()
 
@@ -41,7 +42,7 @@ class Topics:
         return await self._transactions.exists(TopicZNode.path(topic)) is not None
 
     async def assignments(self, topics: Sequence[str], *, watch: bool = False) -> dict[str, TopicAssignment]:
-        """The assignments and ids of `topics`. Topics that do not exist, or cannot be decoded, are left out.
+        """Read the assignments and ids of `topics`. Topics that do not exist, or cannot be decoded, are left out.
 
         Kafka reads a malformed znode as a topic without partitions, or ends the whole failover.
         """
@@ -56,7 +57,7 @@ class Topics:
         return assignments
 
     async def oldest(self, topics: Sequence[str]) -> str:
-        """The topic of `topics`, at least one, whose znode was created first; absent ones count as youngest."""
+        """Return the topic of `topics`, at least one, whose znode was created first; absent ones count as newest."""
         nodes = await self._transactions.get_many([TopicZNode.path(topic) for topic in topics])
         born = {
             topic: node.stat.czxid for topic, node in zip(topics, nodes, strict=True) if not isinstance(node, Failure)
@@ -64,7 +65,7 @@ class Topics:
         return min(born or topics, key=lambda topic: born.get(topic, 0))
 
     async def partition_znodes(self, topic: str) -> tuple[TopicPartition, ...]:
-        """The partitions of `topic` that have a znode below its `/partitions`, named by the topic's znode or not."""
+        """List the partitions of `topic` with a znode below `/partitions`, whether in its assignment or not."""
         listed = await self._transactions.children(TopicPartitionsZNode.path(topic))
         names = listed.names if listed else ()
         return tuple(TopicPartition(topic, int(name)) for name in names if name.isdecimal())
@@ -153,7 +154,7 @@ class Topics:
         return result is not Failure.BAD_VERSION
 
     async def _rewrite(self, topics: Sequence[str], change: Change, purpose: str, fence: Fenced) -> dict[str, Failure]:
-        """Read, change, and write at the version that was read; what has changed meanwhile once more."""
+        """Read, change, and write at the version that was read; repeat for topics that have changed meanwhile."""
         failed: dict[str, Failure] = {}
         remaining = list(topics)
         for _ in range(MAX_ROUNDS):
@@ -174,7 +175,7 @@ class Topics:
 
 
 def _partitions(topic: str, data: bytes) -> dict[TopicPartition, ReplicaAssignment]:
-    """None where the data cannot be read: in Kafka, too, it is written over."""
+    """Return the partitions in a topic's data; none where it cannot be decoded and, as in Kafka, is written over."""
     try:
         return TopicZNode.decode(topic, data).partitions
     except MalformedZNode:

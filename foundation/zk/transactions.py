@@ -1,13 +1,14 @@
-"""Reads that are repeated, writes whose outcome is found out, and fenced writes by the hundred in one transaction.
+"""Repeats requests whose answer was lost, and sends many fenced writes in one transaction.
 
-This is the layer of `kafka.zk.KafkaZkClient` that Kafka calls `retryRequestsUntilConnected`, with two differences
-(decisions D15, R-5). Kafka sends each fenced write as a transaction of its own; here up to `MAX_OPS` share one check of
-`/controller_epoch`, and a conflict drops the operations that conflict and sends the others again. Kafka resends after a
-lost answer and may take its own success for a conflict; here a conflict after a lost answer is looked into and adopted
-if ZooKeeper holds what was meant. That is sound because the session resumed: nothing of its old connection is applied
-any more (Z4), and an answer to a later write is never older than what it conflicts with (Z1).
+Mirrors `retryRequestsUntilConnected` of `kafka.zk.KafkaZkClient`, with two differences (docs/decisions/0002):
 
-Knows paths and bytes, not topics.
+- Kafka sends each fenced write as a transaction of its own. Here up to `MAX_OPS` writes share one check of
+  `/controller_epoch`; after a conflict the operations that conflict are dropped and the others sent again.
+- Kafka sends a write again after a lost answer, and may take its own success for a conflict. Here a conflict after a
+  lost answer counts as success where ZooKeeper holds what was meant. This is sound: once the session has resumed,
+  nothing of its old connection is applied any more, and a read never returns older data than the conflict was with.
+
+This module deals with paths and bytes, not with topics.
 """
 
 from __future__ import annotations
@@ -45,21 +46,19 @@ from foundation.zk.znodes import ControllerEpochZNode, parent
 Write: TypeAlias = Create | SetData | Delete
 
 MAX_OPS = 500
-"""Writes in one transaction: beyond it nothing gets faster, and a conflict gets dearer."""
+"""Writes in one transaction: with more nothing gets faster, and a conflict costs more."""
 
 MAX_IN_FLIGHT = 10
 """Transactions sent before the first is answered (`zookeeper.max.in.flight.requests`)."""
 
 MAX_LOST_ANSWERS = 20
-"""Lost answers to one request before it is given up with UNKNOWN; between two of them the session was connected
-again."""
+"""Lost answers to one request before it fails with UNKNOWN; the session was connected again between any two."""
 
 MAX_CONFLICT_ROUNDS = 4
-"""Times a transaction is sent again without what conflicted; then its rest goes out one by one, where each fails
-alone."""
+"""How often a transaction is sent again without the conflicting operations; then the rest are sent one by one."""
 
 MAX_ROUNDS = 5
-"""Times a read-decide-write is begun again because somebody else wrote in between; then it fails."""
+"""How often reading, deciding and writing is repeated after another client wrote in between; then it fails."""
 
 _PATHS_SHOWN = 3
 _T = TypeVar("_T")
@@ -70,11 +69,11 @@ class ControllerMoved(Exception):
 
 
 class SessionLost(Exception):
-    """The session under this client has expired; nothing it does will ever succeed again."""
+    """The session of this client has expired; every request fails from now on."""
 
 
 class ZooKeeperFailure(Exception):
-    """ZooKeeper refused something that must not fail here. The message names path and reason."""
+    """ZooKeeper refused a request that must not fail here. The message names path and reason."""
 
     def __init__(self, failure: Failure, what: str) -> None:
         super().__init__(f"{what}: {failure.value}")
@@ -82,14 +81,16 @@ class ZooKeeperFailure(Exception):
 
 
 class Fenced(NamedTuple):
-    """A write holds only while `/controller_epoch` is at this version."""
+    """The fence of a write: it is applied only while `/controller_epoch` is at this version."""
 
     epoch_zk_version: int
 
 
 class Transactions:
-    """All methods raise `SessionLost` once the session has expired, and `ZooKeeperFailure` where answers keep being
-    lost."""
+    """Sends requests over one session until they are answered.
+
+    All methods raise `SessionLost` once the session has expired, and `ZooKeeperFailure` where answers keep being lost.
+    """
 
     def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
         self.client = client
@@ -102,7 +103,7 @@ class Transactions:
         return _present(await self._answered(lambda: self.client.get(path, watch=watch), f"get {path}"), f"get {path}")
 
     async def must_get(self, path: str) -> Node:
-        """`get` where a conflict has just shown that the znode exists."""
+        """Read a znode that a conflict has just shown to exist; `ZooKeeperFailure` (NO_NODE) where it is gone."""
         node = await self.get(path)
         if node is None:
             raise ZooKeeperFailure(Failure.NO_NODE, f"{path} existed a moment ago")
@@ -118,7 +119,7 @@ class Transactions:
         return _present(answer, f"children of {path}")
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
-        """One result per path, in order; none of them UNKNOWN."""
+        """Read many znodes; one result for each path, in order, none of them UNKNOWN."""
         answers = await self.client.get_many(paths, watch=watch)
         for _ in range(MAX_LOST_ANSWERS):
             self._check_session(answers)
@@ -134,40 +135,42 @@ class Transactions:
     # ------------------------------------------------------------------ unfenced writes
 
     async def write(self, op: Write, purpose: str, *, adopts: bool = True) -> OpResult | Failure:
-        """One operation. A conflict after a lost answer is adopted as success if ZooKeeper holds what `op` meant.
+        """Send one write, again after a lost answer.
+
+        A conflict after a lost answer counts as success where ZooKeeper holds what `op` would have written. An
+        operation that cannot conflict may be applied twice, the second time over what others wrote in between: a
+        sequential create, a set or delete at any version, a create of a znode deleted meanwhile. Kafka does the same.
 
         Args:
-            adopts: False where another may have meant the same, and only one of us may have it.
-
-        What no condition of its own stops may be applied twice, the second time over what others wrote in between: a
-        sequential create, a set or delete at any version, a create of what was deleted meanwhile. So it is in Kafka.
+            adopts: False where another client may write the same and only one of them may succeed.
         """
         unsure = False
         for _ in range(MAX_LOST_ANSWERS):
-            seq = self._announce(purpose, (op,), None)
+            seq = self._record_write(purpose, (op,), None)
             answer = await self.client.write(op)
-            self._record(seq, answer)
+            self._record_outcome(seq, answer)
             if answer is Failure.UNKNOWN:
                 unsure = True
                 await self._connected()
             elif isinstance(answer, Failure) and unsure and adopts:
-                found = (await self._look((op,), unsure))[0]
+                found = (await self._compare_with_zookeeper((op,), unsure))[0]
                 return answer if found is None else found
             else:
                 return answer
         raise ZooKeeperFailure(Failure.UNKNOWN, f"write of {op.path}")
 
     async def multi(self, ops: Sequence[Op], purpose: str) -> MultiOk | MultiFailed:
-        """One transaction as it is. After a lost answer it is sent again, so that a conflict may be with its own
-        success: the caller knows what to look for (EL-6, BR-3).
+        """Send one transaction, again after a lost answer.
+
+        So a conflict may be with its own success; the caller has to check (EL-6, BR-3).
 
         Raises:
             ZooKeeperFailure: TOO_LARGE, or UNKNOWN after too many lost answers.
         """
         for _ in range(MAX_LOST_ANSWERS):
-            seq = self._announce(purpose, ops, None)
+            seq = self._record_write(purpose, ops, None)
             answer = await self.client.multi(ops)
-            self._record(seq, answer)
+            self._record_outcome(seq, answer)
             if answer is Failure.UNKNOWN:
                 await self._connected()
             elif isinstance(answer, Failure):
@@ -177,7 +180,7 @@ class Transactions:
         raise ZooKeeperFailure(Failure.UNKNOWN, f"transaction for {purpose}")
 
     async def create_recursive(self, path: str, data: bytes | None, purpose: str) -> Failure | None:
-        """Create `path` and what is missing above it. None where it was created, else why not."""
+        """Create `path` and its missing parents. Return None where it was created, else the failure."""
         answer = await self.write(Create(path, data), purpose)
         if answer is Failure.NO_NODE and parent(path) != "/":
             above = await self.create_recursive(parent(path), None, purpose)
@@ -197,14 +200,15 @@ class Transactions:
         together: int = 1,
         finished: Callable[[int, Sequence[OpResult | Failure]], None] = lambda first, results: None,
     ) -> list[OpResult | Failure]:
-        """All of `ops`, each on its own conditions; one result each, in order. What fails, fails alone.
+        """Send all of `ops`, fenced; return one result for each, in order. An operation that fails, fails alone.
 
-        They share transactions and these are pipelined, so that a prefix of them may be applied when the controller has
-        moved. `ops` are taken as room for them comes up: ZooKeeper works on the first while the next are being made.
+        They share transactions, up to `MAX_IN_FLIGHT` of which are sent before the first is answered; so some may have
+        been applied when the controller has moved. `ops` is read as transactions are answered: ZooKeeper works on the
+        first while the next are encoded.
 
         Args:
-            together: groups of so many neighbours stay in one transaction, for a znode and its parent.
-            finished: hears the results of each transaction when they are known, and the position of the first of them.
+            together: this many neighbouring operations stay in one transaction, such as a znode and its parent.
+            finished: receives the results of each transaction, with the position of its first operation in `ops`.
 
         Raises:
             ControllerMoved: `/controller_epoch` is no longer at the fence's version.
@@ -239,7 +243,7 @@ class Transactions:
             tolerate(result, path, Failure.NO_NODE)
 
     async def read_children(self, path: str) -> dict[str, Node]:
-        """The children of `path` by name; arms the child watch."""
+        """Read the children of `path`, by name; arms the child watch."""
         listed = await self.children(path, watch=True)
         names = listed.names if listed else ()
         nodes = await self.get_many([f"{path}/{name}" for name in names])
@@ -252,7 +256,7 @@ class Transactions:
             await self.delete_all([f"{path}/{name}" for name in listed.names], purpose, fence)
 
     async def _commit(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> list[OpResult | Failure]:
-        """One batch, until each operation has its result."""
+        """Send one batch, without the conflicting operations again, until each has a result."""
         results: dict[int, OpResult | Failure] = {}
         pending = list(range(len(ops)))
         unsure = False
@@ -271,13 +275,13 @@ class Transactions:
                 await self._connected()
                 continue
             if isinstance(answer, Failure):
-                # TOO_LARGE: the server's paths are longer than ours by the chroot, which `_batches` cannot know.
+                # TOO_LARGE: with the chroot the paths are longer than `_batches` has counted.
                 if len(pending) == 1:
                     results[pending[0]] = answer
                 else:
                     await self._commit_singly(ops, pending, results, purpose, fence)
                 break
-            found = _with_culprit(batch, await self._look(batch, unsure), answer)
+            found = _with_failed_operation(batch, await self._compare_with_zookeeper(batch, unsure), answer)
             results.update((index, result) for index, result in zip(pending, found, strict=True) if result is not None)
             pending = [index for index in pending if index not in results]
             unsure = False
@@ -299,16 +303,16 @@ class Transactions:
             results[index] = (await self._commit([ops[index]], purpose, fence))[0]
 
     async def _send(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> MultiOk | MultiFailed | Failure:
-        """One transaction behind the fence; positions and results are those of `ops`."""
+        """Send one transaction with the fence's check; positions and results are those of `ops`."""
         if not self._fences.is_on(Fence.ZK_CONTROLLER_EPOCH):
             await self._verify(ops, purpose, fence)
-            seq = self._announce(purpose, ops, None)
+            seq = self._record_write(purpose, ops, None)
             answer = await self.client.multi(ops)
-            self._record(seq, answer)
+            self._record_outcome(seq, answer)
             return answer
-        seq = self._announce(purpose, ops, fence)
+        seq = self._record_write(purpose, ops, fence)
         answer = await self.client.multi([Check(ControllerEpochZNode.path, fence.epoch_zk_version), *ops])
-        self._record(seq, answer)
+        self._record_outcome(seq, answer)
         if isinstance(answer, MultiOk):
             return MultiOk(answer.results[1:], answer.zxid)
         if isinstance(answer, MultiFailed):
@@ -317,14 +321,18 @@ class Transactions:
             if answer.failure is not Failure.BAD_VERSION:
                 raise ZooKeeperFailure(answer.failure, f"check of {ControllerEpochZNode.path}")
             await self._verify(ops, purpose, fence)
-            # The version can only grow; one that reads as ours again means that somebody made the znode anew meanwhile.
+            # The version only grows: if it equals the fence's now, the znode was deleted and created again meanwhile.
             raise ControllerMoved(
                 f"{purpose} was refused: {ControllerEpochZNode.path} is not at {fence.epoch_zk_version}"
             )
         return answer
 
     async def _verify(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> None:
-        """Compare the fence with `/controller_epoch` as it is now, for the record; switched off, it lets pass."""
+        """Compare the fence with the current version of `/controller_epoch` and record a hit where they differ.
+
+        Raises:
+            ControllerMoved: they differ, and the fence is not switched off.
+        """
         node = await self.get(ControllerEpochZNode.path)
         version = -1 if node is None else node.stat.version
         what = f"{purpose} of {ops[0].path}" + (f" and {len(ops) - 1} more" if len(ops) > 1 else "")
@@ -336,9 +344,12 @@ class Transactions:
                 f"this controller was elected at {fence.epoch_zk_version}"
             )
 
-    async def _look(self, ops: Sequence[Write], unsure: bool) -> list[OpResult | Failure | None]:
-        """What ZooKeeper holds now says of each operation: it is done (only if `unsure`), it would conflict, or
-        nothing."""
+    async def _compare_with_zookeeper(self, ops: Sequence[Write], unsure: bool) -> list[OpResult | Failure | None]:
+        """Compare each operation with what ZooKeeper holds now; return its result, or None where it may still succeed.
+
+        Args:
+            unsure: an answer was lost, so that an operation may have been applied.
+        """
         nodes = await self.get_many([op.path for op in ops])
         return [_compare(op, node, unsure, self.client.session_id) for op, node in zip(ops, nodes, strict=True)]
 
@@ -362,7 +373,7 @@ class Transactions:
         if Failure.SESSION_EXPIRED in answers:
             raise SessionLost("the ZooKeeper session has expired")
 
-    def _announce(self, purpose: str, ops: Sequence[Op], fence: Fenced | None) -> int:
+    def _record_write(self, purpose: str, ops: Sequence[Op], fence: Fenced | None) -> int:
         return self._events.append(
             ZkWrite(
                 purpose=purpose,
@@ -373,7 +384,7 @@ class Transactions:
             )
         )
 
-    def _record(self, seq: int, answer: OpResult | MultiOk | MultiFailed | Failure) -> None:
+    def _record_outcome(self, seq: int, answer: OpResult | MultiOk | MultiFailed | Failure) -> None:
         failure = answer.failure if isinstance(answer, MultiFailed) else answer
         self._events.saw_zxid(self.client.last_zxid)
         outcome = failure.value if isinstance(failure, Failure) else "Ok"
@@ -410,8 +421,7 @@ def _zxid(answer: OpResult | MultiOk | MultiFailed | Failure) -> int:
 
 
 def _batches(ops: Iterable[Write], together: int) -> Iterator[tuple[int, Sequence[Write]]]:
-    """Neighbours that fit into one transaction, by number and by size, each with the position of its first; made on
-    demand."""
+    """Split `ops`, in order, into batches that fit into one transaction, each with the position of its first."""
     room = MAX_REQUEST_BYTES - request_bytes(Check(ControllerEpochZNode.path, 0)) - 64
     first, size = 0, 0
     batch: list[Write] = []
@@ -448,17 +458,16 @@ def _compare(op: Write, node: Node | Failure, unsure: bool, session_id: int) -> 
             return None if op.version in (MATCH_ANY_VERSION, node.stat.version) else Failure.BAD_VERSION
 
 
-def _with_culprit(
+def _with_failed_operation(
     ops: Sequence[Write], found: list[OpResult | Failure | None], answer: MultiFailed
 ) -> list[OpResult | Failure | None]:
-    """`found`, where the operation that failed has a result in any case, and with it all creates below what it
-    missed."""
-    culprit = ops[answer.position]
+    """Return `found` with a result for the operation that failed, and for all creates below the parent it missed."""
+    failed = ops[answer.position]
     results = list(found)
     if results[answer.position] is None:
         results[answer.position] = answer.failure
-        if isinstance(culprit, Create) and answer.failure is Failure.NO_NODE:
-            missing = parent(culprit.path) + "/"
+        if isinstance(failed, Create) and answer.failure is Failure.NO_NODE:
+            missing = parent(failed.path) + "/"
             for position, op in enumerate(ops):
                 if isinstance(op, Create) and op.path.startswith(missing) and results[position] is None:
                     results[position] = Failure.NO_NODE

@@ -1,13 +1,11 @@
-"""The znodes of controller, brokers, topics and partitions: path, and bytes both ways. The others are in
-`admin_znodes`.
+"""Encodes and decodes the znodes of the controller, brokers, topics and partitions; `admin_znodes` has the others.
 
-One small namespace per znode, named as in Kafka. What is written is byte for byte what Kafka 3.9 writes (its order of
-keys, raw UTF-8, no spaces); partitions of a topic are written in order, because Kafka's own order is that of a hash
-map. What is
-read is judged as Kafka judges it: unknown keys are ignored, `version` counts only where Kafka enforces it. Mirrors
-`kafka.zk.ZkData`. Knows no connection.
+Each znode has a class named as in Kafka, with its path. The bytes written are those that Kafka 3.9 writes (its order of
+keys, UTF-8, no spaces), except that partitions of a topic are written in order: Kafka's order is that of a hash map.
+Decoding accepts what Kafka accepts: unknown keys are ignored, and `version` is checked only where Kafka checks it.
+Mirrors `kafka.zk.ZkData`.
 
-All `decode`s raise `MalformedZNode`.
+All `decode` methods raise `MalformedZNode`.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 class MalformedZNode(Exception):
-    """A znode's bytes are not what Kafka writes there. The message names the path, what is wrong and the bytes."""
+    """A znode's data cannot be decoded. The message names the path, what is wrong and the data."""
 
     def __init__(self, path: str, why: str, data: bytes) -> None:
         shown = data[:200].decode("utf-8", "replace") + ("…" if len(data) > 200 else "")
@@ -39,6 +37,7 @@ class MalformedZNode(Exception):
 
 
 def decode_json(decoder: msgspec.json.Decoder[_T], path: str, data: bytes) -> _T:
+    """Decode the JSON of the znode at `path`; raises `MalformedZNode`."""
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -46,7 +45,7 @@ def decode_json(decoder: msgspec.json.Decoder[_T], path: str, data: bytes) -> _T
 
 
 def parent(path: str) -> str:
-    """The path one level up; `/` for a top-level znode."""
+    """Return the path one level up; `/` for a top-level znode."""
     return path.rpartition("/")[0] or "/"
 
 
@@ -58,10 +57,12 @@ class _ControllerJson(msgspec.Struct):
     kraftControllerEpoch: int | None = None  # noqa: N815 (Kafka's key)
 
 
-class ControllerRegistration(NamedTuple):
+class ControllerZNodeData(NamedTuple):
+    """The content of `/controller`."""
+
     broker_id: BrokerId
     kraft_epoch: int
-    """Above 0: a KRaft controller of a migration owns the znode. −1 otherwise, also where the key is absent."""
+    """Above 0: a KRaft controller of a migration owns the znode. −1 otherwise and where the key is absent."""
 
 
 class ControllerZNode:
@@ -73,9 +74,9 @@ class ControllerZNode:
         return b'{"version":2,"brokerid":%d,"timestamp":"%d","kraftControllerEpoch":-1}' % (broker_id, timestamp_ms)
 
     @classmethod
-    def decode(cls, data: bytes) -> ControllerRegistration:
+    def decode(cls, data: bytes) -> ControllerZNodeData:
         found = decode_json(cls._decoder, cls.path, data)
-        return ControllerRegistration(
+        return ControllerZNodeData(
             found.brokerid, -1 if found.kraftControllerEpoch is None else found.kraftControllerEpoch
         )
 
@@ -114,7 +115,7 @@ class BrokerIdsZNode:
 
 
 class BrokerIdZNode:
-    """A broker's registration, ephemeral. Its czxid is the broker's epoch."""
+    """A broker's registration, an ephemeral znode. Its czxid is the broker epoch."""
 
     VERSION = 5
     _decoder = msgspec.json.Decoder(_BrokerJson)
@@ -126,7 +127,7 @@ class BrokerIdZNode:
 
     @staticmethod
     def encode(broker: Broker, *, timestamp_ms: int, jmx_port: int = -1, version: int = VERSION) -> bytes:
-        """`host` and `port` are those of the first PLAINTEXT endpoint, for clients older than `endpoints`."""
+        """Encode a registration; `host` and `port` are those of the first PLAINTEXT endpoint, for old clients."""
         plaintext = next((e for e in broker.endpoints if e.security_protocol is SecurityProtocol.PLAINTEXT), None)
         fields: dict[str, Any] = {
             "features": {
@@ -202,7 +203,7 @@ def _connection_string(endpoint: EndPoint) -> str:
 
 
 class BrokerSequenceIdZNode:
-    """Its data version is the counter that generated broker ids are taken from."""
+    """The counter for generated broker ids: the version of its data."""
 
     path = "/brokers/seqid"
 
@@ -218,6 +219,8 @@ class _TopicJson(msgspec.Struct):
 
 
 class TopicAssignment(NamedTuple):
+    """The content of a topic's znode; the id is None before version 3."""
+
     topic_id: TopicId | None
     partitions: dict[TopicPartition, ReplicaAssignment]
 
@@ -235,7 +238,7 @@ class TopicZNode:
 
     @staticmethod
     def encode(topic_id: TopicId | None, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-        """Version 3. `assignment` is by partition number; `topic_id` is left out where there is none."""
+        """Encode version 3; `assignment` is by partition number, and a `topic_id` of None is left out."""
         ordered = sorted(assignment.items())
         partitions = ",".join([f'"{partition}":{_numbers(replicas.replicas)}' for partition, replicas in ordered])
         adding = ",".join([f'"{p}":{_numbers(r.adding_replicas)}' for p, r in ordered if r.adding_replicas])
@@ -248,7 +251,7 @@ class TopicZNode:
 
     @classmethod
     def decode(cls, topic: str, data: bytes) -> TopicAssignment:
-        """Versions 1 (partitions only), 2 (adding and removing) and 3 (topic id)."""
+        """Decode version 1 (partitions only), 2 (with adding and removing replicas) or 3 (with the topic id)."""
         path = cls.path(topic)
         found = decode_json(cls._decoder, path, data)
         adding, removing = found.adding_replicas, found.removing_replicas
@@ -290,7 +293,7 @@ _RECOVERY_STATES = {state.value: state for state in LeaderRecoveryState}
 
 
 class TopicPartitionStateZNode:
-    """Who leads a partition. Read and written by the ten thousand, hence by hand."""
+    """A partition's leader and ISR. Encoded by hand, because a failover writes tens of thousands."""
 
     _decoder = msgspec.json.Decoder(_StateJson)
 
@@ -309,7 +312,7 @@ class TopicPartitionStateZNode:
 
     @classmethod
     def decode(cls, partition: TopicPartition, data: bytes, version: int) -> LeaderIsrAndControllerEpoch:
-        """`version` is the znode's data version: the partition epoch."""
+        """Decode a state; `version` is the version of the znode's data, the partition epoch."""
         try:
             found = cls._decoder.decode(data)
             recovery = _RECOVERY_STATES[found.leader_recovery_state]
@@ -323,5 +326,5 @@ class TopicPartitionStateZNode:
 
 @functools.lru_cache(maxsize=4_096)
 def _numbers(numbers: tuple[int, ...]) -> str:
-    """A cluster has few different ISRs, and writes each of them thousands of times."""
+    """Return `numbers` as a JSON array. Cached: a cluster has few different ISRs and writes each many times."""
     return "[" + ",".join([str(number) for number in numbers]) + "]"

@@ -12,7 +12,8 @@ from foundation.wire.messages.metadata import MetadataResponse
 from tests.clients.clients import Confluent, Described, KafkaPython, Refused, StockClient
 from understudy.admin_client import AdminClient
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_cluster import BrokerHandle, LocalCluster
+from understudy.testbed.local_broker import LocalBroker
+from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")]
 
@@ -271,7 +272,7 @@ def told_by_each(cluster: LocalCluster) -> list[MetadataResponse]:
     return asyncio.run(ask())
 
 
-def hear_of(cluster: LocalCluster, survivors: Sequence[BrokerHandle]) -> bool:
+def hear_of(cluster: LocalCluster, survivors: Sequence[LocalBroker]) -> bool:
     """Whether every survivor tells its clients of the new controller, and of nobody who is dead.
 
     Asked with a client of our own: a stock one would begin its life by connecting to whoever is still listed.

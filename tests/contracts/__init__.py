@@ -1,2 +1,1 @@
-"""One suite, two subjects: what we believe of ZooKeeper is a case that the real server and the simulator must both
-pass."""
+"""The ZooKeeper contract: each case must hold for the real server and for the simulated one alike."""

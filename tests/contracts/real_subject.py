@@ -1,4 +1,4 @@
-"""The real subject: the embedded server, the kazoo adapter, and between them one small TCP proxy per session."""
+"""The real subject of the contract: the embedded server, the kazoo adapter, and a TCP proxy per session in between."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.contracts.subject import PATIENCE_S, Case, Session
 SESSION_TIMEOUT_MS = 6_000
 CASE_TIMEOUT_S = 180.0
 
-_corners = itertools.count(1)
+_chroots = itertools.count(1)
 
 
 class Proxy:
-    """Carries bytes between one session and the server, until told otherwise."""
+    """Forwards bytes between one session and the server; can hold either direction, and cut the connection."""
 
     def __init__(self, server: tuple[str, int]) -> None:
         self._server = server
         self._listener: asyncio.Server | None = None
         self._clients: list[asyncio.StreamWriter] = []
         self._servers: list[asyncio.StreamWriter] = []
-        self._parted: list[asyncio.StreamWriter] = []
+        self._half_closed: list[asyncio.StreamWriter] = []
         self._held: list[tuple[asyncio.StreamWriter, bytes]] = []
         self._carriers: list[asyncio.Task[None]] = []
         self._is_cut = False
@@ -46,11 +46,11 @@ class Proxy:
         self._hold_requests = True
 
     def carry_requests(self) -> None:
-        """Carry what comes from now on; what was held stays held."""
+        """Forward requests that arrive from now on; held ones stay held."""
         self._hold_requests = False
 
-    async def holds_a_request(self) -> None:
-        """Wait until something is held on the way to the server."""
+    async def wait_for_held_request(self) -> None:
+        """Wait until a request is held on the way to the server."""
         async with asyncio.timeout(PATIENCE_S):
             while not self._held:
                 await asyncio.sleep(0.01)
@@ -59,38 +59,38 @@ class Proxy:
         self._hold_answers = True
 
     def cut(self) -> None:
-        self.part()
+        self.cut_client_end()
         self._held.clear()
-        for server in self._parted:
+        for server in self._half_closed:
             server.transport.abort()
-        self._parted.clear()
+        self._half_closed.clear()
 
-    def part(self) -> None:
-        """Cut, but leave the server its end, and keep what was held on the way to it."""
+    def cut_client_end(self) -> None:
+        """Cut the connection to the client, but keep that to the server and the requests held on the way to it."""
         self._is_cut = True
         self._hold_requests = self._hold_answers = False
-        self._parted += self._servers
+        self._half_closed += self._servers
         self._servers.clear()
         for client in self._clients:
             client.transport.abort()
         self._clients.clear()
 
-    async def deliver_late(self) -> None:
+    async def deliver_held_requests(self) -> None:
         for server, data in self._held:
-            # The server may have closed its end, as it should once the session came back on another connection.
+            # The server closes its end once the session has reconnected.
             with contextlib.suppress(OSError):
                 server.write(data)
                 await server.drain()
         self._held.clear()
 
     def heal(self, *, answers: int | None = None) -> None:
-        """Accept connections again; of the next ones let only so many `answers` (packets of the server's) through."""
+        """Accept connections again, and forward only `answers` packets of the server on the next ones, if given."""
         self._is_cut = False
         self._answers_left = answers
         self._held_back.clear()
 
-    async def holds_an_answer(self) -> None:
-        """Wait until the server has sent more answers than `heal` let through."""
+    async def wait_for_held_answer(self) -> None:
+        """Wait until the server has sent more answers than `heal` allowed."""
         async with asyncio.timeout(PATIENCE_S):
             await self._held_back.wait()
 
@@ -121,7 +121,7 @@ class Proxy:
                 else:
                     server.write(data)
                     await server.drain()
-        if server not in self._parted:
+        if server not in self._half_closed:
             server.transport.abort()
 
     async def _carry_answers(self, server: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
@@ -139,11 +139,11 @@ class Proxy:
         client.transport.abort()
 
 
-class RealGround:
-    def __init__(self, connect_string: str, corner: str) -> None:
+class RealEnsemble:
+    def __init__(self, connect_string: str, chroot: str) -> None:
         host, port = connect_string.split(":")
         self._server = (host, int(port))
-        self._corner = corner
+        self._chroot = chroot
         self._proxies: dict[Session, Proxy] = {}
 
     async def open(self, *, chroot: str = "") -> Session:
@@ -151,26 +151,26 @@ class RealGround:
         port = await proxy.start()
         session = Session()
         self._proxies[session] = proxy
-        ensemble = KazooZooKeeper(
-            f"127.0.0.1:{port}{self._corner}{chroot}",
+        zookeeper = KazooZooKeeper(
+            f"127.0.0.1:{port}{self._chroot}{chroot}",
             session_timeout_ms=SESSION_TIMEOUT_MS,
             connection_timeout_ms=round(PATIENCE_S * 1000),
         )
-        session.zk = await ensemble.connect(session.listen)
+        session.zk = await zookeeper.connect(session.listen)
         return session
 
     async def cut(self, session: Session) -> None:
-        heard = sum(isinstance(notification, SessionSuspended) for notification in session.heard)
+        suspensions = sum(isinstance(notification, SessionSuspended) for notification in session.notifications)
         self._proxies[session].cut()
-        await session.hears(SessionSuspended, times=heard + 1)
+        await session.wait_for(SessionSuspended, times=suspensions + 1)
 
-    async def part(self, session: Session) -> None:
-        heard = sum(isinstance(notification, SessionSuspended) for notification in session.heard)
-        self._proxies[session].part()
-        await session.hears(SessionSuspended, times=heard + 1)
+    async def cut_client_end(self, session: Session) -> None:
+        suspensions = sum(isinstance(notification, SessionSuspended) for notification in session.notifications)
+        self._proxies[session].cut_client_end()
+        await session.wait_for(SessionSuspended, times=suspensions + 1)
 
-    async def deliver_late(self, session: Session) -> None:
-        await self._proxies[session].deliver_late()
+    async def deliver_held_requests(self, session: Session) -> None:
+        await self._proxies[session].deliver_held_requests()
 
     async def heal(self, session: Session) -> None:
         self._proxies[session].heal()
@@ -178,26 +178,26 @@ class RealGround:
     async def hold_requests(self, session: Session) -> None:
         self._proxies[session].hold_requests()
 
-    async def holds_a_request(self, session: Session) -> None:
-        await self._proxies[session].holds_a_request()
+    async def wait_for_held_request(self, session: Session) -> None:
+        await self._proxies[session].wait_for_held_request()
 
     async def hold_answers(self, session: Session) -> None:
         self._proxies[session].hold_answers()
 
     async def expire(self, session: Session) -> None:
-        """Take the session over with its id and password, and close it. The proxy is cut meanwhile, lest it be taken
-        back."""
+        """Close the session through another client with its id and password, while its own connection is cut."""
         assert isinstance(session.zk, KazooSession)
         self._proxies[session].cut()
         await asyncio.to_thread(_take_over_and_close, self._server, session.zk.credentials)
         self._proxies[session].heal()
 
     async def connect_refused(self) -> str:
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            ensemble = KazooZooKeeper(f"127.0.0.1:{nobody.getsockname()[1]}/nowhere", connection_timeout_ms=700)
+        with socket.socket() as not_listening:
+            not_listening.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{not_listening.getsockname()[1]}/chroot"
+            zookeeper = KazooZooKeeper(address, connection_timeout_ms=700)
             with pytest.raises(ZooKeeperUnreachable) as raised:
-                await ensemble.connect(lambda _: None)
+                await zookeeper.connect(lambda _: None)
         return str(raised.value)
 
     async def close(self) -> None:
@@ -208,25 +208,25 @@ class RealGround:
 
 
 def _take_over_and_close(server: tuple[str, int], credentials: tuple[int, bytes]) -> None:
-    thief = KazooClient(hosts=f"{server[0]}:{server[1]}", client_id=credentials, timeout=SESSION_TIMEOUT_MS / 1000)
-    thief.start(timeout=PATIENCE_S)
-    thief.stop()
-    thief.close()
+    other = KazooClient(hosts=f"{server[0]}:{server[1]}", client_id=credentials, timeout=SESSION_TIMEOUT_MS / 1000)
+    other.start(timeout=PATIENCE_S)
+    other.stop()
+    other.close()
 
 
 class RealSubject:
-    """Takes a corner of the shared server for each case."""
+    """Runs each case below a chroot of its own on the shared server."""
 
     def __init__(self, connect_string: str) -> None:
         self._connect_string = connect_string
 
     def run(self, case: Case) -> None:
-        async def play() -> None:
-            ground = RealGround(self._connect_string, f"/contract-{next(_corners)}")
+        async def run_case() -> None:
+            ensemble = RealEnsemble(self._connect_string, f"/contract-{next(_chroots)}")
             try:
                 async with asyncio.timeout(CASE_TIMEOUT_S):
-                    await case(ground)
+                    await case(ensemble)
             finally:
-                await ground.close()
+                await ensemble.close()
 
-        asyncio.run(play())
+        asyncio.run(run_case())

@@ -1,4 +1,4 @@
-"""The simulator's ZooKeeper as a subject of the contract, in virtual time."""
+"""The simulated subject of the contract: the simulator's ZooKeeper and client, in virtual time."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import asyncio
 import random
 
 from foundation.zk.client import Create, SessionSuspended, ZooKeeperUnreachable
-from tests.contracts.subject import Case, Session
+from tests.contracts.subject import PATIENCE_S, Case, Session
 from understudy.simulator.loop import SimulatedLoop, new_loop
 from understudy.simulator.zookeeper import ServerConnection, SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
 
 _ALL = 1_000
-"""More requests than a case has on the way."""
+"""More requests than any case has in flight."""
 
 
-class SimulatedGround:
-    """A server of its own; every session is a node with a link of its own."""
+class SimulatedEnsemble:
+    """A simulated server; every session belongs to a node with a link of its own."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self._server = SimulatedZooKeeper(loop, random=random.Random(1), tick_ms=500)
         self._sessions: list[Session] = []
-        self._parted: list[ServerConnection] = []
+        self._half_closed: list[ServerConnection] = []
 
     async def open(self, *, chroot: str = "") -> Session:
         session = Session()
@@ -37,22 +37,22 @@ class SimulatedGround:
         return f"session-{self._sessions.index(session)}"
 
     async def cut(self, session: Session) -> None:
-        heard = session.heard.count(SessionSuspended())
+        suspensions = session.notifications.count(SessionSuspended())
         self._server.cut(self._node(session), arriving=0)
-        await session.hears(SessionSuspended, times=heard + 1)
+        await session.wait_for(SessionSuspended, times=suspensions + 1)
 
-    async def part(self, session: Session) -> None:
-        heard = session.heard.count(SessionSuspended())
+    async def cut_client_end(self, session: Session) -> None:
+        suspensions = session.notifications.count(SessionSuspended())
         link = self._server.link(self._node(session))
         link.refusing = True
-        # Taken off the link, whose healing would send on what is held.
-        self._parted, link.connections = link.connections, []
-        for connection in self._parted:
+        # Removed from the link, because healing the link would deliver what is held.
+        self._half_closed, link.connections = link.connections, []
+        for connection in self._half_closed:
             connection.reset(arriving=_ALL)
-        await session.hears(SessionSuspended, times=heard + 1)
+        await session.wait_for(SessionSuspended, times=suspensions + 1)
 
-    async def deliver_late(self, session: Session) -> None:
-        for connection in self._parted:
+    async def deliver_held_requests(self, session: Session) -> None:
+        for connection in self._half_closed:
             connection.flush()
 
     async def heal(self, session: Session) -> None:
@@ -61,8 +61,11 @@ class SimulatedGround:
     async def hold_requests(self, session: Session) -> None:
         self._server.hold(self._node(session), requests=True, answers=False)
 
-    async def holds_a_request(self, session: Session) -> None:
-        await asyncio.sleep(0.1)
+    async def wait_for_held_request(self, session: Session) -> None:
+        link = self._server.link(self._node(session))
+        async with asyncio.timeout(PATIENCE_S):
+            while not any(connection._held_up for connection in link.connections):
+                await asyncio.sleep(0.01)
 
     async def hold_answers(self, session: Session) -> None:
         self._server.hold(self._node(session), requests=False, answers=True)
@@ -74,7 +77,7 @@ class SimulatedGround:
     async def connect_refused(self) -> str:
         self._server.reachable = False
         try:
-            await NodeZooKeeper(self._server, "nobody", session_timeout_ms=6_000, connection_timeout_ms=700).connect(
+            await NodeZooKeeper(self._server, "client", session_timeout_ms=6_000, connection_timeout_ms=700).connect(
                 lambda _: None
             )
         except ZooKeeperUnreachable as refused:
@@ -89,22 +92,22 @@ class SimulatedGround:
 
 
 class SimulatedSubject:
-    """Runs each case on a fresh server; a task that fails unseen fails the case."""
+    """Runs each case on a new server; an exception that no task awaits fails the case."""
 
     name = "simulated"
 
     def run(self, case: Case) -> None:
         loop = new_loop()
 
-        async def play() -> None:
-            ground = SimulatedGround(loop)
+        async def run_case() -> None:
+            ensemble = SimulatedEnsemble(loop)
             try:
-                await case(ground)
+                await case(ensemble)
             finally:
-                await ground.close()
+                await ensemble.close()
 
         try:
-            loop.run_until_complete(play())
+            loop.run_until_complete(run_case())
         finally:
             loop.close()
         assert loop.failures == []

@@ -1,9 +1,8 @@
-"""What the ZooKeeper contract asks of a subject: sessions, and hands on the wire between a session and its server.
+"""The interface between a case of the ZooKeeper contract and its subject: sessions, and faults of their connections.
 
-`test_zookeeper.py` runs every case against each subject: `real_subject` (the embedded server, the kazoo adapter and a
-small TCP proxy) and `simulated_subject` (the simulator's ZooKeeper in virtual time). A case may only use what is
-written here and the port `foundation.zk.client`, so a difference between the two is a difference the product could
-meet.
+Every case runs against two subjects: `real_subject` (the embedded server, the kazoo adapter and a TCP proxy) and
+`simulated_subject` (the simulator's ZooKeeper in virtual time). A case uses only this module and the port
+`foundation.zk.client`, so a difference between the subjects is one that the product could meet.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from typing import Any, Protocol, TypeAlias
 from foundation.zk.client import Children, Listener, Node, Notification, Stat, WatchFired, WatchKind, ZooKeeperClient
 
 PATIENCE_S = 60.0
-"""How long a case waits for something that must come; virtual seconds where time is virtual."""
+"""How long a case waits for a notification; virtual seconds in the simulator."""
 
 
 class Session:
-    """A session under test and all it has said so far.
+    """A session under test and the notifications it has received so far.
 
-    A `Ground` makes one, hands its `listen` to `ZooKeeper.connect`, and then sets `zk`.
+    An `Ensemble` creates one, passes its `listen` to `ZooKeeper.connect`, and then sets `zk`.
     """
 
     zk: ZooKeeperClient
 
     def __init__(self) -> None:
-        self.heard: list[Notification] = []
+        self.notifications: list[Notification] = []
         self._news = asyncio.Event()
 
     @property
@@ -35,87 +34,87 @@ class Session:
         return self._listen
 
     def _listen(self, notification: Notification) -> None:
-        self.heard.append(notification)
+        self.notifications.append(notification)
         self._news.set()
 
     @property
     def fired(self) -> list[WatchFired]:
-        """The watches among what was heard, in order."""
-        return [notification for notification in self.heard if isinstance(notification, WatchFired)]
+        """The watch notifications received so far, in order."""
+        return [notification for notification in self.notifications if isinstance(notification, WatchFired)]
 
-    async def hears(self, expected: Notification | type[Notification], *, times: int = 1) -> None:
-        """Wait until `expected` (a notification, or any of a type) has been heard `times` times."""
+    async def wait_for(self, expected: Notification | type[Notification], *, times: int = 1) -> None:
+        """Wait until `expected` (a notification, or any of a type) has been received `times` times."""
 
         def count() -> int:
             if isinstance(expected, type):
-                return sum(isinstance(notification, expected) for notification in self.heard)
-            return self.heard.count(expected)
+                return sum(isinstance(notification, expected) for notification in self.notifications)
+            return self.notifications.count(expected)
 
         async with asyncio.timeout(PATIENCE_S):
             while count() < times:
                 self._news.clear()
                 await self._news.wait()
 
-    async def hears_watch(self, path: str, kind: WatchKind) -> None:
-        await self.hears(WatchFired(path, kind))
+    async def wait_for_watch(self, path: str, kind: WatchKind) -> None:
+        await self.wait_for(WatchFired(path, kind))
 
 
-class Ground(Protocol):
-    """Where one case plays: a ZooKeeper of its own (or a corner of one) that is empty when the case begins."""
+class Ensemble(Protocol):
+    """The ZooKeeper of one case, or a chroot of one, which is empty when the case begins."""
 
     async def open(self, *, chroot: str = "") -> Session:
-        """Open a session, below `chroot` of this ground (for example `/app`), which is created if it is missing.
+        """Open a session, below `chroot` of this ensemble (for example `/app`), which is created if it is missing.
 
         The session timeout is 6,000 ms. Every session has a connection of its own that the following act on.
         """
 
     async def cut(self, session: Session) -> None:
-        """Break the session's connection now, whatever is on it is lost, and let it make no other until `heal`.
+        """Break the session's connection, losing what is on it, and refuse new ones until `heal`.
 
-        Returns once the session has heard `SessionSuspended`.
+        Returns once the session has received `SessionSuspended`.
         """
 
-    async def part(self, session: Session) -> None:
-        """As `cut`, but of the client's end alone: the server keeps its own, and what was held stays on the way to
+    async def cut_client_end(self, session: Session) -> None:
+        """As `cut`, but only at the client's end: the server's end stays open, and held requests stay on the way to
         it."""
 
-    async def deliver_late(self, session: Session) -> None:
-        """What `part` left on the way to the server arrives there now, healed or not."""
+    async def deliver_held_requests(self, session: Session) -> None:
+        """Deliver to the server the requests that were held when `cut_client_end` was called, healed or not."""
 
     async def heal(self, session: Session) -> None:
         """Let the session connect again. Does not wait until it has."""
 
     async def hold_requests(self, session: Session) -> None:
-        """From now on nothing the client sends arrives; it stays on the way until the connection is cut."""
+        """From now on hold all requests of the client, until the connection is cut."""
 
-    async def holds_a_request(self, session: Session) -> None:
-        """Wait until something the client has sent since `hold_requests` is on the way."""
+    async def wait_for_held_request(self, session: Session) -> None:
+        """Wait until a request sent since `hold_requests` is held."""
 
     async def hold_answers(self, session: Session) -> None:
-        """From now on what the client sends arrives, but nothing comes back; answers are lost when the connection is
-        cut."""
+        """From now on deliver requests but hold the answers, which are lost when the connection is cut."""
 
     async def expire(self, session: Session) -> None:
-        """End the session at the server as if it had timed out there, cut or not; its connection can be made again
-        (healed).
+        """End the session at the server as if it had timed out there, cut or not, and heal its connection.
 
-        Returns when the server has ended it, whether or not the client knows: a client learns it when it talks to the
-        server, and may hear `SessionSuspended` before `SessionExpired`.
+        Returns when the server has ended it, which the client may not know yet: it is notified at its next contact with
+        the server, and may receive `SessionSuspended` before `SessionExpired`.
         """
 
     async def connect_refused(self) -> str:
-        """Try to open a session where no server answers, with a connection timeout of 700 ms; the message of the
-        `ZooKeeperUnreachable` that was raised."""
+        """Try to open a session where no server answers, with a connection timeout of 700 ms.
+
+        Returns the message of the `ZooKeeperUnreachable` that was raised.
+        """
 
 
-Case: TypeAlias = Callable[[Ground], Coroutine[Any, Any, None]]
+Case: TypeAlias = Callable[[Ensemble], Coroutine[Any, Any, None]]
 
 
 class Subject(Protocol):
-    """A kind of ZooKeeper under test. `tests/contracts/conftest.py` lists them."""
+    """A kind of ZooKeeper under test; `tests/contracts/conftest.py` lists them."""
 
     def run(self, case: Case) -> None:
-        """Run one case on a fresh ground in this subject's own loop, then close every session the case has opened."""
+        """Run one case on a new ensemble in this subject's own loop, and close every session that the case opened."""
 
 
 def contract(case: Case) -> Callable[[Subject], None]:

@@ -1,5 +1,4 @@
-"""What we believe of ZooKeeper: nodes, versions, transactions. Each case runs against the simulator and the real
-server.
+"""ZooKeeper's nodes, versions and transactions. Each case runs against both subjects.
 
 Sessions and watches are in `test_sessions.py` and `test_watches.py`.
 """
@@ -29,14 +28,14 @@ from foundation.zk.client import (
     Stat,
     Updated,
 )
-from tests.contracts.subject import Ground, contract, data_of, names_below, stat_of
+from tests.contracts.subject import Ensemble, contract, data_of, names_below, stat_of
 
 # ------------------------------------------------------------------ one node
 
 
 @contract
-async def test_a_created_node_is_read_back_with_its_stat(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_created_node_is_read_back_with_its_stat(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     assert await zk.write(Create("/a", b"data")) == Created("/a")
     node = await zk.get("/a")
     assert isinstance(node, Node)
@@ -47,8 +46,8 @@ async def test_a_created_node_is_read_back_with_its_stat(ground: Ground) -> None
 
 
 @contract
-async def test_the_time_of_creation_is_the_servers_and_does_not_change(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_the_time_of_creation_is_the_servers_and_does_not_change(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/first", b""))
     created_ms = (await stat_of(zk, "/first")).ctime_ms
     await asyncio.sleep(0.05)
@@ -60,8 +59,8 @@ async def test_the_time_of_creation_is_the_servers_and_does_not_change(ground: G
 
 
 @contract
-async def test_null_and_empty_data_both_read_as_empty(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_null_and_empty_data_both_read_as_empty(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/null", None))
     await zk.write(Create("/empty", b""))
     assert await data_of(zk, "/null") == await data_of(zk, "/empty") == b""
@@ -69,8 +68,8 @@ async def test_null_and_empty_data_both_read_as_empty(ground: Ground) -> None:
 
 
 @contract
-async def test_data_and_paths_are_unicode(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_data_and_paths_are_unicode(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     data = '{"rack":"Zürich ✓ 𝔘"}'.encode()
     assert await zk.write(Create("/größe-✓", data)) == Created("/größe-✓")
     assert await data_of(zk, "/größe-✓") == data
@@ -78,31 +77,31 @@ async def test_data_and_paths_are_unicode(ground: Ground) -> None:
 
 
 @contract
-async def test_binary_data_is_kept_as_it_is(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_binary_data_is_kept_as_it_is(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     data = bytes(range(256)) * 4
     await zk.write(Create("/a", data))
     assert await data_of(zk, "/a") == data
 
 
 @contract
-async def test_what_exists_cannot_be_created(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_creating_an_existing_node_answers_node_exists(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"first"))
     assert await zk.write(Create("/a", b"second")) is Failure.NODE_EXISTS
     assert await data_of(zk, "/a") == b"first"
 
 
 @contract
-async def test_nothing_can_be_created_below_nothing(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_creating_a_node_without_parent_answers_no_node(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     assert await zk.write(Create("/a/b")) is Failure.NO_NODE
     assert await zk.exists("/a") is Failure.NO_NODE
 
 
 @contract
-async def test_a_malformed_path_is_refused(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_malformed_path_is_refused(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     for path in ("/a/", "/a/\0b"):
         assert await zk.write(Create(path)) is Failure.BAD_ARGUMENTS, path
@@ -110,8 +109,8 @@ async def test_a_malformed_path_is_refused(ground: Ground) -> None:
 
 
 @contract
-async def test_every_operation_on_nothing_answers_no_node(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_every_operation_on_an_absent_node_answers_no_node(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     assert await zk.get("/a") is Failure.NO_NODE
     assert await zk.exists("/a") is Failure.NO_NODE
     assert await zk.children("/a") is Failure.NO_NODE
@@ -126,8 +125,8 @@ async def test_every_operation_on_nothing_answers_no_node(ground: Ground) -> Non
 
 @pytest.mark.spec("ZC-7")
 @contract
-async def test_each_set_adds_one_to_the_version(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_each_set_increments_the_version(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"0"))
     created = await stat_of(zk, "/a")
     for version in range(3):
@@ -140,8 +139,8 @@ async def test_each_set_adds_one_to_the_version(ground: Ground) -> None:
 
 
 @contract
-async def test_a_set_at_another_version_changes_nothing(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_set_at_another_version_answers_bad_version(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"0"))
     await zk.write(SetData("/a", b"1", 0))
     before = await zk.get("/a")
@@ -151,8 +150,8 @@ async def test_a_set_at_another_version_changes_nothing(ground: Ground) -> None:
 
 
 @contract
-async def test_a_set_of_the_same_data_is_a_change(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_set_of_the_same_data_increments_the_version(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"same"))
     before = await stat_of(zk, "/a")
     await zk.write(SetData("/a", b"same"))
@@ -162,8 +161,8 @@ async def test_a_set_of_the_same_data_is_a_change(ground: Ground) -> None:
 
 @pytest.mark.spec("ZC-7")
 @contract
-async def test_minus_one_matches_any_version(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_version_minus_one_matches_any_version(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     await zk.write(SetData("/a", b"1", 0))
     updated = await zk.write(SetData("/a", b"2", MATCH_ANY_VERSION))
@@ -173,8 +172,8 @@ async def test_minus_one_matches_any_version(ground: Ground) -> None:
 
 
 @contract
-async def test_a_delete_at_another_version_changes_nothing(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_delete_at_another_version_answers_bad_version(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     assert await zk.write(Delete("/a", 1)) is Failure.BAD_VERSION
     assert await zk.write(Delete("/a", 0)) == Deleted()
@@ -182,8 +181,8 @@ async def test_a_delete_at_another_version_changes_nothing(ground: Ground) -> No
 
 
 @contract
-async def test_what_has_children_cannot_be_deleted(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_deleting_a_node_with_children_answers_not_empty(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     await zk.write(Create("/a/b"))
     assert await zk.write(Delete("/a")) is Failure.NOT_EMPTY
@@ -192,8 +191,8 @@ async def test_what_has_children_cannot_be_deleted(ground: Ground) -> None:
 
 
 @contract
-async def test_what_is_created_again_is_another_node(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_node_created_again_has_a_new_czxid(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     await zk.write(SetData("/a", b"1"))
     first = await stat_of(zk, "/a")
@@ -206,8 +205,8 @@ async def test_what_is_created_again_is_another_node(ground: Ground) -> None:
 
 @pytest.mark.spec("Z1", "ZC-7")
 @contract
-async def test_zxids_grow_over_all_sessions(ground: Ground) -> None:
-    sessions = [await ground.open(), await ground.open()]
+async def test_zxids_increase_over_all_sessions(ensemble: Ensemble) -> None:
+    sessions = [await ensemble.open(), await ensemble.open()]
     zxids = []
     for number in range(6):
         zk = sessions[number % 2].zk
@@ -217,8 +216,8 @@ async def test_zxids_grow_over_all_sessions(ground: Ground) -> None:
 
 
 @contract
-async def test_last_zxid_covers_what_was_written_and_read(ground: Ground) -> None:
-    reader, writer = (await ground.open()).zk, (await ground.open()).zk
+async def test_last_zxid_is_at_least_that_of_every_write_and_read(ensemble: Ensemble) -> None:
+    reader, writer = (await ensemble.open()).zk, (await ensemble.open()).zk
     await writer.write(Create("/a"))
     created = await stat_of(writer, "/a")
     assert writer.last_zxid >= created.czxid
@@ -230,8 +229,8 @@ async def test_last_zxid_covers_what_was_written_and_read(ground: Ground) -> Non
 
 
 @contract
-async def test_children_are_sorted_names(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_children_are_sorted_names(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     for name in ("c", "10", "b", "2"):
         await zk.write(Create(f"/a/{name}"))
@@ -241,8 +240,8 @@ async def test_children_are_sorted_names(ground: Ground) -> None:
 
 
 @contract
-async def test_a_parent_counts_its_children_and_their_changes(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_parent_counts_its_children_and_their_changes(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"x"))
     before = await stat_of(zk, "/a")
     await zk.write(Create("/a/b"))
@@ -258,8 +257,8 @@ async def test_a_parent_counts_its_children_and_their_changes(ground: Ground) ->
 
 
 @contract
-async def test_sequential_names_grow_and_are_never_given_twice(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_sequential_names_increase_and_are_never_reused(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     assert await zk.write(Create("/a/change_", b"", sequential=True)) == Created("/a/change_0000000000")
     assert await zk.write(Create("/a/change_", b"", sequential=True)) == Created("/a/change_0000000001")
@@ -270,16 +269,16 @@ async def test_sequential_names_grow_and_are_never_given_twice(ground: Ground) -
 
 
 @contract
-async def test_sequential_names_count_per_parent(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_sequential_names_are_numbered_per_parent(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     for parent in ("/a", "/b"):
         await zk.write(Create(parent))
         assert await zk.write(Create(f"{parent}/x_", sequential=True)) == Created(f"{parent}/x_0000000000")
 
 
 @contract
-async def test_a_sequential_ephemeral_is_both(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_node_can_be_sequential_and_ephemeral(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     created = await zk.write(Create("/x_", ephemeral=True, sequential=True))
     assert isinstance(created, Created)
     assert (await stat_of(zk, created.path)).ephemeral_owner == zk.session_id
@@ -290,8 +289,8 @@ async def test_a_sequential_ephemeral_is_both(ground: Ground) -> None:
 
 @pytest.mark.spec("ZC-7")
 @contract
-async def test_a_transaction_answers_each_operation_and_has_one_zxid(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_transaction_has_a_result_per_operation_and_one_zxid(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/old"))
     await zk.write(Create("/gone"))
     outcome = await zk.multi([Check("/old", 0), Create("/new", b"x"), SetData("/old", b"y", 0), Delete("/gone", 0)])
@@ -304,8 +303,8 @@ async def test_a_transaction_answers_each_operation_and_has_one_zxid(ground: Gro
 
 @pytest.mark.spec("ZC-7")
 @contract
-async def test_a_transaction_is_all_or_nothing(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_transaction_is_all_or_nothing(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"0"))
     before = await zk.get("/a")
     outcome = await zk.multi([Create("/a/b"), SetData("/a", b"1"), Delete("/missing"), Create("/a/c")])
@@ -315,16 +314,16 @@ async def test_a_transaction_is_all_or_nothing(ground: Ground) -> None:
 
 
 @contract
-async def test_a_transaction_names_the_first_failure(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_transaction_names_the_first_failure(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     assert await zk.multi([Create("/b"), Create("/a"), Delete("/missing")]) == MultiFailed(1, Failure.NODE_EXISTS)
     assert await zk.multi([Delete("/missing"), Create("/a")]) == MultiFailed(0, Failure.NO_NODE)
 
 
 @contract
-async def test_every_kind_of_failure_in_a_transaction(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_every_kind_of_failure_in_a_transaction(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     await zk.write(Create("/a/b"))
     await zk.write(Create("/mortal", ephemeral=True))
@@ -345,8 +344,8 @@ async def test_every_kind_of_failure_in_a_transaction(ground: Ground) -> None:
 
 @pytest.mark.spec("BR-3")
 @contract
-async def test_operations_of_a_transaction_see_those_before_them(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_operations_of_a_transaction_see_the_effects_of_earlier_ones(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     outcome = await zk.multi([Create("/a", None, ephemeral=True), SetData("/a", b"set", 0)])
     assert isinstance(outcome, MultiOk)
     updated = outcome.results[1]
@@ -358,8 +357,8 @@ async def test_operations_of_a_transaction_see_those_before_them(ground: Ground)
 
 
 @contract
-async def test_a_transaction_may_replace_a_node(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_transaction_may_delete_and_create_a_node(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"first"))
     first = await stat_of(zk, "/a")
     assert isinstance(await zk.multi([Delete("/a"), Create("/a", b"second")]), MultiOk)
@@ -369,8 +368,8 @@ async def test_a_transaction_may_replace_a_node(ground: Ground) -> None:
 
 
 @contract
-async def test_a_transaction_may_create_sequential_nodes(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_transaction_may_create_sequential_nodes(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     outcome = await zk.multi([Create("/a/x_", sequential=True), Create("/a/x_", sequential=True)])
     assert isinstance(outcome, MultiOk)
@@ -378,8 +377,8 @@ async def test_a_transaction_may_create_sequential_nodes(ground: Ground) -> None
 
 
 @contract
-async def test_a_large_batch_with_one_conflict_fails_at_it(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_large_batch_with_one_conflict_fails_at_it(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/epoch"))
     assert isinstance(await zk.multi([Create(f"/s{number:03}") for number in range(300)]), MultiOk)
     await zk.write(SetData("/s123", b"elsewhere", 0))
@@ -391,8 +390,8 @@ async def test_a_large_batch_with_one_conflict_fails_at_it(ground: Ground) -> No
 
 
 @contract
-async def test_a_check_changes_nothing(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_check_changes_nothing(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"x"))
     before = await zk.get("/a")
     assert isinstance(await zk.multi([Check("/a", 0), Create("/b")]), MultiOk)
@@ -400,8 +399,8 @@ async def test_a_check_changes_nothing(ground: Ground) -> None:
 
 
 @contract
-async def test_of_many_conditional_sets_exactly_one_wins(ground: Ground) -> None:
-    contenders = [(await ground.open()).zk for _ in range(3)]
+async def test_of_many_conditional_sets_exactly_one_wins(ensemble: Ensemble) -> None:
+    contenders = [(await ensemble.open()).zk for _ in range(3)]
     await contenders[0].write(Create("/a", b"0"))
     answers = await asyncio.gather(*[zk.write(SetData("/a", b"mine", 0)) for zk in contenders])
     assert sum(isinstance(answer, Updated) for answer in answers) == 1
@@ -410,8 +409,8 @@ async def test_of_many_conditional_sets_exactly_one_wins(ground: Ground) -> None
 
 @pytest.mark.spec("Z1", "ZC-1")
 @contract
-async def test_requests_of_a_session_take_effect_in_the_order_they_were_sent(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_requests_of_a_session_take_effect_in_the_order_they_were_sent(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     answers = await asyncio.gather(*[zk.write(SetData("/a", b"%d" % number)) for number in range(100)])
     assert [answer.stat.version for answer in answers if isinstance(answer, Updated)] == list(range(1, 101))
@@ -422,8 +421,8 @@ async def test_requests_of_a_session_take_effect_in_the_order_they_were_sent(gro
 
 
 @contract
-async def test_get_many_keeps_the_order_and_says_what_is_missing(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_get_many_answers_in_order_with_no_node_for_absent_nodes(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a"))
     for start in range(0, 2_500, 500):
         await zk.multi([Create(f"/a/{number}", b"%d" % number) for number in range(start, start + 500)])
@@ -435,8 +434,8 @@ async def test_get_many_keeps_the_order_and_says_what_is_missing(ground: Ground)
 
 
 @contract
-async def test_get_many_answers_as_get_does(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_get_many_and_get_give_the_same_answers(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     await zk.write(Create("/a", b"x"))
     await zk.write(Create("/b", None))
     await zk.write(SetData("/b", b"y"))
@@ -447,8 +446,8 @@ async def test_get_many_answers_as_get_does(ground: Ground) -> None:
 
 
 @contract
-async def test_get_many_reads_more_than_one_answer_could_hold(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_get_many_reads_more_than_fits_one_response(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     large = b"x" * 100_000
     for number in range(25):
         await zk.write(Create(f"/{number}", large))
@@ -457,16 +456,16 @@ async def test_get_many_reads_more_than_one_answer_could_hold(ground: Ground) ->
 
 
 @contract
-async def test_a_large_node_is_kept(ground: Ground) -> None:
-    zk = (await ground.open()).zk
+async def test_a_node_of_the_maximum_size_is_written_and_read(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
     large = b"x" * (MAX_REQUEST_BYTES - 1_000)
     assert await zk.write(Create("/a", large)) == Created("/a")
     assert await data_of(zk, "/a") == large
 
 
 @contract
-async def test_what_is_too_large_is_refused_and_the_connection_stays_good(ground: Ground) -> None:
-    session = await ground.open()
+async def test_a_too_large_request_is_refused_and_the_connection_stays_usable(ensemble: Ensemble) -> None:
+    session = await ensemble.open()
     zk = session.zk
     await zk.write(Create("/a"))
     too_large = b"x" * (MAX_REQUEST_BYTES + 1)
@@ -475,7 +474,7 @@ async def test_what_is_too_large_is_refused_and_the_connection_stays_good(ground
     half = SetData("/a", too_large[: MAX_REQUEST_BYTES // 2 + 1])
     assert await zk.multi([half, half]) is Failure.TOO_LARGE
     assert (await stat_of(zk, "/a")).version == 0
-    assert session.heard == []
+    assert session.notifications == []
 
 
 # ------------------------------------------------------------------ chroot
@@ -483,8 +482,8 @@ async def test_what_is_too_large_is_refused_and_the_connection_stays_good(ground
 
 @pytest.mark.spec("ZN-1")
 @contract
-async def test_a_chroot_is_made_and_hides_what_is_above(ground: Ground) -> None:
-    inside, outside = (await ground.open(chroot="/apps/kafka")).zk, (await ground.open()).zk
+async def test_a_missing_chroot_is_created_and_paths_are_relative_to_it(ensemble: Ensemble) -> None:
+    inside, outside = (await ensemble.open(chroot="/apps/kafka")).zk, (await ensemble.open()).zk
     assert await names_below(inside, "/") == ()
     assert await inside.write(Create("/a", b"x")) == Created("/a")
     assert await inside.write(Create("/seq_", sequential=True)) == Created("/seq_0000000001")
@@ -498,8 +497,8 @@ async def test_a_chroot_is_made_and_hides_what_is_above(ground: Ground) -> None:
 
 
 @contract
-async def test_a_chroot_that_exists_is_taken_as_it_is(ground: Ground) -> None:
-    first = (await ground.open(chroot="/app")).zk
+async def test_an_existing_chroot_is_used_as_it_is(ensemble: Ensemble) -> None:
+    first = (await ensemble.open(chroot="/app")).zk
     await first.write(Create("/a"))
-    second = (await ground.open(chroot="/app")).zk
+    second = (await ensemble.open(chroot="/app")).zk
     assert await names_below(second, "/") == ("a",)

@@ -1,4 +1,4 @@
-"""An event log in memory, on a clock that stands still until told."""
+"""An event log in memory, on a clock that a test moves."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from foundation.wire.messages.alter_partition import (
     AlterPartitionResponse,
 )
 from foundation.zk.transactions import MAX_LOST_ANSWERS
-from tests.controller.stage import Stage
+from tests.controller.harness import ControllerHarness
+from tests.controller.requests import StateSent, UpdateMetadataSent
 from tests.controller.values import ids, state
 from understudy.simulator.zookeeper import LostAnswer
 
@@ -29,7 +30,7 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
     [
         (state(1, (1, 2, 3), epoch=5, version=9), Accept()),
         (state(1, (1,), epoch=5, version=9), Accept()),
-        # somebody knows more than the controller: it is not the controller
+        # the leader has a newer epoch, so another broker is controller
         (state(1, (1, 2, 3), epoch=5, version=10), Errors.NOT_CONTROLLER),
         (state(1, (1, 2, 3), epoch=6, version=9), Errors.NOT_CONTROLLER),
         (state(1, (1, 2, 3), epoch=4, version=10), Errors.NOT_CONTROLLER),
@@ -51,39 +52,39 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
         (state(1, (), epoch=5, version=9), Errors.INVALID_REQUEST),
     ],
 )
-def test_the_verdict(proposed: LeaderAndIsr, expected: Verdict) -> None:
+def test_verdict(proposed: LeaderAndIsr, expected: Verdict) -> None:
     assert verdict(CURRENT, proposed, LIVE, 3) == expected
 
 
 @pytest.mark.spec("IS-10")
-def test_the_verdict_without_leadership_and_for_old_versions() -> None:
+def test_verdict_without_leadership_and_for_old_versions() -> None:
     proposed = state(1, (1, 2, 4), epoch=5, version=9)
     assert verdict(None, proposed, LIVE, 3) is Errors.UNKNOWN_TOPIC_OR_PARTITION
     assert verdict(CURRENT, proposed, LIVE, 1) is Errors.OPERATION_NOT_ATTEMPTED
 
 
 @pytest.mark.spec("IS-10", "IS-19")
-def test_a_recovering_leader_may_stay_alone_or_recover() -> None:
+def test_verdict_on_recovering_leaders() -> None:
     recovering = state(1, (1,), epoch=5, version=9, recovering=True)
     assert verdict(recovering, state(1, (1,), epoch=5, version=9), LIVE, 3) == Accept()
     assert verdict(recovering, state(1, (1, 2), epoch=5, version=9, recovering=True), LIVE, 3) is Errors.INVALID_REQUEST
     assert verdict(recovering, recovering, LIVE, 3) == AlreadySo()
 
 
-# ------------------------------------------------------------------ on the stage
+# ------------------------------------------------------------------ on the harness
 
 
-class Scene(Stage):
+class AlterPartitionHarness(ControllerHarness):
     """Topic orders: 0 led by 1 with [1, 2], 1 led by 2 with [2, 0]; broker 0 is controller."""
 
-    def __enter__(self) -> Scene:
+    def __enter__(self) -> AlterPartitionHarness:
         super().__enter__()
         self.start()
         self.create_topic("orders", {0: [1, 2], 1: [2, 0]})
         assigned = self.operator.run(self.operator.zk.topics.assignments(["orders"]))["orders"]
         assert assigned.topic_id is not None
         self.topic_id = assigned.topic_id
-        self.forget()
+        self.clear_history()
         return self
 
     def ask(
@@ -100,10 +101,10 @@ class Scene(Stage):
         )
         request = AlterPartitionRequest(
             broker_id=broker,
-            broker_epoch=self.members[broker].epoch if epoch is None else epoch,
+            broker_epoch=self.brokers[broker].epoch if epoch is None else epoch,
             topics=(topic,),
         )
-        member = self.member(at)
+        member = self.broker(at)
         response = member.run(member.controller.alter_partition(request, version))
         self.settle()
         return response
@@ -126,69 +127,75 @@ def errors(response: AlterPartitionResponse) -> list[tuple[int, Errors]]:
 
 
 @pytest.mark.spec("IS-12", "IS-13", "IS-15")
-def test_what_is_accepted_is_written_told_to_all_and_answered() -> None:
-    with Scene() as scene:
-        response = scene.ask(1, proposal(0, (1,)))
+def test_accepted_isr_is_written_sent_to_all_and_returned() -> None:
+    with AlterPartitionHarness() as harness:
+        response = harness.ask(1, proposal(0, (1,)))
         (topic,) = response.topics
         (partition,) = topic.partitions
-        assert topic.topic_id == scene.topic_id
+        assert topic.topic_id == harness.topic_id
         assert (partition.leader_id, partition.leader_epoch, partition.isr, partition.partition_epoch) == (
             1,
             0,
             (1,),
             1,
         )
-        known = scene.state("orders", 0)
+        known = harness.state("orders", 0)
         assert known == LeaderIsrAndControllerEpoch(state(1, (1,), version=1), 1), (
             "the leader epoch stays, the version grows"
         )
         for broker in (0, 1, 2):
-            assert scene.member(broker).told() == ["UMR E1 orders-0 1@0.1/1 [1] offline [] live [0, 1, 2]"]
-        assert [record.why for record in scene.member(0).records(LeadershipWritten)] == ["alter-partition"]
+            assert harness.broker(broker).requests() == [
+                UpdateMetadataSent(
+                    [StateSent(partition="orders-0", leader=1, isr=(1,), version=1)], live_brokers=[0, 1, 2]
+                )
+            ]
+        assert [record.why for record in harness.broker(0).records(LeadershipWritten)] == ["alter-partition"]
 
 
 @pytest.mark.spec("IS-10", "IS-13", "BUG-21")
-def test_a_rejected_leader_is_told_what_is() -> None:
-    with Scene() as scene:
-        response = scene.ask(1, proposal(0, (1,), version=7))
+def test_rejected_leader_receives_update_metadata() -> None:
+    with AlterPartitionHarness() as harness:
+        response = harness.ask(1, proposal(0, (1,), version=7))
         assert errors(response) == [(0, Errors.NOT_CONTROLLER)]
-        assert scene.member(1).told() == ["UMR E1 orders-0 1@0.0/1 [1, 2] offline [] live [0, 1, 2]"]
-        (hit,) = scene.member(0).records(FenceHit)
+        assert harness.broker(1).requests() == [
+            UpdateMetadataSent([StateSent(partition="orders-0", leader=1, isr=(1, 2))], live_brokers=[0, 1, 2])
+        ]
+        (hit,) = harness.broker(0).records(FenceHit)
         assert (hit.fence, hit.what, hit.offered, hit.known) == ("controller.partition-epochs", "orders-0", 7, 0)
-        assert scene.member(0).controller.is_active, "a leader's word does not cost the role"
+        assert harness.broker(0).controller.is_active, "a leader's word does not cost the role"
 
 
 @pytest.mark.spec("IS-8")
 @pytest.mark.parametrize("epoch", [1, 999_999])
-def test_an_earlier_or_later_registration_is_refused(epoch: int) -> None:
-    with Scene() as scene:
-        response = scene.ask(1, proposal(0, (1,)), epoch=epoch)
+def test_alter_partition_with_another_broker_epoch_is_refused(epoch: int) -> None:
+    with AlterPartitionHarness() as harness:
+        response = harness.ask(1, proposal(0, (1,)), epoch=epoch)
         assert (response.error_code, response.topics) == (Errors.STALE_BROKER_EPOCH, ())
-        assert scene.ask(7, proposal(0, (1,)), epoch=5).error_code == Errors.STALE_BROKER_EPOCH
-        assert [hit.fence for hit in scene.member(0).records(FenceHit)] == ["controller.broker-epoch"]
+        assert harness.ask(7, proposal(0, (1,)), epoch=5).error_code == Errors.STALE_BROKER_EPOCH
+        assert [hit.fence for hit in harness.broker(0).records(FenceHit)] == ["controller.broker-epoch"]
 
 
 @pytest.mark.spec("IS-9")
-def test_an_unknown_topic_id_is_echoed() -> None:
+def test_unknown_topic_id_is_returned() -> None:
     unknown = TopicId("x" * 22)
-    with Scene() as scene:
-        response = scene.ask(1, proposal(0, (1,)), proposal(1, (1,)), topic_id=unknown)
+    with AlterPartitionHarness() as harness:
+        response = harness.ask(1, proposal(0, (1,)), proposal(1, (1,)), topic_id=unknown)
         assert [topic.topic_id for topic in response.topics] == [unknown]
         assert errors(response) == [(0, Errors.UNKNOWN_TOPIC_ID), (1, Errors.UNKNOWN_TOPIC_ID)]
 
 
 @pytest.mark.spec("IS-9")
-def test_old_versions_name_the_topic_and_list_plain_ids() -> None:
-    with Scene() as scene:
-        response = scene.ask(1, proposal(0, (1,)), version=1)
+def test_old_versions_have_topic_names_and_plain_ids() -> None:
+    with AlterPartitionHarness() as harness:
+        response = harness.ask(1, proposal(0, (1,)), version=1)
         assert [topic.topic_name for topic in response.topics] == ["orders"]
         assert errors(response) == [(0, Errors.NONE)]
 
 
 @pytest.mark.spec("IS-10", "IS-11")
-def test_each_partition_is_judged_by_itself() -> None:
-    with Scene() as scene:
-        response = scene.ask(1, proposal(0, (1,)), proposal(1, (2,)), proposal(9, (1,)))
+def test_each_partition_has_its_own_verdict() -> None:
+    with AlterPartitionHarness() as harness:
+        response = harness.ask(1, proposal(0, (1,)), proposal(1, (2,)), proposal(9, (1,)))
         assert sorted(errors(response)) == [
             (0, Errors.NONE),
             (1, Errors.INVALID_REQUEST),
@@ -197,45 +204,45 @@ def test_each_partition_is_judged_by_itself() -> None:
 
 
 @pytest.mark.spec("IS-10", "CS-12")
-def test_a_broker_that_is_leaving_may_not_join() -> None:
-    with Scene() as scene:
-        assert errors(scene.ask(1, proposal(0, (1,)))) == [(0, Errors.NONE)]
-        controller = scene.member(0)
-        controller.run(controller.controller.controlled_shutdown(BrokerId(2), scene.member(2).epoch))
-        assert errors(scene.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.INELIGIBLE_REPLICA)]
+def test_shutting_down_broker_may_not_join_the_isr() -> None:
+    with AlterPartitionHarness() as harness:
+        assert errors(harness.ask(1, proposal(0, (1,)))) == [(0, Errors.NONE)]
+        controller = harness.broker(0)
+        controller.run(controller.controller.controlled_shutdown(BrokerId(2), harness.broker(2).epoch))
+        assert errors(harness.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.INELIGIBLE_REPLICA)]
 
 
 @pytest.mark.spec("IS-12", "IS-14", "R-5", "EL-8")
-def test_a_write_whose_answers_are_all_lost_costs_the_role_because_memory_may_be_behind() -> None:
-    with Scene() as scene:
+def test_write_with_unknown_outcome_ends_the_term() -> None:
+    with AlterPartitionHarness() as harness:
         lost = LostAnswer("broker-0", "/brokers/topics/orders", applied=True)
-        scene.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
-        assert scene.ask(1, proposal(0, (1,))).error_code == Errors.UNKNOWN_SERVER_ERROR
-        scene.settle(2_000)
-        assert scene.zookeeper.lost_answers == []
-        controller = scene.member(0)
+        harness.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
+        assert harness.ask(1, proposal(0, (1,))).error_code == Errors.UNKNOWN_SERVER_ERROR
+        harness.settle(2_000)
+        assert harness.zookeeper.lost_answers == []
+        controller = harness.broker(0)
         assert [record.epoch for record in controller.records(ControllerResigned)] == [1]
         assert controller.controller.epoch == 2, "it took over again and knows what was written"
-        assert errors(scene.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.NONE)]
+        assert errors(harness.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.NONE)]
 
 
 @pytest.mark.spec("IS-12")
-def test_a_state_changed_by_hand_is_the_leaders_to_resolve() -> None:
-    with Scene() as scene:
-        scene.rewrite_state("orders", 0)
-        assert errors(scene.ask(1, proposal(0, (1,)))) == [(0, Errors.INVALID_UPDATE_VERSION)]
+def test_conflict_is_returned_as_invalid_update_version() -> None:
+    with AlterPartitionHarness() as harness:
+        harness.rewrite_state("orders", 0)
+        assert errors(harness.ask(1, proposal(0, (1,)))) == [(0, Errors.INVALID_UPDATE_VERSION)]
 
 
 @pytest.mark.spec("IS-14")
-def test_a_recovery_state_that_does_not_exist_harms_nobody() -> None:
-    with Scene() as scene:
+def test_unknown_recovery_state_is_refused() -> None:
+    with AlterPartitionHarness() as harness:
         odd = AlterPartitionRequestPartitionData(partition_index=0, leader_recovery_state=7)
-        assert scene.ask(1, odd).error_code == Errors.UNKNOWN_SERVER_ERROR
-        assert scene.member(0).controller.is_active
-        assert errors(scene.ask(1, proposal(0, (1,)))) == [(0, Errors.NONE)]
+        assert harness.ask(1, odd).error_code == Errors.UNKNOWN_SERVER_ERROR
+        assert harness.broker(0).controller.is_active
+        assert errors(harness.ask(1, proposal(0, (1,)))) == [(0, Errors.NONE)]
 
 
 @pytest.mark.spec("IS-7")
-def test_who_is_not_controller_says_so() -> None:
-    with Scene(standing=(0, 1), brokers=(2,)) as scene:
-        assert scene.ask(1, proposal(0, (1,)), at=1).error_code == Errors.NOT_CONTROLLER
+def test_inactive_controller_responds_not_controller() -> None:
+    with AlterPartitionHarness(electable=(0, 1), brokers=(2,)) as harness:
+        assert harness.ask(1, proposal(0, (1,)), at=1).error_code == Errors.NOT_CONTROLLER

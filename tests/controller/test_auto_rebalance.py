@@ -14,8 +14,7 @@ from controller.transitions import PartitionState
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import LeadershipWritten
 from foundation.zk.client import Delete, SetData
-from tests.controller.office import Office
-from tests.controller.stage import SETTINGS, Member, Stage
+from tests.controller.harness import SETTINGS, ControllerHarness, HarnessBroker, TermHarness
 from tests.controller.values import context, led, replicas, state, tp
 
 HUNDRED = {f"orders-{number}": replicas(1, 2) for number in range(100)}
@@ -32,7 +31,7 @@ def drifted(away: int, *, isr: tuple[int, ...] = (2, 1), brokers: tuple[int, ...
 
 
 @pytest.mark.spec("AR-2")
-def test_a_broker_is_measured_by_what_prefers_it() -> None:
+def test_balance_counts_partitions_by_preferred_broker() -> None:
     assignments = {
         "a-0": replicas(1, 2),
         "a-1": replicas(1, 2),
@@ -43,7 +42,7 @@ def test_a_broker_is_measured_by_what_prefers_it() -> None:
     known = {"a-0": led(2, (1, 2)), "a-1": led(1, (1, 2)), "a-2": led(-1, (2,)), "b-0": led(2, (2,))}
     cluster = context((1, 2), assignments, known)
     cluster.topics_to_be_deleted.add("b")
-    # c has never had a leader: it counts, and nobody else leads it.
+    # c has never had a leader: it counts, but not as led by another broker.
     assert balances(cluster) == {1: Balance(3, [tp("a-0")]), 2: Balance(1, [tp("a-2")])}
 
 
@@ -51,12 +50,12 @@ def test_a_broker_is_measured_by_what_prefers_it() -> None:
 @pytest.mark.parametrize(
     ("away", "percentage", "moved"), [(10, 10, 0), (11, 10, 11), (1, 0, 1), (0, 0, 0), (100, 100, 0)]
 )
-def test_only_more_than_the_percentage_is_too_much(away: int, percentage: int, moved: int) -> None:
+def test_imbalance_must_exceed_the_percentage(away: int, percentage: int, moved: int) -> None:
     assert len(electable(drifted(away), percentage).get(BrokerId(1), ())) == moved
 
 
 @pytest.mark.spec("AR-3")
-def test_no_election_is_held_that_cannot_succeed() -> None:
+def test_rebalance_skips_elections_that_cannot_succeed() -> None:
     assert electable(drifted(50, isr=(2, 3)), 10) == {}, "not in sync (KAFKA-9866)"
     assert electable(drifted(50, brokers=(2, 3)), 10) == {}, "not alive"
     shutting_down = drifted(50)
@@ -69,7 +68,7 @@ def test_no_election_is_held_that_cannot_succeed() -> None:
 
 
 @pytest.mark.spec("AR-3")
-def test_a_partition_on_the_move_is_no_exception() -> None:
+def test_rebalance_includes_partitions_being_reassigned() -> None:
     moving = replicas(3, 1, 2, adding=(3,), removing=(2,))
     cluster = context((1, 2, 3), {"orders-0": moving}, {"orders-0": led(1, (1, 2, 3))})
     cluster.partitions_being_reassigned.add(tp("orders-0"))
@@ -77,7 +76,7 @@ def test_a_partition_on_the_move_is_no_exception() -> None:
 
 
 @pytest.mark.spec("AR-2")
-def test_many_partitions_are_looked_at_in_a_moment() -> None:
+def test_balance_of_many_partitions_is_fast() -> None:
     cluster = context()
     for number in range(20_000):
         cluster.update_partition_assignment(TopicPartition("t", number), replicas(1 + number % 3, 1 + (number + 1) % 3))
@@ -95,18 +94,18 @@ def test_many_partitions_are_looked_at_in_a_moment() -> None:
 
 
 @pytest.mark.spec("AR-3")
-def test_there_is_one_batch_of_elections_per_broker() -> None:
+def test_rebalance_runs_one_batch_of_elections_per_broker() -> None:
     topics = {"a": {0: [1, 2, 0], 1: [1, 2, 0], 2: [2, 1, 0]}}
-    with Office(topics, settings=REBALANCED) as office:
-        term = office.term
-        everybody = (0, 1, 2)
-        away = {tp("a-0"): state(2, everybody), tp("a-1"): state(0, everybody), tp("a-2"): state(1, everybody)}
-        office.run(term.zk.states.create(away, 1, term.context.epoch_zk_version))
+    with TermHarness(topics, settings=REBALANCED) as harness:
+        term = harness.term
+        isr = (0, 1, 2)
+        away = {tp("a-0"): state(2, isr), tp("a-1"): state(0, isr), tp("a-2"): state(1, isr)}
+        harness.run(term.zk.states.create(away, 1, term.context.epoch_zk_version))
         term.accept(away, "initialise")
         term.context.partition_states.update(dict.fromkeys(away, PartitionState.ONLINE))
-        office.forget()
-        office.run(process_auto_preferred_replica_leader_election(term, AutoPreferredReplicaLeaderElection(1)))
-        written = office.controller.records(LeadershipWritten)
+        harness.clear_history()
+        harness.run(process_auto_preferred_replica_leader_election(term, AutoPreferredReplicaLeaderElection(1)))
+        written = harness.controller.records(LeadershipWritten)
         assert [[(p.topic, p.partition, p.leader) for p in record.partitions] for record in written] == [
             [("a", 0, 1), ("a", 1, 1)],
             [("a", 2, 2)],
@@ -117,11 +116,11 @@ def test_there_is_one_batch_of_elections_per_broker() -> None:
 # ------------------------------------------------------------------ when
 
 
-def looks(member: Member) -> list[list[float]]:
+def looks(broker: HarnessBroker) -> list[list[float]]:
     """For each of its terms, when this controller looked at the balance: in seconds since it had taken over."""
     terms: list[list[float]] = []
     began_ms = 0.0
-    for line in member.envelopes():
+    for line in broker.envelopes():
         if line["type"] == "ControllerReady":
             terms.append([])
             began_ms = line["mono_ms"]
@@ -131,57 +130,57 @@ def looks(member: Member) -> list[list[float]]:
 
 
 @pytest.mark.spec("AR-1", "FO-14")
-def test_the_first_look_comes_five_seconds_after_the_takeover_and_the_others_after_each_interval() -> None:
-    with Stage(settings=REBALANCED) as stage:
-        stage.start()
-        stage.settle(66_000)
-        assert looks(stage.member(0)) == [[5.0, 25.0, 45.0, 65.0]]
+def test_first_rebalance_check_is_five_seconds_after_failover_then_at_each_interval() -> None:
+    with ControllerHarness(settings=REBALANCED) as harness:
+        harness.start()
+        harness.settle(66_000)
+        assert looks(harness.broker(0)) == [[5.0, 25.0, 45.0, 65.0]]
 
 
 @pytest.mark.spec("AR-1")
-def test_where_it_is_switched_off_nobody_looks() -> None:
-    with Stage(settings=replace(REBALANCED, auto_leader_rebalance_enable=False)) as stage:
-        stage.start()
-        stage.settle(66_000)
-        assert looks(stage.member(0)) == [[]]
+def test_disabled_rebalance_schedules_no_check() -> None:
+    with ControllerHarness(settings=replace(REBALANCED, auto_leader_rebalance_enable=False)) as harness:
+        harness.start()
+        harness.settle(66_000)
+        assert looks(harness.broker(0)) == [[]]
 
 
 @pytest.mark.spec("AR-1", "RS-1")
-def test_the_clock_ends_with_the_term_and_the_next_term_has_its_own() -> None:
-    with Stage(settings=REBALANCED) as stage:
-        stage.start()
-        stage.settle(3_000)
-        stage.operator.run(stage.operator.client.write(Delete("/controller")))
-        stage.settle(500)
-        controller = stage.member(0)
+def test_rebalance_timer_ends_with_the_term() -> None:
+    with ControllerHarness(settings=REBALANCED) as harness:
+        harness.start()
+        harness.settle(3_000)
+        harness.operator.run(harness.operator.client.write(Delete("/controller")))
+        harness.settle(500)
+        controller = harness.broker(0)
         assert controller.controller.epoch == 2
-        stage.settle(26_000)
+        harness.settle(26_000)
         assert looks(controller) == [[], [5.0, 25.0]], "and not when the first term would have"
 
 
 @pytest.mark.spec("AR-1")
-def test_what_was_queued_for_an_earlier_term_is_not_done_in_this_one() -> None:
-    with Stage(settings=REBALANCED) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.member(1).crash()
-        stage.member(1).start()
-        stage.settle()
+def test_rebalance_event_of_an_earlier_term_is_ignored() -> None:
+    with ControllerHarness(settings=REBALANCED) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.broker(1).crash()
+        harness.broker(1).start()
+        harness.settle()
         in_sync_again = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2,1]}'
-        stage.operator.run(
-            stage.operator.client.write(SetData("/brokers/topics/orders/partitions/0/state", in_sync_again))
+        harness.operator.run(
+            harness.operator.client.write(SetData("/brokers/topics/orders/partitions/0/state", in_sync_again))
         )
-        stage.operator.run(stage.operator.zk.isr_changes.propagate([tp("orders-0")]))
-        stage.settle()
-        controller = stage.member(0)
+        harness.operator.run(harness.operator.zk.isr_changes.propagate([tp("orders-0")]))
+        harness.settle()
+        controller = harness.broker(0)
         controller.run(queue(controller, AutoPreferredReplicaLeaderElection(0)))
-        stage.settle(100)
-        assert stage.state("orders", 0) == led(2, (2, 1), epoch=1, version=2, by=1)
+        harness.settle(100)
+        assert harness.state("orders", 0) == led(2, (2, 1), epoch=1, version=2, by=1)
         controller.run(queue(controller, AutoPreferredReplicaLeaderElection(1)))
-        stage.settle(100)
-        assert stage.state("orders", 0) == led(1, (2, 1), epoch=2, version=3, by=1)
+        harness.settle(100)
+        assert harness.state("orders", 0) == led(1, (2, 1), epoch=2, version=3, by=1)
 
 
-async def queue(member: Member, event: AutoPreferredReplicaLeaderElection) -> None:
+async def queue(broker: HarnessBroker, event: AutoPreferredReplicaLeaderElection) -> None:
     """Put an event that only a clock would."""
-    member.controller._event_manager.put(event)
+    broker.controller._event_manager.put(event)

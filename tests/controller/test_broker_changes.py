@@ -25,7 +25,7 @@ def epochs(**brokers: int) -> dict[BrokerId, int]:
         (epochs(b1=5, b2=6, b3=7), epochs(b2=16, b3=7, b4=17), (4,), (1,), (2,)),
     ],
 )
-def test_difference_of_two_views(
+def test_broker_changes(
     known: dict[BrokerId, int],
     registered: dict[BrokerId, int],
     new: tuple[BrokerId, ...],

@@ -11,42 +11,42 @@ from foundation.eventlog.records import BrokersChanged, ChannelClosed, ChannelOp
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from foundation.wire.schema import Message
-from tests.controller.office import Office
-from tests.controller.stage import Stage, answer_none
+from tests.controller.harness import ControllerHarness, TermHarness, answer_none
+from tests.controller.requests import LeaderAndIsrSent, StateSent, UpdateMetadataSent
 from tests.controller.values import led, tp
 from tests.operators_log import operators_log
 
 ONE = BrokerId(1)
 
 
-def online(office: Office) -> None:
+def online(harness: TermHarness) -> None:
     """Its topics get their leaders."""
-    office.run(replica_state_machine.startup(office.term))
-    office.run(partition_state_machine.startup(office.term))
-    office.settle()
-    office.forget()
+    harness.run(replica_state_machine.startup(harness.term))
+    harness.run(partition_state_machine.startup(harness.term))
+    harness.settle()
+    harness.clear_history()
 
 
 @pytest.mark.spec("BR-7", "BR-8", "BR-9", "BR-10")
-def test_channels_change_before_anything_is_sent_and_then_come_the_new_the_bounced_and_the_dead() -> None:
-    with Stage(brokers=(1, 2, 3, 4)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 4]})
-        stage.member(3).crash()
-        stage.forget()
-        stage.zookeeper.hold("broker-0")
-        stage.member(1).crash()
-        stage.member(2).crash()
-        stage.member(2).start()
-        stage.member(3).start()
-        stage.zookeeper.heal("broker-0")
-        stage.settle()
+def test_broker_change_updates_channels_then_handles_new_bounced_and_dead_brokers() -> None:
+    with ControllerHarness(brokers=(1, 2, 3, 4)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 4]})
+        harness.broker(3).crash()
+        harness.clear_history()
+        harness.zookeeper.hold("broker-0")
+        harness.broker(1).crash()
+        harness.broker(2).crash()
+        harness.broker(2).start()
+        harness.broker(3).start()
+        harness.zookeeper.heal("broker-0")
+        harness.settle()
         story = [
             record
-            for record in stage.member(0).all_records()
+            for record in harness.broker(0).all_records()
             if isinstance(record, BrokersChanged | ChannelOpened | ChannelClosed | RequestSent)
         ]
-        (changed,) = stage.member(0).records(BrokersChanged)
+        (changed,) = harness.broker(0).records(BrokersChanged)
         assert (changed.new, changed.dead, changed.bounced) == ((3,), (1,), (2,))
         assert [(type(record), getattr(record, "to", None)) for record in story[:5]] == [
             (BrokersChanged, None),
@@ -56,22 +56,27 @@ def test_channels_change_before_anything_is_sent_and_then_come_the_new_the_bounc
             (ChannelClosed, 1),
         ]
         assert {type(record) for record in story[5:]} == {RequestSent}
-        # The dead leave last: until then the others are told that it lives.
-        assert stage.member(4).told()[:5] == [
-            "UMR E1  live [0, 1, 2, 3, 4]",
-            "UMR E1  live [0, 1, 3, 4]",
-            "UMR E1  live [0, 1, 2, 3, 4]",
-            "LISR E1 orders-0 4@1.1/1 [4] leaders [4]",
-            "UMR E1 orders-0 4@1.1/1 [4] offline [1] live [0, 2, 3, 4]",
+        # Dead brokers are removed last; until then UpdateMetadata names them as alive.
+        assert harness.broker(4).requests()[:5] == [
+            UpdateMetadataSent([], live_brokers=[0, 1, 2, 3, 4]),
+            UpdateMetadataSent([], live_brokers=[0, 1, 3, 4]),
+            UpdateMetadataSent([], live_brokers=[0, 1, 2, 3, 4]),
+            LeaderAndIsrSent(
+                [StateSent(partition="orders-0", leader=4, isr=(4,), epoch=1, version=1)], live_leaders=[4]
+            ),
+            UpdateMetadataSent(
+                [StateSent(partition="orders-0", leader=4, isr=(4,), epoch=1, version=1, offline=(1,))],
+                live_brokers=[0, 2, 3, 4],
+            ),
         ]
-        assert stage.state("orders", 0) == led(4, (4,), epoch=1, version=1, by=1)
+        assert harness.state("orders", 0) == led(4, (4,), epoch=1, version=1, by=1)
 
 
 @pytest.mark.spec("BR-13")
-def test_a_dead_broker_is_neither_leaving_nor_short_of_a_disk_before_its_replicas_go_offline() -> None:
-    with Office({"orders": {0: [1, 2]}}) as office:
-        online(office)
-        context = office.term.context
+def test_failed_broker_is_removed_from_shutting_down_and_offline_dirs_before_its_replicas_go_offline() -> None:
+    with TermHarness({"orders": {0: [1, 2]}}) as harness:
+        online(harness)
+        context = harness.term.context
         context.replicas_on_offline_dirs[ONE] = {tp("orders-0")}
         context.shutting_down_broker_ids.add(ONE)
         seen: list[tuple[set[TopicPartition] | None, set[BrokerId]]] = []
@@ -79,60 +84,60 @@ def test_a_dead_broker_is_neither_leaving_nor_short_of_a_disk_before_its_replica
         def look() -> None:
             seen.append((context.replicas_on_offline_dirs.get(ONE), set(context.shutting_down_broker_ids)))
 
-        office.controller.node.arm("partition.before_write", "look", look)
-        office.member(1).crash()
+        harness.controller.node.arm("partition.before_write", "look", look)
+        harness.broker(1).crash()
         context.remove_live_brokers([ONE])
-        office.run(on_broker_failure(office.term, [ONE]))
-        office.settle()
+        harness.run(on_broker_failure(harness.term, [ONE]))
+        harness.settle()
         assert seen == [(None, set())]
-        assert office.replica_state("orders-0", 1) is ReplicaState.OFFLINE
-        assert office.known("orders-0") == led(2, (2,), epoch=1, version=1, by=1)
+        assert harness.replica_state("orders-0", 1) is ReplicaState.OFFLINE
+        assert harness.known("orders-0") == led(2, (2,), epoch=1, version=1, by=1)
         # What its znode was watched for does not matter any more.
-        office.forget()
-        office.run(process_broker_modifications(office.term, ONE))
-        office.settle()
-        assert [member.told() for member in office.members.values()] == [[], [], []]
+        harness.clear_history()
+        harness.run(process_broker_modifications(harness.term, ONE))
+        harness.settle()
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 @pytest.mark.spec("LD-3", "SN-6")
-def test_the_mark_of_a_failed_directory_goes_only_with_an_answer_that_all_is_well() -> None:
-    with Office({"orders": {0: [1, 2], 1: [1, 2]}}) as office:
-        online(office)
+def test_offline_replica_mark_is_removed_only_by_a_response_without_error() -> None:
+    with TermHarness({"orders": {0: [1, 2], 1: [1, 2]}}) as harness:
+        online(harness)
 
         def answered(partition: int, error_code: int) -> set[TopicPartition]:
             """What is marked after broker 1 has answered so."""
             error = LeaderAndIsrPartitionError(topic_name="orders", partition_index=partition, error_code=error_code)
-            epoch = office.term.context.broker_epoch(ONE)
+            epoch = harness.term.context.broker_epoch(ONE)
             assert epoch is not None
             event = LeaderAndIsrResponseReceived(ONE, 1, epoch, LeaderAndIsrResponse(partition_errors=(error,)))
-            office.run(process_leader_and_isr_response(office.term, event))
-            office.settle()
-            return office.term.context.replicas_on_offline_dirs.get(ONE, set())
+            harness.run(process_leader_and_isr_response(harness.term, event))
+            harness.settle()
+            return harness.term.context.replicas_on_offline_dirs.get(ONE, set())
 
         marked = {tp("orders-0")}
         assert answered(0, error_code=56) == marked
-        assert answered(0, error_code=11) == marked, "another error says nothing of directories"
+        assert answered(0, error_code=11) == marked, "another error does not concern log directories"
         assert answered(1, error_code=0) == marked, "another partition neither"
         assert answered(0, error_code=0) == set()
 
 
 @pytest.mark.spec("SN-6", "RSM-10")
-def test_what_is_said_of_a_replica_that_is_gone_by_now_marks_nothing() -> None:
+def test_response_about_a_removed_replica_marks_nothing() -> None:
     """A move to a broken directory was cancelled before the answer came; in Kafka the mark stays until the broker
     starts."""
-    with Office({"orders": {0: [2, 0]}}) as office:
-        online(office)
+    with TermHarness({"orders": {0: [2, 0]}}) as harness:
+        online(harness)
         broken = LeaderAndIsrPartitionError(topic_name="orders", partition_index=0, error_code=56)
-        epoch = office.term.context.broker_epoch(ONE)
+        epoch = harness.term.context.broker_epoch(ONE)
         assert epoch is not None
         event = LeaderAndIsrResponseReceived(ONE, 1, epoch, LeaderAndIsrResponse(partition_errors=(broken,)))
-        office.run(process_leader_and_isr_response(office.term, event))
-        assert not office.term.context.replicas_on_offline_dirs.get(ONE)
-        assert office.controller.records(InvalidTransition) == []
+        harness.run(process_leader_and_isr_response(harness.term, event))
+        assert not harness.term.context.replicas_on_offline_dirs.get(ONE)
+        assert harness.controller.records(InvalidTransition) == []
 
 
 @pytest.mark.spec("SN-7")
-def test_an_error_that_answers_update_metadata_is_logged_and_nothing_else_happens() -> None:
+def test_error_in_update_metadata_response_is_only_logged() -> None:
     def refuse(message: Message) -> Message:
         return (
             UpdateMetadataResponse(error_code=11)
@@ -140,32 +145,36 @@ def test_an_error_that_answers_update_metadata_is_logged_and_nothing_else_happen
             else answer_none(message)
         )
 
-    with operators_log() as lines, Stage() as stage:
-        stage.start()
-        stage.forget()
-        stage.member(1).answer = refuse
-        stage.create_topic("orders", {0: [2, 1]})
-        assert stage.state("orders", 0) == led(2, (2, 1), by=1)
-        assert stage.member(1).told() == stage.member(2).told()
-        assert len(stage.member(1).told()) == 2, "nobody tries again"
-        assert stage.member(0).controller.is_active
+    with operators_log() as lines, ControllerHarness() as harness:
+        harness.start()
+        harness.clear_history()
+        harness.broker(1).answer = refuse
+        harness.create_topic("orders", {0: [2, 1]})
+        assert harness.state("orders", 0) == led(2, (2, 1), by=1)
+        assert harness.broker(1).requests() == harness.broker(2).requests()
+        assert len(harness.broker(1).requests()) == 2, "no request is repeated"
+        assert harness.broker(0).controller.is_active
     errors = [(line.text, line.fields["broker"], line.fields["error"]) for line in lines if line.level == "error"]
     assert errors == [("error in UpdateMetadata response", 1, 11)]
 
 
 @pytest.mark.spec("RB-1", "BUG-9")
-def test_a_transition_that_breaks_off_leaves_no_requests_behind_for_the_next() -> None:
-    with Office({"orders": {0: [1, 2]}}) as office:
+def test_interrupted_transition_leaves_no_requests_behind() -> None:
+    with TermHarness({"orders": {0: [1, 2]}}) as harness:
 
         def break_off() -> None:
             raise ArithmeticError("between write and requests")
 
-        office.controller.node.arm("partition.before_flush", "break off", break_off)
-        office.run(replica_state_machine.startup(office.term))
-        office.settle()
-        office.forget()
+        harness.controller.node.arm("partition.before_flush", "break off", break_off)
+        harness.run(replica_state_machine.startup(harness.term))
+        harness.settle()
+        harness.clear_history()
         with pytest.raises(ArithmeticError):
-            office.run(partition_state_machine.startup(office.term))
-        office.run(office.term.send_update_metadata([ONE]))
-        office.settle()
-        assert [member.told() for member in office.members.values()] == [[], ["UMR E1  live [0, 1, 2]"], []]
+            harness.run(partition_state_machine.startup(harness.term))
+        harness.run(harness.term.send_update_metadata([ONE]))
+        harness.settle()
+        assert [broker.requests() for broker in harness.brokers.values()] == [
+            [],
+            [UpdateMetadataSent([], live_brokers=[0, 1, 2])],
+            [],
+        ]

@@ -14,7 +14,7 @@ from tests.controller.values import context, ids, led, registered, replicas, tp
 
 
 @pytest.mark.spec("CX-1")
-def test_a_replica_is_online_where_its_broker_lives_and_its_directory_works() -> None:
+def test_replica_is_online_if_broker_and_log_directory_are() -> None:
     cluster = context((1, 2, 3))
     cluster.shutting_down_broker_ids.add(BrokerId(2))
     cluster.replicas_on_offline_dirs[BrokerId(1)] = {tp("orders-0")}
@@ -24,7 +24,7 @@ def test_a_replica_is_online_where_its_broker_lives_and_its_directory_works() ->
     assert [all_of_them.of(tp(name)) for name in ("orders-0", "orders-1")] == [{2, 3}, {1, 2, 3}]
 
 
-def test_brokers_are_kept_in_order_and_leave_one_by_one() -> None:
+def test_live_brokers_are_sorted() -> None:
     cluster = context((3, 1))
     cluster.add_live_brokers({BrokerId(2): registered(2)})
     cluster.shutting_down_broker_ids.add(BrokerId(3))
@@ -37,7 +37,7 @@ def test_brokers_are_kept_in_order_and_leave_one_by_one() -> None:
     assert cluster.broker_epoch(BrokerId(2)) == 102
 
 
-def test_new_addresses_leave_the_broker_epoch_alone() -> None:
+def test_updated_broker_metadata_keeps_the_broker_epoch() -> None:
     cluster = context((1,))
     cluster.update_broker_metadata(registered(1, listeners=("PLAINTEXT", "CLIENTS")).broker)
     known = cluster.broker(BrokerId(1))
@@ -47,7 +47,7 @@ def test_new_addresses_leave_the_broker_epoch_alone() -> None:
 
 
 @pytest.mark.spec("CX-2")
-def test_offline_partitions_are_not_counted_once_their_deletion_has_started() -> None:
+def test_offline_partition_count_excludes_started_deletions() -> None:
     cluster = context(assignments={"a-0": replicas(1), "a-1": replicas(1), "b-0": replicas(1)})
     cluster.partition_states = {
         tp("a-0"): PartitionState.OFFLINE,
@@ -60,7 +60,7 @@ def test_offline_partitions_are_not_counted_once_their_deletion_has_started() ->
 
 
 @pytest.mark.spec("CX-3")
-def test_a_partition_is_balanced_under_its_first_replica() -> None:
+def test_imbalance_counts_partitions_without_their_preferred_leader() -> None:
     cluster = context(
         assignments={"a-0": replicas(1, 2), "a-1": replicas(1, 2), "a-2": replicas(1, 2), "b-0": replicas(1, 2)},
         leadership={"a-0": led(1, (1, 2)), "a-1": led(2, (1, 2)), "a-2": led(-1, (1,)), "b-0": led(2, (1, 2))},
@@ -71,7 +71,7 @@ def test_a_partition_is_balanced_under_its_first_replica() -> None:
 
 
 @pytest.mark.spec("CX-3")
-def test_a_first_replica_that_is_being_added_counts_from_when_it_is_in_sync() -> None:
+def test_imbalance_during_reassignment_counts_from_when_the_new_replica_is_in_sync() -> None:
     moving = replicas(3, 1, 2, adding=(3,), removing=(1,))
     waiting = context(assignments={"a-0": moving}, leadership={"a-0": led(1, (1, 2))})
     assert waiting.preferred_replica_imbalance_count == 0
@@ -80,7 +80,7 @@ def test_a_first_replica_that_is_being_added_counts_from_when_it_is_in_sync() ->
 
 
 @pytest.mark.spec("CX-4")
-def test_the_epoch_a_replica_is_stopped_with() -> None:
+def test_leader_epoch_of_stop_replica() -> None:
     cluster = context(assignments={"a-0": replicas(1), "a-1": replicas(1)}, leadership={"a-0": led(1, (1,), epoch=9)})
     assert cluster.leader_epoch(tp("a-0")) == 9
     assert cluster.leader_epoch(tp("a-1")) == -1
@@ -89,7 +89,7 @@ def test_the_epoch_a_replica_is_stopped_with() -> None:
 
 
 @pytest.mark.spec("CX-6")
-def test_sets_of_partitions_by_leader() -> None:
+def test_partitions_by_leader() -> None:
     cluster = context(
         (1, 2),
         assignments={
@@ -128,18 +128,18 @@ class OnlyLookedUp(dict[TopicPartition, PartitionState]):
 
 
 @pytest.mark.spec("PSM-8")
-def test_partitions_in_a_state_of_one_topic_are_found_without_walking_all() -> None:
+def test_partitions_in_a_state_of_one_topic_do_not_scan_all() -> None:
     cluster = context(assignments={"a-0": replicas(1), "a-1": replicas(1), "a-2": replicas(1), "b-0": replicas(1)})
     states = {tp("a-0"): PartitionState.OFFLINE, tp("a-1"): PartitionState.ONLINE, tp("b-0"): PartitionState.OFFLINE}
     cluster.partition_states = states
     assert cluster.partitions_in(PartitionState.OFFLINE) == [tp("a-0"), tp("b-0")]
     cluster.partition_states = OnlyLookedUp(states)
     assert cluster.partitions_in(PartitionState.OFFLINE, PartitionState.NEW, topic="a") == [tp("a-0")]
-    assert cluster.partitions_in(PartitionState.OFFLINE, topic="nobody") == []
+    assert cluster.partitions_in(PartitionState.OFFLINE, topic="unknown") == []
 
 
 @pytest.mark.spec("CX-7", "BUG-11")
-def test_a_removed_topic_leaves_nothing_behind() -> None:
+def test_remove_topic_removes_all_its_state() -> None:
     cluster = context(assignments={"a-0": replicas(1, 2), "b-0": replicas(1)}, leadership={"a-0": led(1, (1, 2))})
     topic_id = cluster.topic_ids["a"]
     cluster.partition_states = {tp("a-0"): PartitionState.ONLINE, tp("b-0"): PartitionState.NEW}
@@ -165,7 +165,7 @@ def test_a_removed_topic_leaves_nothing_behind() -> None:
     )
 
 
-def test_topic_ids_are_a_bijection_over_known_topics() -> None:
+def test_topic_ids_are_unique_and_immutable() -> None:
     cluster = context(assignments={"a-0": replicas(1), "b-0": replicas(1)})
     known, fresh = cluster.topic_ids["a"], random_topic_id(random.Random(7))
     cluster.add_topic_id("a", known)
@@ -173,12 +173,12 @@ def test_topic_ids_are_a_bijection_over_known_topics() -> None:
         cluster.add_topic_id("a", fresh)
     with pytest.raises(ConflictingTopicId, match="belongs to a"):
         cluster.add_topic_id("b", known)
-    with pytest.raises(ConflictingTopicId, match="'nobody'"):
-        cluster.add_topic_id("nobody", fresh)
+    with pytest.raises(ConflictingTopicId, match="'unknown'"):
+        cluster.add_topic_id("unknown", fresh)
 
 
 @pytest.mark.spec("C6")
-def test_the_digest_is_that_of_the_log_format() -> None:
+def test_leadership_digest_is_that_of_the_event_log() -> None:
     cluster = context(
         assignments={"b-0": replicas(1), "a-10": replicas(1), "a-9": replicas(1)},
         leadership={"b-0": led(1, (1,)), "a-10": led(-1, (2, 1), epoch=3, version=5), "a-9": led(2, (2,))},

@@ -38,8 +38,8 @@ from understudy.simulator.loop import new_loop
 T = TypeVar("T")
 
 
-class Desk:
-    """An event manager whose events do what a test says."""
+class QueueHarness:
+    """An event manager whose events run functions of a test."""
 
     def __init__(self, *, bound: int = 100) -> None:
         self.log = MemoryLog()
@@ -83,16 +83,16 @@ async def quiet() -> None:
 
 
 @pytest.mark.spec("EQ-1")
-def test_events_are_processed_in_the_order_they_came() -> None:
+def test_events_are_processed_in_order() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
         for event in (Startup(), BrokerChange(), TopicChange(), BrokerChange()):
-            desk.manager.put(event)
-        desk.manager.start()
+            harness.manager.put(event)
+        harness.manager.start()
         await quiet()
-        assert desk.names() == ["Startup", "BrokerChange", "TopicChange", "BrokerChange"]
-        assert desk.idle == 1
-        await desk.manager.close(timeout_ms=1_000)
+        assert harness.names() == ["Startup", "BrokerChange", "TopicChange", "BrokerChange"]
+        assert harness.idle == 1
+        await harness.manager.close(timeout_ms=1_000)
 
     play(scene())
 
@@ -100,7 +100,7 @@ def test_events_are_processed_in_the_order_they_came() -> None:
 @pytest.mark.spec("EQ-1", "C7")
 def test_one_event_at_a_time() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
         running: list[int] = []
 
         async def work() -> None:
@@ -109,36 +109,36 @@ def test_one_event_at_a_time() -> None:
             await asyncio.sleep(5)
             running.pop()
 
-        desk.doing = {BrokerChange: work, TopicChange: work}
-        desk.manager.start()
+        harness.doing = {BrokerChange: work, TopicChange: work}
+        harness.manager.start()
         for event in (BrokerChange(), TopicChange(), BrokerChange()):
-            desk.manager.put(event)
+            harness.manager.put(event)
         await asyncio.sleep(7)
-        desk.manager.put(TopicChange())
+        harness.manager.put(TopicChange())
         await asyncio.sleep(30)
-        assert desk.names() == ["BrokerChange", "TopicChange", "BrokerChange", "TopicChange"]
-        await desk.manager.close(timeout_ms=1_000)
+        assert harness.names() == ["BrokerChange", "TopicChange", "BrokerChange", "TopicChange"]
+        await harness.manager.close(timeout_ms=1_000)
 
     play(scene())
 
 
 @pytest.mark.spec("EQ-2", "EQ-6", "BUG-8", "RA-1")
-def test_clearing_answers_everybody_who_waits() -> None:
+def test_clear_and_put_responds_to_all_waiting_clients() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
         altered: Reply[AlterPartitionResponse] = Reply()
         left: Reply[Any] = Reply()
         elected: Reply[Any] = Reply()
         all_elected: Reply[Any] = Reply()
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, altered))
-        desk.manager.put(ControlledShutdown(BrokerId(2), 7, left))
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, altered))
+        harness.manager.put(ControlledShutdown(BrokerId(2), 7, left))
         by_client = ElectionTrigger.ADMIN_CLIENT
-        desk.manager.put(ReplicaLeaderElection((tp("a-0"),), ElectionType.PREFERRED, by_client, elected))
-        desk.manager.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, by_client, all_elected))
-        desk.manager.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER))
+        harness.manager.put(ReplicaLeaderElection((tp("a-0"),), ElectionType.PREFERRED, by_client, elected))
+        harness.manager.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, by_client, all_elected))
+        harness.manager.put(ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZOOKEEPER))
         moved: Reply[Any] = Reply()
-        desk.manager.put(ApiPartitionReassignment({tp("a-0"): None}, moved))
-        desk.manager.clear_and_put(Expire())
+        harness.manager.put(ApiPartitionReassignment({tp("a-0"): None}, moved))
+        harness.manager.clear_and_put(Expire())
         assert (await altered.wait()).error_code == Errors.NOT_CONTROLLER
         assert await left.wait() == (Errors.STALE_CONTROLLER_EPOCH, ())
         refusals = await elected.wait()
@@ -148,18 +148,18 @@ def test_clearing_answers_everybody_who_waits() -> None:
         assert await all_elected.wait() == {}
         refused = await moved.wait()
         assert (refused.error, refused.message) == (Errors.NOT_CONTROLLER, NOT_THE_CONTROLLER)
-        desk.manager.start()
+        harness.manager.start()
         await quiet()
-        assert desk.names() == ["Expire"]
-        await desk.manager.close(timeout_ms=1_000)
+        assert harness.names() == ["Expire"]
+        await harness.manager.close(timeout_ms=1_000)
 
     play(scene())
 
 
 @pytest.mark.spec("EQ-2", "BUG-7")
-def test_expire_waits_for_the_event_in_progress_and_is_over_when_it_is_over() -> None:
+def test_expire_waits_for_the_event_in_progress() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
         order: list[str] = []
 
         async def failover() -> None:
@@ -170,16 +170,16 @@ def test_expire_waits_for_the_event_in_progress_and_is_over_when_it_is_over() ->
             await asyncio.sleep(1)
             order.append("resigned")
 
-        desk.doing = {Startup: failover, Expire: resign}
-        desk.manager.start()
-        desk.manager.put(Startup())
+        harness.doing = {Startup: failover, Expire: resign}
+        harness.manager.start()
+        harness.manager.put(Startup())
         await asyncio.sleep(1)
-        desk.manager.put(BrokerChange())
-        await desk.manager.clear_and_put(Expire()).over()
+        harness.manager.put(BrokerChange())
+        await harness.manager.clear_and_put(Expire()).over()
         order.append("expired")
         assert order == ["failover ended", "resigned", "expired"]
-        assert desk.names() == ["Startup", "Expire"]
-        await desk.manager.close(timeout_ms=1_000)
+        assert harness.names() == ["Startup", "Expire"]
+        await harness.manager.close(timeout_ms=1_000)
 
     play(scene())
 
@@ -187,56 +187,56 @@ def test_expire_waits_for_the_event_in_progress_and_is_over_when_it_is_over() ->
 @pytest.mark.spec("EQ-3")
 def test_a_preempted_event_is_over() -> None:
     async def scene() -> None:
-        desk = Desk()
-        waiting = desk.manager.clear_and_put(Expire())
-        desk.manager.clear_and_put(Expire())
+        harness = QueueHarness()
+        waiting = harness.manager.clear_and_put(Expire())
+        harness.manager.clear_and_put(Expire())
         await waiting.over()
-        desk.manager.start()
+        harness.manager.start()
         await quiet()
-        assert desk.names() == ["Expire"]
-        await desk.manager.close(timeout_ms=1_000)
+        assert harness.names() == ["Expire"]
+        await harness.manager.close(timeout_ms=1_000)
 
     play(scene())
 
 
 @pytest.mark.spec("D14")
-def test_past_its_bound_the_queue_keeps_only_what_nobody_would_repeat_and_resigns() -> None:
+def test_overflow_keeps_indispensable_events_and_forces_resignation() -> None:
     async def scene() -> None:
-        desk = Desk(bound=3)
+        harness = QueueHarness(bound=3)
         reply: Reply[AlterPartitionResponse] = Reply()
-        desk.manager.put(Reelect())
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
-        desk.manager.put(BrokerChange())
-        desk.manager.put(ControllerChange())
+        harness.manager.put(Reelect())
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
+        harness.manager.put(BrokerChange())
+        harness.manager.put(ControllerChange())
         assert (await reply.wait()).error_code == Errors.NOT_CONTROLLER
-        desk.manager.start()
+        harness.manager.start()
         await quiet()
-        assert desk.names() == ["Reelect", "ForcedResignation"]
-        assert desk.done[1] == ForcedResignation("more than 3 events were waiting")
-        await desk.manager.close(timeout_ms=1_000)
+        assert harness.names() == ["Reelect", "ForcedResignation"]
+        assert harness.done[1] == ForcedResignation("more than 3 events were waiting")
+        await harness.manager.close(timeout_ms=1_000)
 
     play(scene())
 
 
 @pytest.mark.spec("EQ-4", "C7")
-def test_records_tell_each_events_life_and_who_caused_it() -> None:
+def test_records_of_an_event_and_their_causes() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
 
         async def act() -> None:
-            desk.log.append(StepReached(step="inside"))
-            desk.manager.put(TopicChange())
+            harness.log.append(StepReached(step="inside"))
+            harness.manager.put(TopicChange())
 
-        desk.doing = {BrokerChange: act}
-        watch = desk.log.append(StepReached(step="watch"))
+        harness.doing = {BrokerChange: act}
+        watch = harness.log.append(StepReached(step="watch"))
         with causing(watch):
-            desk.manager.put(BrokerChange())
-        desk.log.clock.now_ms += 25
-        desk.manager.start()
+            harness.manager.put(BrokerChange())
+        harness.log.clock.now_ms += 25
+        harness.manager.start()
         await quiet()
-        await desk.manager.close(timeout_ms=1_000)
-        told = [(e["seq"], e["cause"], e["type"], e["data"].get("event", "")) for e in desk.log.envelopes()]
-        assert told == [
+        await harness.manager.close(timeout_ms=1_000)
+        records = [(e["seq"], e["cause"], e["type"], e["data"].get("event", "")) for e in harness.log.envelopes()]
+        assert records == [
             (1, None, "StepReached", ""),
             (2, 1, "EventQueued", "BrokerChange"),
             (3, 2, "EventStarted", "BrokerChange"),
@@ -249,100 +249,100 @@ def test_records_tell_each_events_life_and_who_caused_it() -> None:
             (10, 9, "EventStarted", "ShutdownEventThread"),
             (11, 10, "EventEnded", "ShutdownEventThread"),
         ]
-        assert [started.queued_ms for started in desk.log.of(EventStarted)] == [25.0, 0.0, 0.0]
-        assert {ended.outcome for ended in desk.log.of(EventEnded)} == {"done"}
+        assert [started.queued_ms for started in harness.log.of(EventStarted)] == [25.0, 0.0, 0.0]
+        assert {ended.outcome for ended in harness.log.of(EventEnded)} == {"done"}
 
     play(scene())
 
 
-def test_closing_refuses_what_waits_and_what_comes_later() -> None:
+def test_close_refuses_waiting_and_later_events() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
 
         async def work() -> None:
             await asyncio.sleep(2)
 
-        desk.doing = {BrokerChange: work}
-        desk.manager.start()
-        desk.manager.put(BrokerChange())
+        harness.doing = {BrokerChange: work}
+        harness.manager.start()
+        harness.manager.put(BrokerChange())
         await asyncio.sleep(1)
         early: Reply[AlterPartitionResponse] = Reply()
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, early))
-        await desk.manager.close(timeout_ms=10_000)
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, early))
+        await harness.manager.close(timeout_ms=10_000)
         late: Reply[AlterPartitionResponse] = Reply()
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, late))
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, late))
         assert (await early.wait()).error_code == (await late.wait()).error_code == Errors.NOT_CONTROLLER
-        assert desk.names() == ["BrokerChange"]
-        await desk.manager.close(timeout_ms=10_000)
-        await desk.manager.clear_and_put(Expire()).over()
+        assert harness.names() == ["BrokerChange"]
+        await harness.manager.close(timeout_ms=10_000)
+        await harness.manager.clear_and_put(Expire()).over()
 
     play(scene())
 
 
 @pytest.mark.spec("BUG-8")
-def test_closing_cuts_an_event_short_that_does_not_end_and_answers_it() -> None:
+def test_close_cancels_an_event_that_does_not_end() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
 
         async def hang() -> None:
             await asyncio.get_running_loop().create_future()
 
-        desk.doing = {AlterPartitionReceived: hang}
-        desk.manager.start()
+        harness.doing = {AlterPartitionReceived: hang}
+        harness.manager.start()
         reply: Reply[AlterPartitionResponse] = Reply()
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
         await asyncio.sleep(1)
         before = asyncio.get_running_loop().time()
-        await desk.manager.close(timeout_ms=3_000)
+        await harness.manager.close(timeout_ms=3_000)
         assert asyncio.get_running_loop().time() - before == pytest.approx(3.0)
-        assert desk.names() == []
+        assert harness.names() == []
         assert (await reply.wait()).error_code == Errors.NOT_CONTROLLER
-        assert [ended.event for ended in desk.log.of(EventPreempted)] == ["AlterPartitionReceived"]
-        assert desk.broken == []
+        assert [ended.event for ended in harness.log.of(EventPreempted)] == ["AlterPartitionReceived"]
+        assert harness.broken == []
 
     play(scene())
 
 
 @pytest.mark.spec("BUG-8")
-def test_a_queue_that_was_never_worked_off_answers_too() -> None:
+def test_close_before_start_responds() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
         early: Reply[AlterPartitionResponse] = Reply()
         late: Reply[AlterPartitionResponse] = Reply()
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, early))
-        await desk.manager.close(timeout_ms=1_000)
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, late))
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, early))
+        await harness.manager.close(timeout_ms=1_000)
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, late))
         assert (await early.wait()).error_code == (await late.wait()).error_code == Errors.NOT_CONTROLLER
 
     play(scene())
 
 
 @pytest.mark.spec("EQ-4", "R-9")
-def test_a_queue_that_broke_says_so_and_lets_nobody_wait() -> None:
+def test_broken_queue_reports_and_responds() -> None:
     async def scene() -> None:
-        desk = Desk()
+        harness = QueueHarness()
 
         async def fail() -> None:
             raise OSError("no space left on device")
 
-        desk.doing = {BrokerChange: fail}
-        desk.manager.start()
-        desk.manager.put(BrokerChange())
-        waiting = desk.manager.clear_and_put(Expire())
-        desk.manager.put(BrokerChange())
+        harness.doing = {BrokerChange: fail}
+        harness.manager.start()
+        harness.manager.put(BrokerChange())
+        waiting = harness.manager.clear_and_put(Expire())
+        harness.manager.put(BrokerChange())
         await waiting.over()
         reply: Reply[AlterPartitionResponse] = Reply()
-        desk.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
+        harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, reply))
         await quiet()
-        assert [str(failure) for failure in desk.broken] == ["no space left on device"]
+        assert [str(failure) for failure in harness.broken] == ["no space left on device"]
         assert (await reply.wait()).error_code == Errors.NOT_CONTROLLER
-        await desk.manager.clear_and_put(Expire()).over()
-        await desk.manager.close(timeout_ms=1_000)
+        await harness.manager.clear_and_put(Expire()).over()
+        await harness.manager.close(timeout_ms=1_000)
 
     play(scene())
 
 
-def test_an_answer_to_somebody_who_has_gone_is_dropped() -> None:
+def test_reply_to_a_cancelled_client_is_ignored() -> None:
     async def scene() -> None:
         reply: Reply[int] = Reply()
         waiting = asyncio.ensure_future(reply.wait())

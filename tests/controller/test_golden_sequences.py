@@ -1,7 +1,7 @@
 """The controller's own part of Kafka's recordings: per znode the same writes, per broker the same requests in the same
 order.
 
-The stage's brokers only listen; what Apache Kafka's brokers said in the recording (AlterPartition, ControlledShutdown,
+The harness's brokers only listen; what Apache Kafka's brokers said in the recording (AlterPartition, ControlledShutdown,
 the tool's ElectLeaders) is said here at the same place. The recordings of whole clusters are compared in
 `tests/golden`.
 """
@@ -28,7 +28,7 @@ from foundation.wire.messages.alter_partition import (
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.controller.stage import Heard, Stage
+from tests.controller.harness import ControllerHarness, ReceivedRequest
 from understudy.checkers.history import OpKind
 
 RECORDINGS = Path(__file__).parent.parent / "golden"
@@ -67,7 +67,7 @@ def as_recorded(value: object) -> Any:
 
 
 def normal(key: str, version: int, client: str, request: dict[str, Any]) -> Request:
-    """Kind, header and sorted partitions; of what the recording masks (ids, ports) only whether it is there."""
+    """Kind, header and sorted partitions; of values that the recording masks (ids, ports) only whether they exist."""
     partitions = []
     for topic in request["topicStates"]:
         for state in topic["partitionStates"]:
@@ -104,15 +104,17 @@ def recorded_requests(step: dict[str, Any], broker: int) -> list[Request]:
     return merged([normal(s["key"], s["version"], s["client"], s["request"]) for s in sent])
 
 
-def our_requests(heard: list[Heard]) -> list[Request]:
-    return merged([normal(NAMES[type(h.message)], h.version, h.client_id or "", as_recorded(h.message)) for h in heard])
+def our_requests(received: list[ReceivedRequest]) -> list[Request]:
+    return merged(
+        [normal(NAMES[type(h.message)], h.version, h.client_id or "", as_recorded(h.message)) for h in received]
+    )
 
 
 # ------------------------------------------------------------------ writes
 
 
 def is_compared(path: str) -> bool:
-    """States, assignments, and what asks for reassignments."""
+    """Whether a path is that of a state, an assignment or requested reassignments."""
     of_topic = path.startswith("/brokers/topics/") and (path.endswith("/state") or path.count("/") == 3)
     return of_topic or path == "/admin/reassign_partitions"
 
@@ -134,17 +136,17 @@ def recorded_writes(step: dict[str, Any]) -> dict[str, list[Any]]:
     return writes
 
 
-class Chapter:
-    """What happened on the stage since it began."""
+class Observation:
+    """The writes and requests since it was created."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
-        self.first = len(stage.zookeeper.transactions)
-        stage.forget()
+    def __init__(self, harness: ControllerHarness) -> None:
+        self.harness = harness
+        self.first = len(harness.zookeeper.transactions)
+        harness.clear_history()
 
     def writes(self) -> dict[str, list[Any]]:
         writes: dict[str, list[Any]] = {}
-        for txn in self.stage.zookeeper.transactions[self.first :]:
+        for txn in self.harness.zookeeper.transactions[self.first :]:
             for op in txn.writes:
                 if op.kind in (OpKind.CREATE, OpKind.SET) and is_compared(op.path):
                     writes.setdefault(op.path, []).append((op.version, without_id(json.loads(op.data or b""))))
@@ -155,10 +157,10 @@ class Chapter:
     def must_equal(self, step: dict[str, Any], *, brokers: tuple[int, ...]) -> None:
         assert self.writes() == recorded_writes(step)
         for broker in brokers:
-            assert our_requests(self.stage.member(broker).heard) == recorded_requests(step, broker), f"to {broker}"
+            assert our_requests(self.harness.broker(broker).received) == recorded_requests(step, broker), f"to {broker}"
 
 
-# ------------------------------------------------------------------ what the recorded brokers said
+# ------------------------------------------------------------------ the recorded AlterPartitions
 
 
 def alter_partitions(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -168,9 +170,9 @@ def alter_partitions(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield sent["request"]
 
 
-def say(stage: Stage, controller: int, recorded: dict[str, Any]) -> None:
-    """Have the recorded leader ask the controller for the recorded ISR."""
-    topic_id = stage.operator.run(stage.operator.zk.topics.assignments(["orders"]))["orders"].topic_id
+def send_alter_partition(harness: ControllerHarness, controller: int, recorded: dict[str, Any]) -> None:
+    """Send the recorded proposal of an ISR to the controller."""
+    topic_id = harness.operator.run(harness.operator.zk.topics.assignments(["orders"]))["orders"].topic_id
     assert topic_id is not None
     partitions = tuple(
         AlterPartitionRequestPartitionData(
@@ -187,14 +189,14 @@ def say(stage: Stage, controller: int, recorded: dict[str, Any]) -> None:
     )
     request = AlterPartitionRequest(
         broker_id=recorded["brokerId"],
-        broker_epoch=stage.member(recorded["brokerId"]).epoch,
+        broker_epoch=harness.broker(recorded["brokerId"]).epoch,
         topics=(AlterPartitionRequestTopicData(topic_id=topic_id, partitions=partitions),),
     )
-    member = stage.member(controller)
-    response = member.run(member.controller.alter_partition(request, 3))
+    broker = harness.broker(controller)
+    response = broker.run(broker.controller.alter_partition(request, 3))
     assert response.error_code == 0
     assert all(data.error_code == 0 for topic in response.topics for data in topic.partitions)
-    stage.settle()
+    harness.settle()
 
 
 # ------------------------------------------------------------------ the scenarios
@@ -203,157 +205,159 @@ def say(stage: Stage, controller: int, recorded: dict[str, Any]) -> None:
 @pytest.mark.spec("GT-1", "FO-8", "BR-12", "EL-5")
 def test_startup() -> None:
     steps = recording("startup")
-    with Stage(standing=(0, 1, 2), brokers=()) as stage:
-        stage.operator.boot()
-        stage.operator.run(stage.operator.open_session())
+    with ControllerHarness(electable=(0, 1, 2), brokers=()) as harness:
+        harness.operator.boot()
+        harness.operator.run(harness.operator.open_session())
         for broker in (0, 1, 2):
-            chapter = Chapter(stage) if broker else None
-            stage.member(broker).start()
-            stage.settle()
+            observed = Observation(harness) if broker else None
+            harness.broker(broker).start()
+            harness.settle()
             there = tuple(range(broker + 1))
             for one in there:
-                assert our_requests(stage.member(one).heard) == recorded_requests(steps[f"start broker {broker}"], one)
-            assert chapter is None or chapter.writes() == {}
+                assert our_requests(harness.broker(one).received) == recorded_requests(
+                    steps[f"start broker {broker}"], one
+                )
+            assert observed is None or observed.writes() == {}
 
 
 @pytest.mark.spec("GT-1", "PSM-5", "TC-11", "TC-12", "FO-5", "RSM-4")
 def test_create_topic() -> None:
     steps = recording("create-topic")
-    with Stage() as stage:
-        stage.start()
-        chapter = Chapter(stage)
-        stage.create_topic("orders", {p: SIX[p] for p in range(4)})
-        chapter.must_equal(steps["create orders 4x3 by tool with a config"], brokers=(0, 1, 2))
+    with ControllerHarness() as harness:
+        harness.start()
+        observed = Observation(harness)
+        harness.create_topic("orders", {p: SIX[p] for p in range(4)})
+        observed.must_equal(steps["create orders 4x3 by tool with a config"], brokers=(0, 1, 2))
 
-        chapter = Chapter(stage)
-        stage.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[0,1],"7":[2,0],"3":[1,2]}}')
-        chapter.must_equal(
+        observed = Observation(harness)
+        harness.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[0,1],"7":[2,0],"3":[1,2]}}')
+        observed.must_equal(
             steps["create direct by writing the znode, partitions 0 3 7, version 1 without topic id"], brokers=(0, 1, 2)
         )
-        rewritten = json.loads(stage.znodes()["/brokers/topics/direct"] or b"")
+        rewritten = json.loads(harness.znodes()["/brokers/topics/direct"] or b"")
         assert rewritten["version"] == 3
         assert len(rewritten["topic_id"]) == 22
 
-        chapter = Chapter(stage)
-        stage.add_partitions("orders", SIX)
-        chapter.must_equal(steps["add partitions: orders to 6"], brokers=(0, 1, 2))
+        observed = Observation(harness)
+        harness.add_partitions("orders", SIX)
+        observed.must_equal(steps["add partitions: orders to 6"], brokers=(0, 1, 2))
 
 
 @pytest.mark.spec("GT-2", "GT-3", "BR-14", "BR-15", "RSM-6", "RSM-7", "IS-12", "IS-13")
 def test_broker_killed() -> None:
     steps = recording("broker-killed")
-    with Stage() as stage:
-        stage.start()
-        chapter = Chapter(stage)
-        stage.create_topic("orders", SIX)
-        chapter.must_equal(steps["create orders"], brokers=(0, 1, 2))
+    with ControllerHarness() as harness:
+        harness.start()
+        observed = Observation(harness)
+        harness.create_topic("orders", SIX)
+        observed.must_equal(steps["create orders"], brokers=(0, 1, 2))
 
-        chapter = Chapter(stage)
-        stage.member(1).crash()
-        chapter.must_equal(steps["kill -9 broker 1"], brokers=(0, 2))
+        observed = Observation(harness)
+        harness.broker(1).crash()
+        observed.must_equal(steps["kill -9 broker 1"], brokers=(0, 2))
 
-        chapter = Chapter(stage)
-        stage.member(1).start()
-        stage.settle()
+        observed = Observation(harness)
+        harness.broker(1).start()
+        harness.settle()
         for recorded in alter_partitions(steps["broker 1 returns"]):
-            say(stage, 0, recorded)
-        chapter.must_equal(steps["broker 1 returns"], brokers=(0, 1, 2))
+            send_alter_partition(harness, 0, recorded)
+        observed.must_equal(steps["broker 1 returns"], brokers=(0, 1, 2))
 
 
 @pytest.mark.spec("GT-8", "GT-4", "FO-9", "FO-10", "PE-2", "PE-3", "PSM-14")
 def test_controller_killed() -> None:
     steps = recording("controller-killed")
-    # In the recording broker 2 won; here it is the only one left that stands.
-    with Stage(standing=(0, 2), brokers=(1,)) as stage:
-        stage.start()
-        stage.create_topic("orders", SIX)
-        chapter = Chapter(stage)
-        stage.member(0).crash()
-        chapter.must_equal(steps["kill -9 broker 0, the controller"], brokers=(1, 2))
+    # In the recording broker 2 won; here it is the only electable one left.
+    with ControllerHarness(electable=(0, 2), brokers=(1,)) as harness:
+        harness.start()
+        harness.create_topic("orders", SIX)
+        observed = Observation(harness)
+        harness.broker(0).crash()
+        observed.must_equal(steps["kill -9 broker 0, the controller"], brokers=(1, 2))
 
-        chapter = Chapter(stage)
-        stage.member(0).start()
-        stage.settle()
+        observed = Observation(harness)
+        harness.broker(0).start()
+        harness.settle()
         for recorded in alter_partitions(steps["broker 0 returns"]):
-            say(stage, 2, recorded)
-        chapter.must_equal(steps["broker 0 returns"], brokers=(0, 1, 2))
+            send_alter_partition(harness, 2, recorded)
+        observed.must_equal(steps["broker 0 returns"], brokers=(0, 1, 2))
 
-        chapter = Chapter(stage)
-        member = stage.member(2)
+        observed = Observation(harness)
+        broker = harness.broker(2)
         everything = [TopicPartition("orders", p) for p in SIX]
-        results = member.run(member.controller.elect_leaders(everything, ElectionType.PREFERRED))
-        stage.settle()
+        results = broker.run(broker.controller.elect_leaders(everything, ElectionType.PREFERRED))
+        harness.settle()
         elected = {partition.partition for partition, result in results.items() if isinstance(result, int)}
         assert elected == {0, 3}
-        chapter.must_equal(next(step for name, step in steps.items() if "preferred" in name), brokers=(0, 1, 2))
+        observed.must_equal(next(step for name, step in steps.items() if "preferred" in name), brokers=(0, 1, 2))
 
 
 @pytest.mark.spec("GT-7", "CS-8", "CS-9", "CS-10", "CS-11", "CS-12", "PSM-15")
 def test_controlled_shutdown() -> None:
     steps = recording("controlled-shutdown")
     leaving = next(step for name, step in steps.items() if "SIGTERM broker 1" in name)
-    with Stage(standing=(0, 2), brokers=(1,)) as stage:
-        stage.start()
-        stage.create_topic("orders", SIX)
-        chapter = Chapter(stage)
-        controller = stage.member(0)
-        answer = controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+    with ControllerHarness(electable=(0, 2), brokers=(1,)) as harness:
+        harness.start()
+        harness.create_topic("orders", SIX)
+        observed = Observation(harness)
+        controller = harness.broker(0)
+        answer = controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
         assert answer == (Errors.NONE, ())
-        stage.settle()
-        told = our_requests(stage.member(1).heard)
-        stage.member(1).crash()
-        chapter.must_equal(leaving, brokers=(0, 2))
+        harness.settle()
+        sent = our_requests(harness.broker(1).received)
+        harness.broker(1).crash()
+        observed.must_equal(leaving, brokers=(0, 2))
         # The last StopReplica finds the broker gone; whether the recording has it is a matter of milliseconds.
-        assert told[: len(recorded_requests(leaving, 1))] == recorded_requests(leaving, 1)
-        assert [request[0] for request in told[len(recorded_requests(leaving, 1)) :]] in (
+        assert sent[: len(recorded_requests(leaving, 1))] == recorded_requests(leaving, 1)
+        assert [request[0] for request in sent[len(recorded_requests(leaving, 1)) :]] in (
             [],
             ["STOP_REPLICA"],
             ["UPDATE_METADATA", "STOP_REPLICA"],
         )
 
-        chapter = Chapter(stage)
-        stage.member(1).start()
-        stage.settle()
+        observed = Observation(harness)
+        harness.broker(1).start()
+        harness.settle()
         returns = next(step for name, step in steps.items() if "returns" in name)
         for recorded in alter_partitions(returns):
-            say(stage, 0, recorded)
-        chapter.must_equal(returns, brokers=(0, 1, 2))
+            send_alter_partition(harness, 0, recorded)
+        observed.must_equal(returns, brokers=(0, 1, 2))
 
-        chapter = Chapter(stage)
+        observed = Observation(harness)
         answer = controller.run(controller.controller.controlled_shutdown(BrokerId(0), controller.epoch))
         assert answer == (Errors.NONE, ())
-        stage.settle()
+        harness.settle()
         controller.run(controller.controller.shutdown())
         controller.crash()
-        chapter.must_equal(steps["SIGTERM broker 0, the controller"], brokers=(1, 2))
+        observed.must_equal(steps["SIGTERM broker 0, the controller"], brokers=(1, 2))
 
 
 @pytest.mark.spec("GT-5", "RA-8", "RA-10", "RA-11", "RA-12", "RA-14", "RA-16", "RA-18", "IS-13", "PSM-13", "CX-5")
 def test_reassignment() -> None:
     steps = recording("reassignment")
-    with Stage(standing=(0,), brokers=(1, 2, 3)) as stage:
-        stage.start()
-        chapter = Chapter(stage)
-        stage.create_topic("orders", {p: SIX[p] for p in range(3)})
-        chapter.must_equal(steps["create orders"], brokers=(0, 1, 2, 3))
+    with ControllerHarness(electable=(0,), brokers=(1, 2, 3)) as harness:
+        harness.start()
+        observed = Observation(harness)
+        harness.create_topic("orders", {p: SIX[p] for p in range(3)})
+        observed.must_equal(steps["create orders"], brokers=(0, 1, 2, 3))
 
         moved = steps["execute: 0 to 3,1,2 and 1 to 2,3"]
-        chapter = Chapter(stage)
-        controller = stage.member(0)
+        observed = Observation(harness)
+        controller = harness.broker(0)
         asked = {
             TopicPartition("orders", 0): (BrokerId(3), BrokerId(1), BrokerId(2)),
             TopicPartition("orders", 1): (BrokerId(2), BrokerId(3)),
         }
         results = controller.run(controller.controller.alter_partition_reassignments(asked))
         assert results == dict.fromkeys(asked)
-        stage.settle()
+        harness.settle()
         for recorded in alter_partitions(moved):
-            say(stage, 0, recorded)
-        chapter.must_equal(moved, brokers=(0, 1, 2, 3))
+            send_alter_partition(harness, 0, recorded)
+        observed.must_equal(moved, brokers=(0, 1, 2, 3))
 
         reordered = steps["by writing /admin/reassign_partitions: reorder 2 to 1,2,0"]
-        stage.member(3).crash()
-        chapter = Chapter(stage)
+        harness.broker(3).crash()
+        observed = Observation(harness)
         asked_by_znode = b'{"version":1,"partitions":[{"topic":"orders","partition":2,"replicas":[1,2,0]}]}'
-        stage.write_znode("/admin/reassign_partitions", asked_by_znode)
-        chapter.must_equal(reordered, brokers=(0, 1, 2))
+        harness.write_znode("/admin/reassign_partitions", asked_by_znode)
+        observed.must_equal(reordered, brokers=(0, 1, 2))

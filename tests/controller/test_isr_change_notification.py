@@ -19,95 +19,97 @@ from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderA
 from foundation.wire.schema import Message
 from foundation.zk.client import Failure, SetData
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
-from tests.controller.office import Office
-from tests.controller.stage import SETTINGS, Stage, answer_none
+from tests.controller.harness import SETTINGS, ControllerHarness, TermHarness, answer_none
+from tests.controller.requests import StateSent, UpdateMetadataSent
 from tests.controller.values import ids, led, tp
 
 FOLDER = "/isr_change_notification/"
 SHRUNK = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
 
 
-def announced(stage: Stage) -> list[str]:
-    return [path.removeprefix(FOLDER) for path in stage.znodes() if path.startswith(FOLDER)]
+def announced(harness: ControllerHarness) -> list[str]:
+    return [path.removeprefix(FOLDER) for path in harness.znodes() if path.startswith(FOLDER)]
 
 
-def shrink(stage: Stage, *partitions: str) -> None:
-    write(stage, SHRUNK, *partitions)
+def shrink(harness: ControllerHarness, *partitions: str) -> None:
+    write(harness, SHRUNK, *partitions)
 
 
-def expand(stage: Stage, *partitions: str) -> None:
-    write(stage, SHRUNK.replace(b"[1]", b"[1,2]"), *partitions)
+def expand(harness: ControllerHarness, *partitions: str) -> None:
+    write(harness, SHRUNK.replace(b"[1]", b"[1,2]"), *partitions)
 
 
-def write(stage: Stage, state: bytes, *partitions: str) -> None:
+def write(harness: ControllerHarness, state: bytes, *partitions: str) -> None:
     for name in partitions:
         partition = tp(name)
         path = f"/brokers/topics/{partition.topic}/partitions/{partition.partition}/state"
-        stage.operator.run(stage.operator.client.write(SetData(path, state)))
+        harness.operator.run(harness.operator.client.write(SetData(path, state)))
 
 
-def announce(stage: Stage, *partitions: str) -> None:
-    stage.operator.run(stage.operator.zk.isr_changes.propagate([tp(name) for name in partitions]))
+def announce(harness: ControllerHarness, *partitions: str) -> None:
+    harness.operator.run(harness.operator.zk.isr_changes.propagate([tp(name) for name in partitions]))
 
 
 @pytest.mark.spec("IS-18")
-def test_changes_are_read_from_zookeeper_and_everybody_hears_of_those_partitions() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2], 1: [1, 2], 2: [1, 2]})
-        stage.forget()
-        shrink(stage, "orders-0", "orders-1")
-        announce(stage, "orders-0")
-        stage.settle()
-        told = "UMR E1 orders-0 1@0.1/1 [1] offline [] live [0, 1, 2]"
-        assert [member.told() for member in stage.members.values()] == [[told]] * 3, (
+def test_announced_isr_changes_are_read_and_sent_to_all() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2], 1: [1, 2], 2: [1, 2]})
+        harness.clear_history()
+        shrink(harness, "orders-0", "orders-1")
+        announce(harness, "orders-0")
+        harness.settle()
+        update = UpdateMetadataSent(
+            [StateSent(partition="orders-0", leader=1, isr=(1,), version=1)], live_brokers=[0, 1, 2]
+        )
+        assert [broker.requests() for broker in harness.brokers.values()] == [[update]] * 3, (
             "the znodes know more; only this is announced"
         )
-        assert announced(stage) == []
-        stage.forget()
-        announce(stage, "orders-1", "nobody-7")
-        stage.settle()
-        assert stage.member(2).told() == ["UMR E1 orders-1 1@0.1/1 [1] offline [] live [0, 1, 2]"], (
-            "the watch is armed again"
-        )
-        stage.forget()
-        announce(stage, "nobody-7")
-        stage.settle()
-        assert stage.member(2).told() == ["UMR E1  live [0, 1, 2]"], "as from Kafka"
-        assert announced(stage) == []
+        assert announced(harness) == []
+        harness.clear_history()
+        announce(harness, "orders-1", "unknown-7")
+        harness.settle()
+        assert harness.broker(2).requests() == [
+            UpdateMetadataSent([StateSent(partition="orders-1", leader=1, isr=(1,), version=1)], live_brokers=[0, 1, 2])
+        ], "the watch is armed again"
+        harness.clear_history()
+        announce(harness, "unknown-7")
+        harness.settle()
+        assert harness.broker(2).requests() == [UpdateMetadataSent([], live_brokers=[0, 1, 2])], "as from Kafka"
+        assert announced(harness) == []
 
 
 @pytest.mark.spec("IS-18")
-def test_a_notification_nobody_can_read_is_deleted_with_the_others() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.forget()
-        stage.write_znode(FOLDER + "isr_change_0000000007", b"?")
-        assert announced(stage) == []
-        assert [member.told() for member in stage.members.values()] == [[], [], []]
-        assert stage.member(0).controller.is_active
+def test_malformed_notification_is_deleted() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.clear_history()
+        harness.write_znode(FOLDER + "isr_change_0000000007", b"?")
+        assert announced(harness) == []
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
+        assert harness.broker(0).controller.is_active
 
 
-class Scene(Office):
-    """`orders-0` is known with the ISR 1, 2; its leader has shrunk it and says so."""
+class LegacyLeaderHarness(TermHarness):
+    """`orders-0` is known with the ISR 1, 2; its leader has shrunk and announced it."""
 
     def __init__(self) -> None:
         super().__init__({"orders": {0: [1, 2]}})
 
-    def __enter__(self) -> Scene:
+    def __enter__(self) -> LegacyLeaderHarness:
         super().__enter__()
         known = {tp("orders-0"): led(1, (1, 2)).leader_and_isr}
         self.run(self.term.zk.states.create(known, 1, self.term.context.epoch_zk_version))
         self.term.accept(known, "initialise")
         shrink(self, "orders-0")
         announce(self, "orders-0")
-        self.forget()
+        self.clear_history()
         return self
 
 
 @pytest.mark.spec("IS-18", "RA-13")
-def test_what_is_on_the_move_is_completed_with_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_announced_isr_change_completes_a_reassignment(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     async def maybe_complete(term: Term, partitions: Collection[TopicPartition]) -> None:
@@ -116,34 +118,34 @@ def test_what_is_on_the_move_is_completed_with_what_was_read(monkeypatch: pytest
         )
 
     monkeypatch.setattr(partition_reassignment, "maybe_complete", maybe_complete)
-    with Scene() as office:
-        office.term.context.partitions_being_reassigned.add(tp("orders-0"))
-        office.run(process_isr_change_notification(office.term))
+    with LegacyLeaderHarness() as harness:
+        harness.term.context.partitions_being_reassigned.add(tp("orders-0"))
+        harness.run(process_isr_change_notification(harness.term))
         assert seen == [([tp("orders-0")], [ids(1)])]
 
 
 @pytest.mark.spec("IS-18")
-def test_what_was_read_is_deleted_though_something_failed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notifications_are_deleted_although_processing_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(term: Term, partitions: Collection[TopicPartition]) -> None:
-        await office.term.zk.isr_changes.propagate([tp("orders-0")])  # a further one, which nobody has read
+        await harness.term.zk.isr_changes.propagate([tp("orders-0")])  # one more, which has not been read
         raise ZooKeeperFailure(Failure.NO_AUTH, "/brokers/topics/orders")
 
-    with Scene() as office:
+    with LegacyLeaderHarness() as harness:
         monkeypatch.setattr(partition_reassignment, "maybe_complete", fails)
-        (read,) = announced(office)
+        (read,) = announced(harness)
         with pytest.raises(ZooKeeperFailure, match="orders: NoAuth"):
-            office.run(process_isr_change_notification(office.term))
-        (left,) = announced(office)
+            harness.run(process_isr_change_notification(harness.term))
+        (left,) = announced(harness)
         assert left > read
 
 
 @pytest.mark.spec("IS-18", "EL-13")
-def test_a_deposed_controller_deletes_no_notification() -> None:
-    with Scene() as office:
-        office.depose()
+def test_deposed_controller_deletes_no_notification() -> None:
+    with LegacyLeaderHarness() as harness:
+        harness.depose()
         with pytest.raises(ControllerMoved):
-            office.run(process_isr_change_notification(office.term))
-        assert len(announced(office)) == 1
+            harness.run(process_isr_change_notification(harness.term))
+        assert len(announced(harness)) == 1
 
 
 OLD_PROTOCOL = replace(SETTINGS, inter_broker_protocol_version=MetadataVersion.parse("2.6"))
@@ -153,51 +155,51 @@ def in_old_words(message: Message) -> Message:
     return LeaderAndIsrResponse() if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
 
 
-def leader_that_tells_late(stage: Stage, replicas: Sequence[int] = (1, 2)) -> None:
-    """The controller knows that nobody but the leader is in sync. Meanwhile 2 is again, and nothing has been
+def leader_that_tells_late(harness: ControllerHarness, replicas: Sequence[int] = (1, 2)) -> None:
+    """In memory only the leader is in sync. Meanwhile 2 is again, and nothing has been
     announced."""
-    for member in stage.members.values():
-        member.answer = in_old_words
-    stage.start()
-    stage.create_topic("orders", {0: replicas})
-    shrink(stage, "orders-0")
-    announce(stage, "orders-0")
-    stage.settle()
-    expand(stage, "orders-0")
-    stage.forget()
+    for broker in harness.brokers.values():
+        broker.answer = in_old_words
+    harness.start()
+    harness.create_topic("orders", {0: replicas})
+    shrink(harness, "orders-0")
+    announce(harness, "orders-0")
+    harness.settle()
+    expand(harness, "orders-0")
+    harness.clear_history()
 
 
 @pytest.mark.spec("IS-16", "PSM-9")
 @pytest.mark.parametrize("settings", [OLD_PROTOCOL, SETTINGS], ids=["old protocol", "old leader, new controller"])
-def test_a_leader_dies_before_it_has_announced_who_could_take_over(settings: ControllerSettings) -> None:
-    with Stage(settings=settings) as stage:
-        leader_that_tells_late(stage)
-        stage.member(1).crash()
-        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=3, by=1)
+def test_leader_fails_before_announcing_its_isr(settings: ControllerSettings) -> None:
+    with ControllerHarness(settings=settings) as harness:
+        leader_that_tells_late(harness)
+        harness.broker(1).crash()
+        assert harness.state("orders", 0) == led(2, (2,), epoch=1, version=3, by=1)
 
 
 @pytest.mark.spec("IS-16", "RSM-7")
-def test_a_follower_dies_before_its_leader_has_announced_that_it_was_in_sync() -> None:
-    with Stage(settings=OLD_PROTOCOL) as stage:
-        leader_that_tells_late(stage)
-        stage.member(2).crash()
-        assert stage.state("orders", 0) == led(1, (1,), epoch=1, version=3, by=1)
+def test_follower_fails_before_its_leader_announced_the_isr() -> None:
+    with ControllerHarness(settings=OLD_PROTOCOL) as harness:
+        leader_that_tells_late(harness)
+        harness.broker(2).crash()
+        assert harness.state("orders", 0) == led(1, (1,), epoch=1, version=3, by=1)
 
 
 @pytest.mark.spec("IS-16", "CS-9")
-def test_a_leader_leaves_before_it_has_announced_who_could_take_over() -> None:
-    with Stage(settings=OLD_PROTOCOL) as stage:
-        leader_that_tells_late(stage)
-        controller = stage.member(0)
-        remaining = controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+def test_leader_shuts_down_before_announcing_its_isr() -> None:
+    with ControllerHarness(settings=OLD_PROTOCOL) as harness:
+        leader_that_tells_late(harness)
+        controller = harness.broker(0)
+        remaining = controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
         assert remaining == (Errors.NONE, ())
-        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=3, by=1)
+        assert harness.state("orders", 0) == led(2, (2,), epoch=1, version=3, by=1)
 
 
 @pytest.mark.spec("IS-16", "PSM-14")
-def test_a_preferred_leader_is_elected_before_it_is_announced_that_it_could_be() -> None:
-    with Stage(settings=OLD_PROTOCOL) as stage:
-        leader_that_tells_late(stage, replicas=(2, 1))
-        controller = stage.member(0)
+def test_preferred_election_before_the_isr_was_announced() -> None:
+    with ControllerHarness(settings=OLD_PROTOCOL) as harness:
+        leader_that_tells_late(harness, replicas=(2, 1))
+        controller = harness.broker(0)
         elected = controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))
         assert elected == {tp("orders-0"): BrokerId(2)}

@@ -33,7 +33,21 @@ from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderA
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.schema import Message
 from foundation.zk.client import Create, Delete, SetData, WatchFired, WatchKind
-from tests.controller.stage import Member, Stage, answer_leader_and_isr, answer_none, answer_stop_replica
+from tests.controller.harness import (
+    ControllerHarness,
+    HarnessBroker,
+    answer_leader_and_isr,
+    answer_none,
+    answer_stop_replica,
+)
+from tests.controller.requests import (
+    LeaderAndIsrSent,
+    ReplicaStopped,
+    StateSent,
+    StopReplicaSent,
+    UpdateMetadataSent,
+    partitions_of,
+)
 from tests.controller.values import led, tp
 from understudy.checkers.history import OpKind
 
@@ -45,250 +59,252 @@ UNREADABLE = b"{"
 """What no controller can read, among the brokers, and none can take over with."""
 
 
-def elect(member: Member, *names: str, election_type: ElectionType = ElectionType.PREFERRED) -> dict[str, object]:
+def elect(
+    broker: HarnessBroker, *names: str, election_type: ElectionType = ElectionType.PREFERRED
+) -> dict[str, object]:
     asked = [tp(name) for name in names] or None
-    results = member.run(member.controller.elect_leaders(asked, election_type))
-    member.stage.settle()
+    results = broker.run(broker.controller.elect_leaders(asked, election_type))
+    broker.harness.settle()
     return {str(p): result.error.name if isinstance(result, ApiError) else result for p, result in results.items()}
 
 
-def writes_to(stage: Stage, path: str) -> list[OpKind]:
-    return [op.kind for txn in stage.zookeeper.transactions for op in txn.writes if op.path == path]
+def writes_to(harness: ControllerHarness, path: str) -> list[OpKind]:
+    return [op.kind for txn in harness.zookeeper.transactions for op in txn.writes if op.path == path]
 
 
 # ------------------------------------------------------------------ the role
 
 
 @pytest.mark.spec("EL-1", "EL-2", "EL-5", "C1", "C2")
-def test_the_first_to_come_is_controller_and_the_others_know() -> None:
-    with Stage(standing=(0, 1, 2), brokers=()) as stage:
-        stage.start()
-        assert [member.controller.is_active for member in stage.members.values()] == [True, False, False]
-        assert {member.controller.active_controller_id for member in stage.members.values()} == {0}
-        assert [member.controller.epoch for member in stage.members.values()] == [1, 0, 0]
-        (elected,) = stage.member(0).records(ControllerElected)
+def test_first_broker_is_elected_controller_and_others_read_its_id() -> None:
+    with ControllerHarness(electable=(0, 1, 2), brokers=()) as harness:
+        harness.start()
+        assert [broker.controller.is_active for broker in harness.brokers.values()] == [True, False, False]
+        assert {broker.controller.active_controller_id for broker in harness.brokers.values()} == {0}
+        assert [broker.controller.epoch for broker in harness.brokers.values()] == [1, 0, 0]
+        (elected,) = harness.broker(0).records(ControllerElected)
         assert (elected.epoch, elected.epoch_zk_version) == (1, 1)
-        assert elected.session_id == stage.member(0).client.session_id
+        assert elected.session_id == harness.broker(0).client.session_id
 
 
 @pytest.mark.spec("EL-7", "EL-11", "C1")
-def test_one_wins_the_next_race_and_the_loser_says_who() -> None:
-    with Stage(standing=(0, 1, 2), brokers=()) as stage:
-        stage.start()
-        stage.member(0).crash()
-        winners = [member for member in (stage.member(1), stage.member(2)) if member.controller.is_active]
+def test_next_election_has_one_winner_and_the_loser_records_its_id() -> None:
+    with ControllerHarness(electable=(0, 1, 2), brokers=()) as harness:
+        harness.start()
+        harness.broker(0).crash()
+        winners = [broker for broker in (harness.broker(1), harness.broker(2)) if broker.controller.is_active]
         (winner,) = winners
-        loser = stage.member(3 - winner.id)
+        loser = harness.broker(3 - winner.id)
         assert winner.controller.epoch == 2
         assert loser.controller.active_controller_id == winner.id
         assert [record.winner for record in loser.records(ElectionLost)] in ([], [winner.id])
-        assert json.loads(stage.znodes()["/controller"] or b"")["brokerid"] == winner.id
+        assert json.loads(harness.znodes()["/controller"] or b"")["brokerid"] == winner.id
 
 
 @pytest.mark.spec("EL-9", "EL-11", "RS-1", "C5")
-def test_a_controller_that_reads_another_name_resigns_and_falls_silent() -> None:
-    with Stage() as stage:
-        stage.start()
+def test_controller_resigns_when_controller_znode_names_another_broker() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
         other = b'{"version":2,"brokerid":7,"timestamp":"1","kraftControllerEpoch":-1}'
-        stage.operator.run(stage.operator.client.write(SetData("/controller", other)))
-        stage.settle()
-        controller = stage.member(0)
+        harness.operator.run(harness.operator.client.write(SetData("/controller", other)))
+        harness.settle()
+        controller = harness.broker(0)
         assert not controller.controller.is_active
         assert controller.controller.active_controller_id == 7
         assert controller.controller.epoch == 0
         (resigned,) = controller.records(ControllerResigned)
         assert (resigned.epoch, resigned.why) == (1, "/controller changed: the controller is now 7")
-        stage.forget()
-        stage.create_topic("orders", SIX)
+        harness.clear_history()
+        harness.create_topic("orders", SIX)
         assert controller.records(RequestSent) == []
         assert [record.outcome for record in controller.records(EventEnded)] == ["inactive"]
 
 
 @pytest.mark.spec("EL-11")
-def test_a_deleted_controller_znode_starts_another_round() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.operator.run(stage.operator.client.write(Delete("/controller")))
-        stage.settle()
-        assert stage.member(0).controller.epoch == 2
-        assert [record.epoch for record in stage.member(0).records(ControllerResigned)] == [1]
-        assert [record.epoch for record in stage.member(0).records(ControllerElected)] == [1, 2]
+def test_deleted_controller_znode_starts_an_election() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.operator.run(harness.operator.client.write(Delete("/controller")))
+        harness.settle()
+        assert harness.broker(0).controller.epoch == 2
+        assert [record.epoch for record in harness.broker(0).records(ControllerResigned)] == [1]
+        assert [record.epoch for record in harness.broker(0).records(ControllerElected)] == [1, 2]
 
 
 @pytest.mark.spec("EL-12", "C8", "GT-9", "BR-4")
-def test_a_lost_session_costs_the_role_before_anything_of_the_next() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        epoch_before = stage.member(0).epoch
-        stage.member(0).expire()
-        stage.settle(2_000)
-        assert not stage.member(0).controller.is_active
-        assert stage.member(1).controller.is_active
-        assert stage.member(0).epoch > epoch_before, "it has registered again"
-        assert stage.member(0).controller.active_controller_id == 1
-        names = [record.event for record in stage.member(0).records(EventStarted)]
+def test_expired_session_ends_the_term_before_the_next_session() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        epoch_before = harness.broker(0).epoch
+        harness.broker(0).expire()
+        harness.settle(2_000)
+        assert not harness.broker(0).controller.is_active
+        assert harness.broker(1).controller.is_active
+        assert harness.broker(0).epoch > epoch_before, "it has registered again"
+        assert harness.broker(0).controller.active_controller_id == 1
+        names = [record.event for record in harness.broker(0).records(EventStarted)]
         assert names.index("Expire") < names.index("RegisterBrokerAndReelect")
-        assert stage.member(2).told()[-1] == "UMR E2  live [0, 1, 2]"
+        assert harness.broker(2).requests()[-1] == UpdateMetadataSent([], live_brokers=[0, 1, 2], controller_epoch=2)
 
 
 @pytest.mark.spec("EL-14")
-def test_a_raised_epoch_alone_stops_the_writes_but_not_the_role() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.depose()
-        stage.create_topic("orders", SIX)
-        controller = stage.member(0)
+def test_raised_controller_epoch_stops_writes_but_not_the_term() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.depose()
+        harness.create_topic("orders", SIX)
+        controller = harness.broker(0)
         assert "moved" in [record.outcome for record in controller.records(EventEnded)]
-        assert controller.controller.is_active, "nobody else is: /controller still names it"
-        assert not any(isinstance(heard.message, LeaderAndIsrRequest) for heard in stage.member(1).heard)
+        assert controller.controller.is_active, "/controller still names it"
+        assert not any(isinstance(received.message, LeaderAndIsrRequest) for received in harness.broker(1).received)
 
 
 @pytest.mark.spec("EL-9", "EQ-4")
-def test_a_controller_znode_that_nobody_can_read_stops_no_event_loop() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
+def test_malformed_controller_znode_does_not_stop_the_event_task() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
         garbage = SetData("/controller", b"what an operator's script left")
-        stage.operator.run(stage.operator.client.write(garbage))
-        stage.settle()
-        controller = stage.member(0).controller
-        # The race is on again while nobody can tell who rules.
-        for member in (stage.member(0), stage.member(1)):
-            member.run(heard(member, WatchFired("/controller", WatchKind.DELETED)))
-        stage.settle()
+        harness.operator.run(harness.operator.client.write(garbage))
+        harness.settle()
+        controller = harness.broker(0).controller
+        # The next election starts while /controller cannot be decoded.
+        for broker in (harness.broker(0), harness.broker(1)):
+            broker.run(notify(broker, WatchFired("/controller", WatchKind.DELETED)))
+        harness.settle()
         assert (controller.is_active, controller.active_controller_id) == (False, -1)
-        assert [record.epoch for record in stage.member(0).records(ControllerResigned)] == [1]
-        stage.operator.run(stage.operator.client.write(Delete("/controller")))
-        stage.settle(5_000)
-        assert [member.controller.is_active for member in (stage.member(0), stage.member(1))].count(True) == 1
+        assert [record.epoch for record in harness.broker(0).records(ControllerResigned)] == [1]
+        harness.operator.run(harness.operator.client.write(Delete("/controller")))
+        harness.settle(5_000)
+        assert [broker.controller.is_active for broker in (harness.broker(0), harness.broker(1))].count(True) == 1
 
 
 @pytest.mark.spec("EL-10", "EL-14", "BUG-3")
-def test_a_role_that_could_not_be_given_back_does_not_leave_the_cluster_without_a_controller() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.depose()
-        controller = stage.member(0)
+def test_controller_znode_that_could_not_be_deleted_is_deleted_before_the_next_election() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.depose()
+        controller = harness.broker(0)
         controller.run(force(controller, ForcedResignation("test")))
-        stage.settle(5_000)
-        (active,) = (member for member in (stage.member(0), stage.member(1)) if member.controller.is_active)
+        harness.settle(5_000)
+        (active,) = (broker for broker in (harness.broker(0), harness.broker(1)) if broker.controller.is_active)
         assert active.controller.epoch == 78
-        assert json.loads(stage.znodes()["/controller"] or b"")["brokerid"] == active.id
+        assert json.loads(harness.znodes()["/controller"] or b"")["brokerid"] == active.id
 
 
-def test_what_broke_in_an_earlier_term_does_not_cost_a_later_one() -> None:
-    with Stage() as stage:
-        stage.start()
-        controller = stage.member(0)
+def test_forced_resignation_of_an_earlier_term_is_ignored() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        controller = harness.broker(0)
         controller.run(force(controller, ForcedResignation("of this term", 1)))
-        stage.settle(2_000)
+        harness.settle(2_000)
         assert (controller.controller.is_active, controller.controller.epoch) == (True, 2)
         controller.run(force(controller, ForcedResignation("of the last term", 1)))
-        stage.settle(2_000)
+        harness.settle(2_000)
         assert (controller.controller.is_active, controller.controller.epoch) == (True, 2)
 
 
 @pytest.mark.spec("BUG-3", "EL-2")
-def test_the_controller_znode_of_an_earlier_life_is_waited_for() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.operator.run(stage.operator.client.write(Delete("/controller")))
-        stage.settle()
+def test_controller_znode_of_an_earlier_process_is_waited_for() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.operator.run(harness.operator.client.write(Delete("/controller")))
+        harness.settle()
         ours = b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}'
-        (winner,) = (member for member in (stage.member(0), stage.member(1)) if member.controller.is_active)
-        other = stage.member(1 - winner.id)
+        (winner,) = (broker for broker in (harness.broker(0), harness.broker(1)) if broker.controller.is_active)
+        other = harness.broker(1 - winner.id)
         named = ours.replace(b'"brokerid":1', b'"brokerid":%d' % other.id)
         # The znode is of the winner's session; it names the other, as that one's earlier life would have.
-        stage.operator.run(stage.operator.client.write(SetData("/controller", named)))
-        stage.settle(3_000)
+        harness.operator.run(harness.operator.client.write(SetData("/controller", named)))
+        harness.settle(3_000)
         assert not other.controller.is_active
-        assert stage.znodes()["/controller"] == named, "it belongs to another session"
-        stage.operator.run(stage.operator.client.write(Delete("/controller")))
-        stage.settle()
-        assert [member.controller.is_active for member in (winner, other)].count(True) == 1
+        assert harness.znodes()["/controller"] == named, "it belongs to another session"
+        harness.operator.run(harness.operator.client.write(Delete("/controller")))
+        harness.settle()
+        assert [broker.controller.is_active for broker in (winner, other)].count(True) == 1
 
 
 @pytest.mark.spec("EL-8", "EL-10")
-def test_who_cannot_take_over_gives_the_role_back() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.write_znode("/brokers/ids/9", UNREADABLE)
-        assert stage.member(0).controller.is_active, "to the controller in office it is but a failed event"
-        stage.member(0).crash()
-        stage.settle(5_000)
-        outcomes = {record.outcome for record in stage.member(1).records(EventEnded)}
+def test_controller_that_cannot_take_over_resigns() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.write_znode("/brokers/ids/9", UNREADABLE)
+        assert harness.broker(0).controller.is_active, "to the controller in harness it is but a failed event"
+        harness.broker(0).crash()
+        harness.settle(5_000)
+        outcomes = {record.outcome for record in harness.broker(1).records(EventEnded)}
         assert "MalformedZNode" in outcomes
-        resigned = stage.member(1).records(ControllerResigned)
+        resigned = harness.broker(1).records(ControllerResigned)
         assert resigned
         assert "MalformedZNode" in resigned[0].why
-        assert stage.member(1).records(ControllerReady) == []
-        tries = stage.member(1).records(ControllerElected)
+        assert harness.broker(1).records(ControllerReady) == []
+        tries = harness.broker(1).records(ControllerElected)
         assert 4 <= len(tries) <= 7, "it goes on trying, once a second"
         # Somebody repairs what kept it from taking over.
-        stage.operator.run(stage.operator.client.write(Delete("/brokers/ids/9")))
-        stage.settle(2_000)
-        assert stage.member(1).controller.is_active
+        harness.operator.run(harness.operator.client.write(Delete("/brokers/ids/9")))
+        harness.settle(2_000)
+        assert harness.broker(1).controller.is_active
 
 
 @pytest.mark.spec("BUG-5", "EL-12")
-def test_who_could_not_register_again_stays_out_of_the_race_until_the_next_session() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        unregistered = stage.member(1)
+def test_broker_that_could_not_register_is_not_electable_until_its_next_session() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        unregistered = harness.broker(1)
         # Somebody sits on its name between its two sessions.
-        stage.zookeeper.expire(unregistered.client.session_id)
-        assert stage.zookeeper.operate([Create("/brokers/ids/1", REGISTRATION)])
-        stage.settle(8_000)
-        stage.member(0).crash()
-        stage.settle(5_000)
-        assert "/controller" not in stage.znodes(), "nobody could find it"
+        harness.zookeeper.expire(unregistered.client.session_id)
+        assert harness.zookeeper.operate([Create("/brokers/ids/1", REGISTRATION)])
+        harness.settle(8_000)
+        harness.broker(0).crash()
+        harness.settle(5_000)
+        assert "/controller" not in harness.znodes(), "the znode is deleted"
         assert not unregistered.controller.is_active
-        assert stage.zookeeper.operate([Delete("/brokers/ids/1")])
+        assert harness.zookeeper.operate([Delete("/brokers/ids/1")])
         unregistered.expire()
         assert unregistered.controller.is_active
 
 
 @pytest.mark.spec("EL-8", "EL-11")
-def test_races_that_nobody_can_win_do_not_multiply() -> None:
-    with Stage(standing=(0, 1, 2, 3), brokers=()) as stage:
-        stage.start()
-        stage.write_znode("/brokers/ids/9", UNREADABLE)
-        stage.member(0).crash()
+def test_repeated_elections_do_not_multiply() -> None:
+    with ControllerHarness(electable=(0, 1, 2, 3), brokers=()) as harness:
+        harness.start()
+        harness.write_znode("/brokers/ids/9", UNREADABLE)
+        harness.broker(0).crash()
         races = []
         for _ in range(3):
-            stage.forget()
-            stage.settle(5_000)
-            started = [record.event for n in (1, 2, 3) for record in stage.member(n).records(EventStarted)]
+            harness.clear_history()
+            harness.settle(5_000)
+            started = [record.event for n in (1, 2, 3) for record in harness.broker(n).records(EventStarted)]
             races.append(started.count("Reelect"))
         assert max(races) <= 75, "one's own timer, its own failed term and those of the two others: four, once a second"
 
 
 @pytest.mark.spec("D14", "EL-10")
-def test_a_controller_flooded_with_events_resigns_and_begins_again() -> None:
-    with Stage() as stage:
-        stage.start()
-        controller = stage.member(0)
+def test_overflow_of_the_event_queue_makes_the_controller_resign() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        controller = harness.broker(0)
 
         async def flood() -> None:
-            for _ in range(stage.settings.event_queue_bound + 1):
+            for _ in range(harness.settings.event_queue_bound + 1):
                 controller.controller.notified(WatchFired("/brokers/ids", WatchKind.CHILDREN))
 
         controller.run(flood())
-        stage.settle()
+        harness.settle()
         (resigned,) = controller.records(ControllerResigned)
         assert resigned.why == "more than 10000 events were waiting"
         assert controller.controller.is_active
         assert controller.controller.epoch == 2
 
 
-def test_a_stopped_controller_resigns_answers_and_leaves_the_znode_to_the_session() -> None:
-    with Stage() as stage:
-        stage.start()
-        controller = stage.member(0)
+def test_shutdown_resigns_responds_and_leaves_the_znode_to_the_session() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        controller = harness.broker(0)
         controller.run(controller.controller.shutdown())
         assert not controller.controller.is_active
         assert [record.why for record in controller.records(ControllerResigned)] == ["the broker is shutting down"]
-        assert "/controller" in stage.znodes()
-        answer = controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+        assert "/controller" in harness.znodes()
+        answer = controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
         assert answer == (Errors.STALE_CONTROLLER_EPOCH, ())
 
 
@@ -296,13 +312,13 @@ def test_a_stopped_controller_resigns_answers_and_leaves_the_znode_to_the_sessio
 
 
 @pytest.mark.spec("FO-4", "FO-8", "FO-9", "FO-10", "FO-13", "C10")
-def test_a_takeover_passes_its_stations_in_order() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [0, 1, 2]})
-        before = len(stage.member(1).points.passed)
-        stage.member(0).crash()
-        passed = stage.member(1).points.passed[before:]
+def test_failover_steps_are_in_order() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [0, 1, 2]})
+        before = len(harness.broker(1).points.passed)
+        harness.broker(0).crash()
+        passed = harness.broker(1).points.passed[before:]
         stations = [
             "election.before_write",
             "election.after_write",
@@ -325,167 +341,186 @@ def test_a_takeover_passes_its_stations_in_order() -> None:
             "preferred_election.after_write",
         ]
         assert passed == stations
-        (loaded,) = stage.member(1).records(ContextLoaded)
+        (loaded,) = harness.broker(1).records(ContextLoaded)
         assert [partition.controller_epoch for partition in loaded.partitions] == [1]
-        (ready,) = stage.member(1).records(ControllerReady)
+        (ready,) = harness.broker(1).records(ControllerReady)
         assert (ready.epoch, ready.brokers, ready.topics, ready.partitions) == (2, (1, 2), 1, 1)
 
 
 @pytest.mark.spec("FO-5", "ZN-5")
-def test_a_topic_without_id_gets_one_at_takeover() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
+def test_failover_gives_an_id_to_a_topic_without_one() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
         plain = b'{"version":1,"partitions":{"0":[1,2]}}'
-        stage.member(0).process.kill()
-        stage.operator.run(stage.operator.client.write(SetData("/brokers/topics/orders", plain)))
-        stage.zookeeper.expire(stage.member(0).client.session_id)
-        stage.settle()
-        rewritten = json.loads(stage.znodes()["/brokers/topics/orders"] or b"")
+        harness.broker(0).process.kill()
+        harness.operator.run(harness.operator.client.write(SetData("/brokers/topics/orders", plain)))
+        harness.zookeeper.expire(harness.broker(0).client.session_id)
+        harness.settle()
+        rewritten = json.loads(harness.znodes()["/brokers/topics/orders"] or b"")
         assert (rewritten["version"], rewritten["partitions"]) == (3, {"0": [1, 2]})
         assert len(rewritten["topic_id"]) == 22
 
 
 @pytest.mark.spec("FO-6", "TD-11")
-def test_topics_queued_for_deletion_get_no_leaders_at_takeover() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [0, 2]})
-        stage.member(0).process.kill()
-        stage.write_znode("/admin/delete_topics/orders", b"")
-        stage.zookeeper.expire(stage.member(0).client.session_id)
-        stage.settle()
-        known = stage.state("orders", 0)
+def test_failover_elects_no_leaders_for_topics_queued_for_deletion() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [0, 2]})
+        harness.broker(0).process.kill()
+        harness.write_znode("/admin/delete_topics/orders", b"")
+        harness.zookeeper.expire(harness.broker(0).client.session_id)
+        harness.settle()
+        known = harness.state("orders", 0)
         assert isinstance(known, LeaderIsrAndControllerEpoch)
         assert known.leader_and_isr.leader == -1
-        assert stage.member(2).told()[-1] == "UMR E2 orders-0 -2@0.0/1 [0, 2] offline [0] live [1, 2]"
+        assert harness.broker(2).requests()[-1] == UpdateMetadataSent(
+            [StateSent(partition="orders-0", leader=-2, isr=(0, 2), offline=(0,))],
+            live_brokers=[1, 2],
+            controller_epoch=2,
+        )
 
 
 @pytest.mark.spec("FO-13", "BUG-12")
-def test_elections_pending_in_the_znode_are_held_at_takeover_and_senseless_ones_harm_nobody() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [2, 1]})
-        stage.create_topic("dead", {0: [9]})
-        stage.member(2).crash()
-        stage.member(2).start()
-        stage.settle()
-        assert stage.state("orders", 0) == led(1, (1,), epoch=1, version=1, by=1)
+def test_failover_runs_pending_preferred_elections_and_skips_impossible_ones() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [2, 1]})
+        harness.create_topic("dead", {0: [9]})
+        harness.broker(2).crash()
+        harness.broker(2).start()
+        harness.settle()
+        assert harness.state("orders", 0) == led(1, (1,), epoch=1, version=1, by=1)
         # 2 is back in sync
-        stage.operator.run(
-            stage.operator.client.write(
+        harness.operator.run(
+            harness.operator.client.write(
                 SetData(
                     "/brokers/topics/orders/partitions/0/state",
                     b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":1,"isr":[1,2]}',
                 )
             )
         )
-        stage.member(0).process.kill()
-        asked = [{"topic": name, "partition": 0} for name in ("orders", "dead", "nobody")]
-        stage.write_znode("/admin/preferred_replica_election", json.dumps({"version": 1, "partitions": asked}).encode())
-        stage.zookeeper.expire(stage.member(0).client.session_id)
-        stage.settle()
-        assert stage.member(1).controller.is_active
-        assert stage.state("orders", 0) == led(2, (1, 2), epoch=2, version=3, by=2)
-        assert "/admin/preferred_replica_election" not in stage.znodes()
+        harness.broker(0).process.kill()
+        asked = [{"topic": name, "partition": 0} for name in ("orders", "dead", "unknown")]
+        harness.write_znode(
+            "/admin/preferred_replica_election", json.dumps({"version": 1, "partitions": asked}).encode()
+        )
+        harness.zookeeper.expire(harness.broker(0).client.session_id)
+        harness.settle()
+        assert harness.broker(1).controller.is_active
+        assert harness.state("orders", 0) == led(2, (1, 2), epoch=2, version=3, by=2)
+        assert "/admin/preferred_replica_election" not in harness.znodes()
 
 
 @pytest.mark.spec("C6")
-def test_at_idle_the_context_is_recorded_when_something_changed() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", SIX)
-        at_idle = stage.member(0).records(ContextAtIdle)
+def test_context_is_recorded_at_idle_after_a_change() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", SIX)
+        at_idle = harness.broker(0).records(ContextAtIdle)
         assert len(at_idle) >= 2
         assert [broker for broker, _ in at_idle[-1].live_brokers] == [0, 1, 2]
         assert at_idle[-1].leadership_digest != at_idle[0].leadership_digest
-        stage.forget()
-        stage.settle(5_000)
-        assert stage.member(0).records(ContextAtIdle) == []
+        harness.clear_history()
+        harness.settle(5_000)
+        assert harness.broker(0).records(ContextAtIdle) == []
 
 
 # ------------------------------------------------------------------ brokers
 
 
 @pytest.mark.spec("BR-10", "BR-14", "KAFKA-13225")
-def test_a_broker_that_had_nothing_to_lose_is_missed_all_the_same() -> None:
-    with Stage(brokers=(1, 2, 3)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.forget()
-        stage.member(3).crash()
-        assert stage.member(1).told() == ["UMR E1  live [0, 1, 2]"]
+def test_failed_broker_without_replicas_is_removed_from_metadata() -> None:
+    with ControllerHarness(brokers=(1, 2, 3)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.clear_history()
+        harness.broker(3).crash()
+        assert harness.broker(1).requests() == [UpdateMetadataSent([], live_brokers=[0, 1, 2])]
 
 
 @pytest.mark.spec("BR-6", "BR-9", "BUG-2", "GT-9", "RB-10")
-def test_a_bounce_between_two_looks_is_a_failure_and_a_startup() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.forget()
-        stage.zookeeper.hold("broker-0")
-        stage.member(1).crash()
-        stage.member(1).start()
-        stage.zookeeper.heal("broker-0")
-        stage.settle()
-        assert stage.member(0).controller.is_active
-        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
-        assert stage.member(2).told()[0] == "LISR E1 orders-0 2@1.1/1 [2] leaders [2]"
-        assert stage.member(1).told() == [
-            "UMR E1 orders-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
-            "LISR E1 orders-0 2@1.1/1 [2] leaders [2]",
-            "UMR E1 orders-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
+def test_bounced_broker_is_a_failure_and_a_startup() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.clear_history()
+        harness.zookeeper.hold("broker-0")
+        harness.broker(1).crash()
+        harness.broker(1).start()
+        harness.zookeeper.heal("broker-0")
+        harness.settle()
+        assert harness.broker(0).controller.is_active
+        assert harness.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
+        assert harness.broker(2).requests()[0] == LeaderAndIsrSent(
+            [StateSent(partition="orders-0", leader=2, isr=(2,), epoch=1, version=1)], live_leaders=[2]
+        )
+        assert harness.broker(1).requests() == [
+            UpdateMetadataSent(
+                [StateSent(partition="orders-0", leader=2, isr=(2,), epoch=1, version=1)], live_brokers=[0, 1, 2]
+            ),
+            LeaderAndIsrSent(
+                [StateSent(partition="orders-0", leader=2, isr=(2,), epoch=1, version=1)], live_leaders=[2]
+            ),
+            UpdateMetadataSent(
+                [StateSent(partition="orders-0", leader=2, isr=(2,), epoch=1, version=1)], live_brokers=[0, 1, 2]
+            ),
         ]
 
 
 @pytest.mark.spec("BR-16")
-def test_new_addresses_are_passed_on() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.forget()
-        before = json.loads(stage.znodes()["/brokers/ids/1"] or b"")
+def test_new_endpoints_are_sent_to_all_brokers() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.clear_history()
+        before = json.loads(harness.znodes()["/brokers/ids/1"] or b"")
         moved = before | {"endpoints": ["PLAINTEXT://elsewhere:9093"], "host": "elsewhere", "port": 9093}
         write = SetData("/brokers/ids/1", json.dumps(moved).encode())
-        stage.operator.run(stage.operator.client.write(write))
-        stage.settle()
-        assert stage.member(2).told() == ["UMR E1  live [0, 1, 2]"]
-        named = stage.member(2).heard[0].message.live_brokers  # type: ignore[union-attr]  # it is an UpdateMetadata
+        harness.operator.run(harness.operator.client.write(write))
+        harness.settle()
+        assert harness.broker(2).requests() == [UpdateMetadataSent([], live_brokers=[0, 1, 2])]
+        named = harness.broker(2).received[0].message.live_brokers  # type: ignore[union-attr]  # it is an UpdateMetadata
         assert [endpoint.host for broker in named for endpoint in broker.endpoints] == [
             "broker-0",
             "elsewhere",
             "broker-2",
         ]
-        stage.forget()
-        stage.operator.run(stage.operator.client.write(write))
-        stage.settle()
-        assert stage.member(2).told() == [], "nothing has changed"
+        harness.clear_history()
+        harness.operator.run(harness.operator.client.write(write))
+        harness.settle()
+        assert harness.broker(2).requests() == [], "nothing has changed"
 
 
 @pytest.mark.spec("SN-6", "CX-1", "LD-3")
-def test_a_replica_whose_directory_failed_is_offline_though_its_broker_lives() -> None:
+def test_replica_on_a_failed_log_directory_is_offline() -> None:
     def storage_error(message: Message) -> Message:
         return answer_leader_and_isr(message, 56) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
 
-    with Stage() as stage:
-        stage.start()
-        stage.member(1).answer = storage_error
-        stage.create_topic("orders", {0: [1, 2]})
-        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
-        assert stage.member(2).told()[-1] == "UMR E1 orders-0 2@1.1/1 [2] offline [1] live [0, 1, 2]"
-        stage.member(1).answer = answer_none
-        stage.forget()
-        stage.member(1).crash()
-        stage.member(1).start()
-        stage.settle()
-        assert stage.member(2).told()[-1] == "UMR E1 orders-0 2@1.1/1 [2] offline [] live [0, 1, 2]"
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.broker(1).answer = storage_error
+        harness.create_topic("orders", {0: [1, 2]})
+        assert harness.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
+        assert harness.broker(2).requests()[-1] == UpdateMetadataSent(
+            [StateSent(partition="orders-0", leader=2, isr=(2,), epoch=1, version=1, offline=(1,))],
+            live_brokers=[0, 1, 2],
+        )
+        harness.broker(1).answer = answer_none
+        harness.clear_history()
+        harness.broker(1).crash()
+        harness.broker(1).start()
+        harness.settle()
+        assert harness.broker(2).requests()[-1] == UpdateMetadataSent(
+            [StateSent(partition="orders-0", leader=2, isr=(2,), epoch=1, version=1)], live_brokers=[0, 1, 2]
+        )
 
 
 @pytest.mark.spec("LD-2", "SN-6")
-def test_a_broker_that_announces_a_failed_directory_is_asked_what_was_in_it() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2], 1: [1, 2]})
-        stage.forget()
+def test_log_dir_notification_sends_leader_and_isr_of_all_replicas() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2], 1: [1, 2]})
+        harness.clear_history()
 
         def half_gone(message: Message) -> Message:
             """The directory of partition 0 has failed."""
@@ -499,67 +534,80 @@ def test_a_broker_that_announces_a_failed_directory_is_asked_what_was_in_it() ->
                 return replace(answer, topics=(replace(topic, partition_errors=errors),))
             return answer
 
-        stage.member(1).answer = half_gone
-        stage.write_znode("/log_dir_event_notification/log_dir_event_0000000000", b'{"version":1,"broker":1,"event":1}')
-        assert stage.member(1).told()[0] == "LISR E1 orders-0 1@0.0/1 [1, 2]; orders-1 1@0.0/1 [1, 2] leaders [1]"
-        assert stage.member(1).told()[-1] == "SR E1 orders-0 @1"
-        assert stage.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
-        assert stage.state("orders", 1) == led(1, (1, 2), by=1)
-        assert stage.member(2).told()[-1] == "UMR E1 orders-0 2@1.1/1 [2] offline [1] live [0, 1, 2]"
-        assert not any(path.startswith("/log_dir_event_notification/") for path in stage.znodes())
+        harness.broker(1).answer = half_gone
+        harness.write_znode(
+            "/log_dir_event_notification/log_dir_event_0000000000", b'{"version":1,"broker":1,"event":1}'
+        )
+        assert harness.broker(1).requests()[0] == LeaderAndIsrSent(
+            [
+                StateSent(partition="orders-0", leader=1, isr=(1, 2)),
+                StateSent(partition="orders-1", leader=1, isr=(1, 2)),
+            ],
+            live_leaders=[1],
+        )
+        assert harness.broker(1).requests()[-1] == StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=1)])
+        assert harness.state("orders", 0) == led(2, (2,), epoch=1, version=1, by=1)
+        assert harness.state("orders", 1) == led(1, (1, 2), by=1)
+        assert harness.broker(2).requests()[-1] == UpdateMetadataSent(
+            [StateSent(partition="orders-0", leader=2, isr=(2,), epoch=1, version=1, offline=(1,))],
+            live_brokers=[0, 1, 2],
+        )
+        assert not any(path.startswith("/log_dir_event_notification/") for path in harness.znodes())
         # The watch is armed again; what makes no sense is cleared away.
-        stage.forget()
-        stage.write_znode("/log_dir_event_notification/log_dir_event_0000000001", b"?")
-        stage.write_znode("/log_dir_event_notification/log_dir_event_0000000002", b'{"version":1,"broker":9,"event":1}')
-        assert not any(path.startswith("/log_dir_event_notification/") for path in stage.znodes())
-        assert [member.told() for member in stage.members.values()] == [[], [], []]
+        harness.clear_history()
+        harness.write_znode("/log_dir_event_notification/log_dir_event_0000000001", b"?")
+        harness.write_znode(
+            "/log_dir_event_notification/log_dir_event_0000000002", b'{"version":1,"broker":9,"event":1}'
+        )
+        assert not any(path.startswith("/log_dir_event_notification/") for path in harness.znodes())
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 # ------------------------------------------------------------------ topics
 
 
 @pytest.mark.spec("TC-11", "BUG-11")
-def test_a_topic_deleted_by_hand_is_forgotten_and_can_come_again() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
+def test_topic_deleted_by_hand_is_removed_and_can_be_created_again() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
         for path in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
-            stage.operator.run(stage.operator.client.write(Delete(f"/brokers/topics/orders{path}")))
-        stage.settle()
-        stage.forget()
-        stage.create_topic("orders", {0: [2, 1]})
-        assert stage.state("orders", 0) == led(2, (2, 1), by=1)
-        assert [record.new for record in stage.member(0).records(TopicsChanged)] == [("orders",)]
+            harness.operator.run(harness.operator.client.write(Delete(f"/brokers/topics/orders{path}")))
+        harness.settle()
+        harness.clear_history()
+        harness.create_topic("orders", {0: [2, 1]})
+        assert harness.state("orders", 0) == led(2, (2, 1), by=1)
+        assert [record.new for record in harness.broker(0).records(TopicsChanged)] == [("orders",)]
 
 
 @pytest.mark.spec("TC-12")
-def test_edits_of_existing_partitions_are_ignored() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.forget()
-        stage.add_partitions("orders", {0: [2, 1]})
-        assert [member.told() for member in stage.members.values()] == [[], [], []]
+def test_changed_assignment_of_an_existing_partition_is_ignored() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.clear_history()
+        harness.add_partitions("orders", {0: [2, 1]})
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 # ------------------------------------------------------------------ requests
 
 
 @pytest.mark.spec("PE-2", "PE-4", "PE-5", "BUG-12")
-def test_elections_on_request_are_answered_one_by_one() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2], 1: [2, 1]})
-        stage.create_topic("lonely", {0: [9]})
-        stage.member(1).crash()
-        stage.member(1).start()
-        stage.settle()
-        controller = stage.member(0)
-        assert elect(controller, "orders-0", "orders-1", "lonely-0", "nobody-3") == {
+def test_elect_leaders_responds_for_each_partition() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2], 1: [2, 1]})
+        harness.create_topic("lonely", {0: [9]})
+        harness.broker(1).crash()
+        harness.broker(1).start()
+        harness.settle()
+        controller = harness.broker(0)
+        assert elect(controller, "orders-0", "orders-1", "lonely-0", "unknown-3") == {
             "orders-0": "PREFERRED_LEADER_NOT_AVAILABLE",
             "orders-1": "ELECTION_NOT_NEEDED",
             "lonely-0": "PREFERRED_LEADER_NOT_AVAILABLE",
-            "nobody-3": "UNKNOWN_TOPIC_OR_PARTITION",
+            "unknown-3": "UNKNOWN_TOPIC_OR_PARTITION",
         }
         assert elect(controller)["orders-1"] == "ELECTION_NOT_NEEDED", "no list asks for all"
         assert elect(controller, "orders-0", "lonely-0", election_type=ElectionType.UNCLEAN) == {
@@ -576,55 +624,55 @@ def test_elections_on_request_are_answered_one_by_one() -> None:
 
 
 @pytest.mark.spec("PE-3", "PSM-18")
-def test_an_administrator_may_choose_to_lose_data() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.member(2).crash()
-        stage.member(1).crash()
-        stage.member(2).start()
-        stage.settle()
-        controller = stage.member(0)
+def test_elect_leaders_may_elect_an_unclean_leader() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.broker(2).crash()
+        harness.broker(1).crash()
+        harness.broker(2).start()
+        harness.settle()
+        controller = harness.broker(0)
         assert elect(controller, "orders-0") == {"orders-0": "PREFERRED_LEADER_NOT_AVAILABLE"}
         assert elect(controller, "orders-0", election_type=ElectionType.UNCLEAN) == {"orders-0": 2}
-        known = stage.state("orders", 0)
+        known = harness.state("orders", 0)
         assert isinstance(known, LeaderIsrAndControllerEpoch)
         assert (known.leader_and_isr.isr, known.leader_and_isr.leader_recovery_state) == ((2,), 1)
 
 
 @pytest.mark.spec("PE-6")
-def test_the_znode_asks_for_elections_again_and_again() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
+def test_preferred_election_znode_is_handled_each_time_it_is_created() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
         for _ in range(2):
-            stage.write_znode(
+            harness.write_znode(
                 "/admin/preferred_replica_election", b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
             )
-            assert "/admin/preferred_replica_election" not in stage.znodes()
-        deletions = writes_to(stage, "/admin/preferred_replica_election").count(OpKind.DELETE)
+            assert "/admin/preferred_replica_election" not in harness.znodes()
+        deletions = writes_to(harness, "/admin/preferred_replica_election").count(OpKind.DELETE)
         assert deletions == 2
 
 
 @pytest.mark.spec("PE-1", "EQ-6")
-def test_who_is_not_controller_elects_nobody() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        assert elect(stage.member(1), "orders-0") == {"orders-0": "NOT_CONTROLLER"}
-        assert elect(stage.member(1)) == {}
+def test_elect_leaders_on_an_inactive_controller_is_refused() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        assert elect(harness.broker(1), "orders-0") == {"orders-0": "NOT_CONTROLLER"}
+        assert elect(harness.broker(1)) == {}
 
 
 @pytest.mark.spec("CS-5", "CS-6", "CS-7", "BUG-13")
-def test_who_may_not_leave_hears_why() -> None:
-    with Stage(standing=(0, 1), brokers=(2,)) as stage:
-        stage.start()
-        controller, other = stage.member(0), stage.member(1)
+def test_controlled_shutdown_is_refused_with_a_reason() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        controller, other = harness.broker(0), harness.broker(1)
 
-        def leave(member: Member, broker: int, epoch: int) -> Errors:
+        def leave(member: HarnessBroker, broker: int, epoch: int) -> Errors:
             return member.run(member.controller.controlled_shutdown(BrokerId(broker), epoch))[0]
 
-        assert leave(other, 2, stage.member(2).epoch) is Errors.STALE_CONTROLLER_EPOCH
-        assert leave(controller, 2, stage.member(2).epoch - 1) is Errors.STALE_BROKER_EPOCH
+        assert leave(other, 2, harness.broker(2).epoch) is Errors.STALE_CONTROLLER_EPOCH
+        assert leave(controller, 2, harness.broker(2).epoch - 1) is Errors.STALE_BROKER_EPOCH
         assert leave(controller, 9, 5) is Errors.UNKNOWN_SERVER_ERROR
         assert leave(controller, 9, -1) is Errors.BROKER_NOT_AVAILABLE
         assert leave(controller, 2, -1) is Errors.NONE
@@ -632,45 +680,45 @@ def test_who_may_not_leave_hears_why() -> None:
 
 
 @pytest.mark.spec("CS-5", "EL-14")
-def test_who_learns_while_it_helps_a_broker_leave_that_it_is_controller_no_more_says_so() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.depose()
-        controller = stage.member(0)
-        leaving = controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch)
+def test_controlled_shutdown_on_a_deposed_controller_is_refused() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.depose()
+        controller = harness.broker(0)
+        leaving = controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch)
         assert controller.run(leaving) == (Errors.STALE_CONTROLLER_EPOCH, ())
 
 
 @pytest.mark.spec("PSM-9", "PE-4")
-def test_a_partition_whose_state_was_deleted_by_hand_has_no_leader_to_offer() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2]})
-        stage.member(1).crash()
-        stage.member(1).start()
-        stage.operator.run(stage.operator.client.write(Delete("/brokers/topics/orders/partitions/0/state")))
-        assert elect(stage.member(0), "orders-0") == {"orders-0": "PREFERRED_LEADER_NOT_AVAILABLE"}
+def test_election_of_a_partition_whose_state_was_deleted_by_hand() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2]})
+        harness.broker(1).crash()
+        harness.broker(1).start()
+        harness.operator.run(harness.operator.client.write(Delete("/brokers/topics/orders/partitions/0/state")))
+        assert elect(harness.broker(0), "orders-0") == {"orders-0": "PREFERRED_LEADER_NOT_AVAILABLE"}
 
 
 @pytest.mark.spec("CS-11")
-def test_a_broker_that_nobody_can_replace_is_told_what_it_still_leads() -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2], 1: [1]})
-        stage.member(2).crash()
-        controller = stage.member(0)
-        leaving = controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch)
+def test_controlled_shutdown_lists_remaining_leaderships() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2], 1: [1]})
+        harness.broker(2).crash()
+        controller = harness.broker(0)
+        leaving = controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch)
         assert controller.run(leaving) == (Errors.NONE, (TopicPartition("orders", 0),))
 
 
 # ------------------------------------------------------------------ interruptions
 
 
-def leaders(stage: Stage, assignment: Mapping[int, object]) -> dict[int, LeaderIsrAndControllerEpoch]:
+def leaders(harness: ControllerHarness, assignment: Mapping[int, object]) -> dict[int, LeaderIsrAndControllerEpoch]:
     found = {}
     for partition in assignment:
-        known = stage.state("orders", partition)
+        known = harness.state("orders", partition)
         assert isinstance(known, LeaderIsrAndControllerEpoch)
         found[partition] = known
     return found
@@ -681,38 +729,44 @@ def lose_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
 
     Returns how many requests it took without an interruption.
     """
-    with Stage(standing=(0, 2), brokers=(1, 3)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2, 3], 1: [0, 1, 3], 2: [3, 1, 2], 3: [1, 0, 2]})
-        link, controller = stage.zookeeper.link("broker-0"), stage.member(0)
+    with ControllerHarness(electable=(0, 2), brokers=(1, 3)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2, 3], 1: [0, 1, 3], 2: [3, 1, 2], 3: [1, 0, 2]})
+        link, controller = harness.zookeeper.link("broker-0"), harness.broker(0)
         first = link.requests
         session = controller.client.session_id
 
         def kill(_: int) -> None:
             if link.requests - first >= kill_at and controller.node.alive:
                 controller.process.kill()
-                stage.loop.call_later(0.05, lambda: stage.zookeeper.expire(session), context=stage.zookeeper.context)
+                harness.loop.call_later(
+                    0.05, lambda: harness.zookeeper.expire(session), context=harness.zookeeper.context
+                )
 
         if kill_at:
             if after:
                 link.after_answer = kill
             else:
                 link.before_request = kill
-        stage.member(1).crash()
-        stage.settle(3_000)
+        harness.broker(1).crash()
+        harness.settle(3_000)
         took = link.requests - first
-        for partition, known in leaders(stage, {0: 0, 1: 1, 2: 2, 3: 3}).items():
+        for partition, known in leaders(harness, {0: 0, 1: 1, 2: 2, 3: 3}).items():
             state = known.leader_and_isr
             assert state.leader in state.isr, f"orders-{partition} interrupted at {kill_at}: {known}"
-            assert stage.member(state.leader).node.alive
+            assert harness.broker(state.leader).node.alive
             assert BrokerId(1) not in state.isr
-            told = [line for line in stage.member(state.leader).told() if f"orders-{partition} " in line]
-            assert f"orders-{partition} {state.leader}@{state.leader_epoch}." in told[-1]
+            name = f"orders-{partition}"
+            requests = harness.broker(state.leader).requests()
+            last = [request for request in requests if name in partitions_of(request)][-1]
+            assert not isinstance(last, StopReplicaSent)
+            (received,) = (received for received in last.states if received.partition == name)
+            assert (received.leader, received.epoch) == (state.leader, state.leader_epoch)
         return took
 
 
 @pytest.mark.spec("RA-12", "EL-12", "P1", "P5")
-def test_wherever_a_controller_dies_its_successor_reaches_a_safe_state() -> None:
+def test_successor_reaches_a_safe_state_wherever_the_controller_crashed() -> None:
     requests = lose_a_broker_and_the_controller(0, after=False)
     assert requests >= 3
     for number in range(1, requests + 1):
@@ -721,13 +775,13 @@ def test_wherever_a_controller_dies_its_successor_reaches_a_safe_state() -> None
 
 
 @pytest.mark.spec("D18")
-def test_every_point_is_passed() -> None:
-    with Stage(standing=(0, 2), brokers=(1,)) as stage:
-        stage.start()
-        stage.create_topic("orders", SIX)
-        stage.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[1,2]}}')
-        controller = stage.member(0)
-        topic_id = stage.operator.run(stage.operator.zk.topics.assignments(["orders"]))["orders"].topic_id
+def test_every_point_is_reached() -> None:
+    with ControllerHarness(electable=(0, 2), brokers=(1,)) as harness:
+        harness.start()
+        harness.create_topic("orders", SIX)
+        harness.write_znode("/brokers/topics/direct", b'{"version":1,"partitions":{"0":[1,2]}}')
+        controller = harness.broker(0)
+        topic_id = harness.operator.run(harness.operator.zk.topics.assignments(["orders"]))["orders"].topic_id
         assert topic_id is not None
         alone = AlterPartitionRequestPartitionData(
             partition_index=0,
@@ -736,40 +790,40 @@ def test_every_point_is_passed() -> None:
         topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(alone,))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))
         controller.run(controller.controller.alter_partition(request, 3))
-        stage.write_znode(
+        harness.write_znode(
             "/admin/reassign_partitions",
             b'{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[0,1,2]}]}',
         )
-        delete_two_topics_of_which_one_stays(stage)
-        controller.run(controller.controller.allocate_producer_ids(BrokerId(1), stage.member(1).epoch))
-        controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
+        delete_two_topics_of_which_one_stays(harness)
+        controller.run(controller.controller.allocate_producer_ids(BrokerId(1), harness.broker(1).epoch))
+        controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
         controller.run(force(controller, ForcedResignation("test")))
-        stage.settle()
-        passed = {name for member in stage.members.values() for name in member.points.passed}
+        harness.settle()
+        passed = {name for broker in harness.brokers.values() for name in broker.points.passed}
         assert passed == set(POINTS)
 
 
-def delete_two_topics_of_which_one_stays(stage: Stage) -> None:
-    """And grows, in vain."""
+def delete_two_topics_of_which_one_stays(harness: ControllerHarness) -> None:
+    """The topic gets partitions that are not created."""
 
     def refuse(message: Message) -> Message:
         return answer_stop_replica(message, 56) if isinstance(message, StopReplicaRequest) else answer_none(message)
 
-    stage.create_topic("gone", {0: [2]})
-    stage.write_znode("/admin/delete_topics/gone", b"")
-    assert [path for path in stage.znodes() if "gone" in path] == []
-    stage.member(2).answer = refuse
-    stage.create_topic("doomed", {0: [2]})
-    stage.write_znode("/admin/delete_topics/doomed", b"")
-    stage.add_partitions("doomed", {0: [2], 1: [2]})
-    assert b'"1"' not in (stage.znodes()["/brokers/topics/doomed"] or b"")
-    stage.member(2).answer = answer_none
+    harness.create_topic("gone", {0: [2]})
+    harness.write_znode("/admin/delete_topics/gone", b"")
+    assert [path for path in harness.znodes() if "gone" in path] == []
+    harness.broker(2).answer = refuse
+    harness.create_topic("deleted", {0: [2]})
+    harness.write_znode("/admin/delete_topics/deleted", b"")
+    harness.add_partitions("deleted", {0: [2], 1: [2]})
+    assert b'"1"' not in (harness.znodes()["/brokers/topics/deleted"] or b"")
+    harness.broker(2).answer = answer_none
 
 
-async def heard(member: Member, notification: WatchFired) -> None:
-    member.controller.notified(notification)
+async def notify(broker: HarnessBroker, notification: WatchFired) -> None:
+    broker.controller.notified(notification)
 
 
-async def force(member: Member, event: ControllerEvent) -> None:
+async def force(broker: HarnessBroker, event: ControllerEvent) -> None:
     """Queue an event that only a breakdown would."""
-    member.controller._event_manager.put(event)
+    broker.controller._event_manager.put(event)

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.channels.request_batch import ControlRequest, RequestBatch
-from controller.channels.request_shapes import ControlMessage, in_shape
+from controller.channels.request_shapes import ControlMessage, in_version
 from controller.context import ControllerContext
 from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicId
@@ -39,13 +39,13 @@ class Sent(NamedTuple):
 
 @pytest.mark.spec("RB-7", "RB-8", "RB-9", "IO-3")
 @pytest.mark.parametrize("version", list(dict.fromkeys(recorded["ibp"] for recorded in RECORDED)))
-def test_we_send_what_kafka_sends(version: str) -> None:
+def test_requests_equal_kafkas_frames(version: str) -> None:
     kafkas = dict(_kafkas(version))
     ours = dict(_ours(MetadataVersion.parse(version), _ports(kafkas.values())))
     assert {place: ours[place] for place in kafkas} == kafkas
 
 
-def test_every_kind_was_compared() -> None:
+def test_every_control_request_was_compared() -> None:
     kinds = {(recorded["request"], recorded["version"]) for recorded in RECORDED}
     assert len(kinds) == 8 + 5 + 7
 
@@ -106,7 +106,7 @@ def _cluster(ports: dict[int, int]) -> ControllerContext:
 def _frame(request: ControlRequest, correlation_id: int) -> bytes:
     """As `BrokerChannel` sends it."""
     body = None if request.body is None else request.body.at(request.broker_epoch)
-    message = in_shape(request.message, request.version)
+    message = in_version(request.message, request.version)
     return encode_request(message, request.version, correlation_id, "0", body=body)[4:]
 
 

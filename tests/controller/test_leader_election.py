@@ -46,7 +46,7 @@ def state(
         ((2, 4), (2, 4), (4,), False, 4),
         ((2, 4), (4, 2), (2, 4), False, 2),
         ((2, 4), (4,), (2, 4), False, 4),
-        # none is: nobody leads …
+        # none is: no leader …
         ((2, 4), (2,), (4,), False, None),
         ((2, 4), (2,), (), False, None),
         ((2, 4), (), (2, 4), False, None),
@@ -54,7 +54,7 @@ def state(
         ((2, 4), (2,), (4,), True, 4),
         ((2, 4), (), (2, 4), True, 2),
         ((2, 4), (2,), (), True, None),
-        # permission alone does not pass over somebody in sync
+        # a replica in sync comes first although unclean election is allowed
         ((2, 4), (4,), (2, 4), True, 4),
         # not assigned, not electable
         ((2, 4), (6,), (6,), True, None),
@@ -128,7 +128,7 @@ def test_controlled_shutdown_leader(
 
 
 @pytest.mark.spec("PSM-12", "PSM-16")
-def test_clean_election_drops_the_dead_from_the_isr_and_keeps_its_order() -> None:
+def test_clean_election_removes_offline_replicas_from_the_isr() -> None:
     election = elect_for_offline_partition(
         state(1, (3, 1, 2)), ReplicaAssignment(ids(1, 2, 3)), alive(2, 3), unclean_allowed=False
     )
@@ -139,7 +139,7 @@ def test_clean_election_drops_the_dead_from_the_isr_and_keeps_its_order() -> Non
 
 
 @pytest.mark.spec("PSM-18")
-def test_unclean_leader_is_the_isr_and_recovers() -> None:
+def test_unclean_leader_is_the_only_isr_member_and_recovers() -> None:
     election = elect_for_offline_partition(
         state(1, (1,)), ReplicaAssignment(ids(1, 2, 3)), alive(2, 3), unclean_allowed=True
     )
@@ -150,7 +150,7 @@ def test_unclean_leader_is_the_isr_and_recovers() -> None:
 
 
 @pytest.mark.spec("PSM-17")
-def test_data_is_not_given_up_while_a_replica_that_is_assigned_no_more_still_has_it() -> None:
+def test_no_unclean_election_while_an_unassigned_isr_member_is_online() -> None:
     assigned = ReplicaAssignment(ids(2, 4))
     assert elect_for_offline_partition(state(2, (2, 6)), assigned, alive(4, 6), unclean_allowed=True) is None
     election = elect_for_offline_partition(state(2, (2, 6)), assigned, alive(4), unclean_allowed=True)
@@ -160,7 +160,7 @@ def test_data_is_not_given_up_while_a_replica_that_is_assigned_no_more_still_has
 
 @pytest.mark.spec("PSM-18")
 @pytest.mark.parametrize("before", [RECOVERED, RECOVERING])
-def test_brokers_that_do_not_know_of_recovery_are_not_told(before: LeaderRecoveryState) -> None:
+def test_recovery_state_is_not_set_for_old_brokers(before: LeaderRecoveryState) -> None:
     election = elect_for_offline_partition(
         state(1, (1,), recovery=before),
         ReplicaAssignment(ids(1, 2, 3)),
@@ -184,7 +184,7 @@ def test_clean_election_keeps_the_recovery_state() -> None:
 
 
 @pytest.mark.spec("PSM-16")
-def test_an_election_of_the_same_leader_is_a_new_epoch() -> None:
+def test_election_of_the_same_leader_raises_the_epoch() -> None:
     election = elect_for_offline_partition(
         state(1, (1, 2)), ReplicaAssignment(ids(1, 2)), alive(1, 2), unclean_allowed=False
     )
@@ -193,7 +193,7 @@ def test_an_election_of_the_same_leader_is_a_new_epoch() -> None:
 
 
 @pytest.mark.spec("PSM-13")
-def test_reassignment_keeps_the_isr_and_tells_the_target_dead_or_alive() -> None:
+def test_reassignment_election_keeps_the_isr_and_sends_to_all_target_replicas() -> None:
     assignment = ReplicaAssignment(ids(4, 5, 1, 2), adding_replicas=ids(4, 5), removing_replicas=ids(1, 2))
     election = elect_for_reassigned_partition(state(1, (1, 2, 5)), assignment, ids(1, 2, 5))
     assert election is not None
@@ -203,7 +203,7 @@ def test_reassignment_keeps_the_isr_and_tells_the_target_dead_or_alive() -> None
 
 
 @pytest.mark.spec("PSM-14")
-def test_preferred_election_keeps_the_isr_and_tells_every_replica() -> None:
+def test_preferred_election_keeps_the_isr_and_sends_to_every_replica() -> None:
     election = elect_preferred_replica(state(2, (3, 2, 1)), ReplicaAssignment(ids(1, 2, 3)), ids(1, 2))
     assert election is not None
     assert election.leader_and_isr == state(1, (3, 2, 1), epoch=8)
@@ -212,7 +212,7 @@ def test_preferred_election_keeps_the_isr_and_tells_every_replica() -> None:
 
 
 @pytest.mark.spec("PSM-15")
-def test_who_leaves_leaves_the_isr_and_still_hears_of_it() -> None:
+def test_controlled_shutdown_election_removes_the_broker_and_sends_to_it() -> None:
     election = elect_for_controlled_shutdown(
         state(1, (1, 3, 2)), ReplicaAssignment(ids(1, 2, 3)), alive(1, 2, 3), alive(1)
     )
@@ -226,7 +226,7 @@ broker_lists = st.lists(st.integers(0, 5), unique=True, max_size=5).map(lambda b
 
 
 @given(replicas=broker_lists, isr=broker_lists.filter(bool), online=broker_lists.map(frozenset), unclean=st.booleans())
-def test_what_holds_of_every_election_of_an_offline_partition(
+def test_properties_of_offline_partition_elections(
     replicas: tuple[BrokerId, ...], isr: tuple[BrokerId, ...], online: frozenset[BrokerId], unclean: bool
 ) -> None:
     current = state(isr[0], isr)

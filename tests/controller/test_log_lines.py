@@ -1,7 +1,7 @@
 """What a controller's operator reads: for each behaviour of the specification's list a line, at its level, with its
 fields.
 
-A few scenes are played once each, at level DEBUG; the table says which lines must be among theirs.
+A few scenarios run once each, at level DEBUG; the table has the lines that must be among theirs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from foundation.wire.schema import Message
 from foundation.zk.client import SetData
 from foundation.zk.kafka_zk_client import ControllerMoved
 from foundation.zk.znodes import BrokerIdZNode
+from tests.controller.harness import ControllerHarness, TermHarness, answer_none, answer_stop_replica
 from tests.controller.memory_log import MemoryLog
-from tests.controller.office import Office
-from tests.controller.stage import Stage, answer_none, answer_stop_replica
 from tests.controller.test_event_manager import play
 from tests.controller.values import tp
 from tests.operators_log import Line, operators_log
@@ -52,23 +51,23 @@ ELSEWHERE = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "elsewhere", 9092)
 WHO = {"controller": 0, "controller_epoch": 1}
 
 
-def obedient(message: Message) -> Message:
+def respond(message: Message) -> Message:
     return answer_stop_replica(message, 0) if isinstance(message, StopReplicaRequest) else answer_none(message)
 
 
 @cache
-def a_day() -> list[Line]:
+def broker_changes_and_controlled_shutdown() -> list[Line]:
     """Two brokers stand, two do not; a topic comes, a broker goes and returns, another leaves in order."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0, 1), brokers=(2, 3)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [2, 0, 1], 1: [0, 1]})
-        stage.add_partitions("orders", {0: [2, 0, 1], 1: [0, 1], 2: [1, 0]})
-        controller = stage.member(0)
-        stage.member(2).crash()
-        stage.member(2).start()
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0, 1), brokers=(2, 3)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [2, 0, 1], 1: [0, 1]})
+        harness.add_partitions("orders", {0: [2, 0, 1], 1: [0, 1], 2: [1, 0]})
+        controller = harness.broker(0)
+        harness.broker(2).crash()
+        harness.broker(2).start()
         controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))
-        controller.run(controller.controller.controlled_shutdown(BrokerId(1), stage.member(1).epoch))
-        stage.member(1).crash()
+        controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
+        harness.broker(1).crash()
     return lines
 
 
@@ -76,10 +75,10 @@ def a_day() -> list[Line]:
 def a_bad_day() -> list[Line]:
     """Proposals that come too late, a broker that moves, one that does not answer, one out of reach, and a lost
     role."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
-        stage.start()
-        topic_id = stage.create_topic("orders", {0: [0, 1]})
-        controller = stage.member(0)
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
+        harness.start()
+        topic_id = harness.create_topic("orders", {0: [0, 1]})
+        controller = harness.broker(0)
         data = AlterPartitionRequestPartitionData(
             partition_index=0,
             leader_epoch=0,
@@ -89,92 +88,92 @@ def a_bad_day() -> list[Line]:
         topic = AlterPartitionRequestTopicData(topic_id=topic_id, partitions=(data,))
         request = AlterPartitionRequest(broker_id=0, broker_epoch=controller.epoch, topics=(topic,))
         controller.run(controller.controller.alter_partition(request, 3))
-        stage.rewrite_state("orders", 0)
+        harness.rewrite_state("orders", 0)
         timely = replace(data, partition_epoch=0)
         request = replace(request, topics=(replace(topic, partitions=(timely,)),))
         controller.run(controller.controller.alter_partition(request, 3))
         moved = BrokerIdZNode.encode(Broker(id=BrokerId(2), endpoints=(ELSEWHERE,)), timestamp_ms=1)
-        stage.operator.run(stage.operator.client.write(SetData(BrokerIdZNode.path(2), moved)))
-        stage.settle()
-        stage.member(1).answer = lambda message: None
-        stage.member(2).process.kill()
-        stage.create_topic("payments", {0: [0, 1, 2]})
-        stage.settle(4_000)
-        stage.depose()
-        stage.create_topic("refunds", {0: [0]})
+        harness.operator.run(harness.operator.client.write(SetData(BrokerIdZNode.path(2), moved)))
+        harness.settle()
+        harness.broker(1).answer = lambda message: None
+        harness.broker(2).process.kill()
+        harness.create_topic("payments", {0: [0, 1, 2]})
+        harness.settle(4_000)
+        harness.depose()
+        harness.create_topic("refunds", {0: [0]})
     return lines
 
 
 @cache
 def an_unreadable_broker() -> list[Line]:
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1,)) as stage:
-        stage.start()
-        stage.write_znode("/brokers/ids/9", b"{")
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1,)) as harness:
+        harness.start()
+        harness.write_znode("/brokers/ids/9", b"{")
     return lines
 
 
 @cache
 def a_double_id() -> list[Line]:
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1,)) as stage:
-        stage.start()
-        topic_id = stage.create_topic("a", {0: [1]})
-        stage.create_topic("b", {0: [1]}, topic_id=topic_id)
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1,)) as harness:
+        harness.start()
+        topic_id = harness.create_topic("a", {0: [1]})
+        harness.create_topic("b", {0: [1]}, topic_id=topic_id)
     return lines
 
 
 @cache
 def a_move() -> list[Line]:
     """One partition has to wait for its new replica, the other only changes hands; then a znode asks for a third."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
-        for member in stage.members.values():
-            member.answer = obedient
-        stage.start()
-        stage.create_topic("orders", {0: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2]})
-        controller = stage.member(0)
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
+        for broker in harness.brokers.values():
+            broker.answer = respond
+        harness.start()
+        harness.create_topic("orders", {0: [0, 1], 1: [0, 1, 2], 2: [0, 1, 2]})
+        controller = harness.broker(0)
         wanted = {
             tp("orders-0"): (BrokerId(1), BrokerId(2)),
             tp("orders-1"): (BrokerId(1), BrokerId(2)),
             tp("orders-2"): (BrokerId(0), BrokerId(2)),
         }
         controller.run(controller.controller.alter_partition_reassignments(wanted))
-        stage.settle()
+        harness.settle()
         moves = b'{"version":1,"partitions":[{"topic":"orders","partition":2,"replicas":[2,0]}]}'
-        stage.write_znode("/admin/reassign_partitions", moves)
+        harness.write_znode("/admin/reassign_partitions", moves)
     return lines
 
 
 @cache
 def a_deletion() -> list[Line]:
     """One topic can be deleted, the other has a replica on a broker that is away."""
-    with operators_log(logging.DEBUG) as lines, Stage(standing=(0,), brokers=(1, 2)) as stage:
-        for member in stage.members.values():
-            member.answer = obedient
-        stage.start()
-        stage.create_topic("orders", {0: [0, 1]})
-        stage.create_topic("payments", {0: [0, 2]})
-        stage.member(2).crash()
-        stage.write_znode("/admin/delete_topics/orders", b"")
-        stage.write_znode("/admin/delete_topics/payments", b"")
-        stage.settle(3_000)
+    with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
+        for broker in harness.brokers.values():
+            broker.answer = respond
+        harness.start()
+        harness.create_topic("orders", {0: [0, 1]})
+        harness.create_topic("payments", {0: [0, 2]})
+        harness.broker(2).crash()
+        harness.write_znode("/admin/delete_topics/orders", b"")
+        harness.write_znode("/admin/delete_topics/payments", b"")
+        harness.settle(3_000)
     return lines
 
 
 @cache
 def illegal_moves() -> list[Line]:
-    with operators_log(logging.DEBUG) as lines, Office({"orders": {0: [1, 2]}}) as office:
-        term = office.term
-        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
+    with operators_log(logging.DEBUG) as lines, TermHarness({"orders": {0: [1, 2]}}) as harness:
+        term = harness.term
+        harness.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
         gone = {BrokerId(1): [tp("orders-0")]}
-        office.run(replica_state_machine.handle_state_changes(term, gone, ReplicaState.DELETION_SUCCESSFUL))
-        office.run(partition_state_machine.startup(term))
-        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.NON_EXISTENT))
+        harness.run(replica_state_machine.handle_state_changes(term, gone, ReplicaState.DELETION_SUCCESSFUL))
+        harness.run(partition_state_machine.startup(term))
+        harness.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.NON_EXISTENT))
         term.context.remove_live_brokers([BrokerId(1), BrokerId(2)])
-        office.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
+        harness.run(partition_state_machine.handle_state_changes(term, [tp("orders-0")], PartitionState.ONLINE))
     return lines
 
 
 class LostRace:
-    """A store in which somebody else was faster: gone again, or still there."""
+    """A store in which another broker was elected first, and is gone again or still there."""
 
     def __init__(self, winner: BrokerId | None) -> None:
         self.asked = 0
@@ -189,7 +188,7 @@ class LostRace:
         return None if self.asked == 1 else self.winner
 
     async def register_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> None:
-        raise ControllerMoved("somebody else was faster")
+        raise ControllerMoved("another broker was elected first")
 
 
 async def never_elected(_: object) -> None:
@@ -198,7 +197,7 @@ async def never_elected(_: object) -> None:
 
 @cache
 def lost_races() -> list[Line]:
-    async def scene() -> None:
+    async def harness() -> None:
         log: EventLog = MemoryLog()
         for winner in (BrokerId(2), None):
             election = ControllerElection(
@@ -213,13 +212,13 @@ def lost_races() -> list[Line]:
             assert election.active_controller_id == (NO_CONTROLLER if winner is None else winner)
 
     with operators_log(logging.DEBUG) as lines:
-        play(scene())
+        play(harness())
     return lines
 
 
 class Expected(NamedTuple):
     id: str
-    scene: Callable[[], list[Line]]
+    harness: Callable[[], list[Line]]
     logger: str
     level: str
     text: str
@@ -232,29 +231,63 @@ ANY = ...
 TABLE = (
     Expected(
         "LG-1",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "elected as the controller",
         {"broker_id": 0, "epoch": 1, "epoch_zk_version": 1},
     ),
-    Expected("LG-2", a_day, CONTROLLER, "info", "registering handlers"),
-    Expected("LG-2", a_day, CONTROLLER, "info", "deleting log dir event and isr change notifications"),
-    Expected("LG-2", a_day, CONTROLLER, "info", "initializing controller context"),
-    Expected("LG-2", a_day, CONTROLLER, "info", "initialized broker epochs cache", {"broker_epochs": ANY}),
+    Expected("LG-2", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "registering handlers"),
     Expected(
         "LG-2",
-        a_day,
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "deleting log dir event and isr change notifications",
+    ),
+    Expected("LG-2", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "initializing controller context"),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "initialized broker epochs cache",
+        {"broker_epochs": ANY},
+    ),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "initialized controller context",
         {"live_brokers": ANY, "shutting_down_brokers": [], "topics": (), "topic_count": 0, "partitions": 0},
     ),
     Expected("LG-2", a_deletion, DELETION, "info", "initializing deletions", {"queued": ANY, "ineligible": ()}),
-    Expected("LG-2", a_day, CONTROLLER, "info", "sending update metadata request", {"brokers": ANY}),
-    Expected("LG-2", a_day, CONTROLLER, "info", "ready to serve as the new controller", {"epoch": 1, "partitions": 0}),
-    Expected("LG-2", a_day, CONTROLLER, "info", "starting the controller scheduler"),
-    Expected("LG-3", a_day, CONTROLLER, "debug", "there is a controller already", {"controller": 0}),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "sending update metadata request",
+        {"brokers": ANY},
+    ),
+    Expected(
+        "LG-2",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "ready to serve as the new controller",
+        {"epoch": 1, "partitions": 0},
+    ),
+    Expected("LG-2", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "starting the controller scheduler"),
+    Expected(
+        "LG-3",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "debug",
+        "there is a controller already",
+        {"controller": 0},
+    ),
     Expected("LG-3", lost_races, CONTROLLER, "debug", "another broker was elected", {"controller": 2, "broker_id": 1}),
     Expected(
         "LG-3",
@@ -265,24 +298,61 @@ TABLE = (
     ),
     Expected(
         "LG-4",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "brokers changed",
         {"new": (), "deleted": (2,), "bounced": (), "live": (0, 1, 3)},
     ),
-    Expected("LG-4", a_day, CONTROLLER, "info", "updated broker epochs cache", {"broker_epochs": ANY}),
-    Expected("LG-5", a_day, CONTROLLER, "info", "new broker startup callback", {"brokers": (2,)}),
-    Expected("LG-5", a_day, CONTROLLER, "info", "broker failure callback", {"brokers": (2,)}),
+    Expected(
+        "LG-4",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "updated broker epochs cache",
+        {"broker_epochs": ANY},
+    ),
+    Expected(
+        "LG-5",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "new broker startup callback",
+        {"brokers": (2,)},
+    ),
+    Expected(
+        "LG-5", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "broker failure callback", {"brokers": (2,)}
+    ),
     Expected(
         "LG-5", a_bad_day, CONTROLLER, "info", "updated broker metadata", {"broker": 2, "endpoints": (ELSEWHERE,)}
     ),
-    Expected("LG-5", a_day, CONTROLLER, "info", "removed from the shutting down brokers", {"brokers": [1]}),
-    Expected("LG-6", a_day, CONTROLLER, "info", "topics changed", {"new": ("orders",), "deleted": (), "new_count": 1}),
-    Expected("LG-6", a_day, CONTROLLER, "info", "new partitions to be added", {"topic": "orders", "partitions": [2]}),
+    Expected(
+        "LG-5",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "removed from the shutting down brokers",
+        {"brokers": [1]},
+    ),
     Expected(
         "LG-6",
-        a_day,
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "topics changed",
+        {"new": ("orders",), "deleted": (), "new_count": 1},
+    ),
+    Expected(
+        "LG-6",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "new partitions to be added",
+        {"topic": "orders", "partitions": [2]},
+    ),
+    Expected(
+        "LG-6",
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "new partition creation callback",
@@ -290,14 +360,19 @@ TABLE = (
     ),
     Expected(
         "LG-7",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CONTROLLER,
         "info",
         "starting replica leader election",
         {"type": "PREFERRED", "trigger": "AdminClientTriggered", "partitions": ("orders-0",), "count": 1},
     ),
     Expected(
-        "LG-7", a_day, CONTROLLER, "info", "completed replica leader election", {"partition": "orders-0", "why": ANY}
+        "LG-7",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "info",
+        "completed replica leader election",
+        {"partition": "orders-0", "why": ANY},
     ),
     Expected(
         "LG-8",
@@ -328,9 +403,18 @@ TABLE = (
     Expected(
         "LG-8", a_move, CONTROLLER, "info", "removing partitions from the reassignment in zookeeper", {"removed": 1}
     ),
-    Expected("LG-9", a_day, CONTROLLER, "info", "shutting down broker", {"broker": 1}),
-    Expected("LG-9", a_day, CONTROLLER, "debug", "all shutting down brokers", {"brokers": [1]}),
-    Expected("LG-9", a_day, CONTROLLER, "debug", "live brokers", {"brokers": (0, 2, 3)}),
+    Expected("LG-9", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "shutting down broker", {"broker": 1}),
+    Expected(
+        "LG-9",
+        broker_changes_and_controlled_shutdown,
+        CONTROLLER,
+        "debug",
+        "all shutting down brokers",
+        {"brokers": [1]},
+    ),
+    Expected(
+        "LG-9", broker_changes_and_controlled_shutdown, CONTROLLER, "debug", "live brokers", {"brokers": (0, 2, 3)}
+    ),
     Expected("LG-10", a_deletion, DELETION, "info", "starting topic deletion", {"topics": ("orders",)}),
     Expected("LG-10", a_deletion, DELETION, "info", "deletion of topics (re)started", {"topics": ANY}),
     Expected("LG-10", a_deletion, DELETION, "info", "halted deletion of topics", {"topics": ("payments",), "why": ANY}),
@@ -384,7 +468,7 @@ TABLE = (
     ),
     Expected(
         "LG-14",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         CHANNELS,
         "info",
         "connected for sending state change requests",
@@ -409,7 +493,7 @@ TABLE = (
     Expected("LG-6", a_double_id, CONTROLLER, "error", "topic left out", {"topic": "b", "why": ANY}),
     Expected(
         "LG-16",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "changed partition state",
@@ -423,7 +507,7 @@ TABLE = (
     ),
     Expected(
         "LG-16",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "changed partition state",
@@ -441,7 +525,7 @@ TABLE = (
     ),
     Expected(
         "LG-16",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "changed partition state",
@@ -455,19 +539,24 @@ TABLE = (
     ),
     Expected(
         "LG-17",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "sending LeaderAndIsr request",
         {**WHO, "to": 0, "become_leader": 1, "become_follower": 1},
     ),
     Expected(
-        "LG-17", a_day, STATES, "info", "sending UpdateMetadata request", {**WHO, "to": (0, 1, 2, 3), "partitions": 2}
+        "LG-17",
+        broker_changes_and_controlled_shutdown,
+        STATES,
+        "info",
+        "sending UpdateMetadata request",
+        {**WHO, "to": (0, 1, 2, 3), "partitions": 2},
     ),
     Expected("LG-17", a_move, STATES, "info", "sending StopReplica request", {**WHO, "to": 0, "replicas": 1}),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "sending state",
@@ -478,7 +567,7 @@ TABLE = (
     ),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "received response",
@@ -486,7 +575,7 @@ TABLE = (
     ),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "changed replica state",
@@ -494,7 +583,7 @@ TABLE = (
     ),
     Expected(
         "LG-18",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "debug",
         "changed partition state",
@@ -525,7 +614,7 @@ TABLE = (
     ),
     Expected(
         "LG-20",
-        a_day,
+        broker_changes_and_controlled_shutdown,
         STATES,
         "info",
         "removed replica from ISR",
@@ -542,8 +631,8 @@ def is_as(line: Line, expected: Expected) -> bool:
 
 @pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
 @pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
-def test_operators_are_told(expected: Expected) -> None:
-    lines = expected.scene()
+def test_log_lines(expected: Expected) -> None:
+    lines = expected.harness()
     alike = [line for line in lines if line.text == expected.text]
     assert any(is_as(line, expected) for line in lines), alike or {line.text for line in lines}
 
@@ -553,14 +642,14 @@ def test_operators_are_told(expected: Expected) -> None:
 
 def lines_of_a_takeover(partitions: int, level: int) -> list[Line]:
     topics = {"orders": {number: [0, 1] for number in range(partitions)}}
-    with Office(topics, settings=ControllerSettings()) as office, operators_log(level) as lines:
-        office.run(replica_state_machine.startup(office.term))
-        office.run(partition_state_machine.startup(office.term))
+    with TermHarness(topics, settings=ControllerSettings()) as harness, operators_log(level) as lines:
+        harness.run(replica_state_machine.startup(harness.term))
+        harness.run(partition_state_machine.startup(harness.term))
     return lines
 
 
 @pytest.mark.spec("LG-16", "LG-17")
-def test_many_partitions_have_a_summary_and_the_first_of_them_lines_of_their_own() -> None:
+def test_many_partitions_have_a_summary_line_and_a_bounded_number_of_own_lines() -> None:
     lines = lines_of_a_takeover(3 * LINES, logging.INFO)
     assert sum(line.text == "changed partition state" for line in lines) == LINES
     (summary,) = (line.fields for line in lines if line.text == "changed partition states")
@@ -568,12 +657,12 @@ def test_many_partitions_have_a_summary_and_the_first_of_them_lines_of_their_own
     assert len(lines) < LINES + 20
 
 
-def test_in_detail_all_have() -> None:
+def test_at_debug_every_partition_has_a_line() -> None:
     lines = lines_of_a_takeover(3 * LINES, logging.DEBUG)
     assert sum(line.text == "changed partition state" and line.level == "info" for line in lines) == 3 * LINES
 
 
-def test_where_nobody_reads_no_line_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabled_level_builds_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise AssertionError("a line was built")
 

@@ -14,7 +14,7 @@ from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.fences import Fence
 from foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock
 from foundation.zk.client import Delete, SetData
-from tests.controller.stage import Member, Stage
+from tests.controller.harness import ControllerHarness, HarnessBroker
 from understudy.simulator.zookeeper import LostAnswer
 
 PATH = "/latest_producer_id_block"
@@ -24,13 +24,13 @@ def block(first: int, broker: int = 1) -> ProducerIdBlock:
     return ProducerIdBlock(BrokerId(broker), first, first + 999)
 
 
-def ask(controller: Member, broker: int, epoch: int) -> ProducerIdBlock | str:
+def ask(controller: HarnessBroker, broker: int, epoch: int) -> ProducerIdBlock | str:
     answer = controller.run(controller.controller.allocate_producer_ids(BrokerId(broker), epoch))
     return answer.error.name if isinstance(answer, ApiError) else answer
 
 
-def ask_for(stage: Stage, broker: int) -> ProducerIdBlock | str:
-    return ask(stage.member(0), broker, stage.member(broker).epoch)
+def ask_for(harness: ControllerHarness, broker: int) -> ProducerIdBlock | str:
+    return ask(harness.broker(0), broker, harness.broker(broker).epoch)
 
 
 # ------------------------------------------------------------------ which
@@ -46,38 +46,38 @@ def ask_for(stage: Stage, broker: int) -> ProducerIdBlock | str:
         (block(MAX_PRODUCER_ID - 1999), block(MAX_PRODUCER_ID - 999)),
     ],
 )
-def test_a_block_begins_where_the_latest_ends(latest: ProducerIdBlock | None, following: ProducerIdBlock) -> None:
+def test_next_block_follows_the_latest(latest: ProducerIdBlock | None, following: ProducerIdBlock) -> None:
     assert next_block(latest, BrokerId(1)) == following
 
 
 @pytest.mark.spec("ZN-8")
-def test_ids_may_run_out() -> None:
+def test_producer_ids_may_be_exhausted() -> None:
     with pytest.raises(ApiError, match="Have exhausted all producerIds") as exhausted:
         next_block(block(MAX_PRODUCER_ID - 1998), BrokerId(1))
     assert exhausted.value.error is Errors.UNKNOWN_SERVER_ERROR
 
 
-# ------------------------------------------------------------------ for whom
+# ------------------------------------------------------------------ by broker
 
 
 @pytest.mark.spec("ZN-8", "CO-6", "IO-7")
-def test_a_registered_broker_gets_the_next_block_and_zookeeper_knows_whose_it_is() -> None:
-    with Stage() as stage:
-        stage.start()
-        assert [ask_for(stage, broker) for broker in (1, 2, 1)] == [block(0, 1), block(1000, 2), block(2000, 1)]
-        assert stage.znodes()[PATH] == b'{"version":1,"broker":1,"block_start":"2000","block_end":"2999"}'
+def test_registered_broker_gets_the_next_block() -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        assert [ask_for(harness, broker) for broker in (1, 2, 1)] == [block(0, 1), block(1000, 2), block(2000, 1)]
+        assert harness.znodes()[PATH] == b'{"version":1,"broker":1,"block_start":"2000","block_end":"2999"}'
 
 
 @pytest.mark.spec("CO-6")
-def test_who_is_not_registered_or_was_in_another_life_gets_none() -> None:
-    with Stage(standing=(0, 1)) as stage:
-        stage.start()
-        controller, epoch = stage.member(0), stage.member(2).epoch
+def test_unregistered_broker_or_other_epoch_gets_no_block() -> None:
+    with ControllerHarness(electable=(0, 1)) as harness:
+        harness.start()
+        controller, epoch = harness.broker(0), harness.broker(2).epoch
         assert ask(controller, 9, epoch) == "BROKER_ID_NOT_REGISTERED"
         assert [ask(controller, 2, wrong) for wrong in (epoch - 1, epoch + 1, -1)] == ["STALE_BROKER_EPOCH"] * 3
-        assert ask(stage.member(1), 2, epoch) == "NOT_CONTROLLER"
-        assert stage.znodes()[PATH] is None
-        assert controller.world.fences.hits[Fence.ALTER_PARTITION_BROKER_EPOCH] == 3
+        assert ask(harness.broker(1), 2, epoch) == "NOT_CONTROLLER"
+        assert harness.znodes()[PATH] is None
+        assert controller.world.fences.hits[Fence.REQUEST_BROKER_EPOCH] == 3
 
 
 @pytest.mark.spec("ZN-8")
@@ -92,15 +92,15 @@ def test_who_is_not_registered_or_was_in_another_life_gets_none() -> None:
         b'{"version":1,"broker":1,"block_start":"0","block_end":"9223372036854775807"}',
     ],
 )
-def test_a_znode_without_a_next_block_costs_an_answer_and_not_the_role(data: bytes) -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.operator.run(stage.operator.client.write(SetData(PATH, data)))
-        assert ask_for(stage, 1) == "UNKNOWN_SERVER_ERROR"
-        assert stage.znodes()[PATH] == data
-        assert stage.member(0).controller.is_active
-        stage.operator.run(stage.operator.client.write(Delete(PATH)))
-        assert ask_for(stage, 1) == "UNKNOWN_SERVER_ERROR", "nobody knows any more which ids are taken"
+def test_malformed_producer_id_znode_fails_the_request_only(data: bytes) -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.operator.run(harness.operator.client.write(SetData(PATH, data)))
+        assert ask_for(harness, 1) == "UNKNOWN_SERVER_ERROR"
+        assert harness.znodes()[PATH] == data
+        assert harness.broker(0).controller.is_active
+        harness.operator.run(harness.operator.client.write(Delete(PATH)))
+        assert ask_for(harness, 1) == "UNKNOWN_SERVER_ERROR", "the ids allocated so far are unknown"
 
 
 # ------------------------------------------------------------------ and never twice
@@ -108,21 +108,21 @@ def test_a_znode_without_a_next_block_costs_an_answer_and_not_the_role(data: byt
 
 @pytest.mark.spec("ZN-8", "EL-13")
 @pytest.mark.parametrize(("applied", "given"), [(True, block(1000)), (False, block(0))])
-def test_a_block_whose_answer_was_lost_is_given_to_nobody(applied: bool, given: ProducerIdBlock) -> None:
-    with Stage() as stage:
-        stage.start()
-        stage.zookeeper.lost_answers.append(LostAnswer("broker-0", PATH, applied=applied))
-        assert ask_for(stage, 1) == given
-        assert ask_for(stage, 2) == block(given.last + 1, 2)
+def test_block_with_a_lost_answer_is_not_used(applied: bool, given: ProducerIdBlock) -> None:
+    with ControllerHarness() as harness:
+        harness.start()
+        harness.zookeeper.lost_answers.append(LostAnswer("broker-0", PATH, applied=applied))
+        assert ask_for(harness, 1) == given
+        assert ask_for(harness, 2) == block(given.last + 1, 2)
 
 
 @pytest.mark.spec("ZN-8", "EL-13")
-def test_two_controllers_never_give_the_same_block_even_to_the_same_broker() -> None:
+def test_two_controllers_never_allocate_the_same_block() -> None:
     """The old one is past its read when the new one gives that very block to the broker, which has asked again. Then
     the old one's write is lost: what it finds in its place is its own to the byte, and not its own."""
-    with Stage() as stage:
-        stage.start()
-        controller, epoch = stage.member(0), stage.member(1).epoch
+    with ControllerHarness() as harness:
+        harness.start()
+        controller, epoch = harness.broker(0), harness.broker(1).epoch
         term = controller.controller._term
         assert term is not None
         answers: list[Any] = []
@@ -136,7 +136,7 @@ def test_two_controllers_never_give_the_same_block_even_to_the_same_broker() -> 
                 if name == "producer_ids.before_write" and self.waiting:
                     self.waiting = False
                     await allocate(answers)
-                    stage.zookeeper.lost_answers.append(LostAnswer("broker-0", PATH, applied=False))
+                    harness.zookeeper.lost_answers.append(LostAnswer("broker-0", PATH, applied=False))
 
         async def allocate(into: list[Any]) -> None:
             reply: Reply[Any] = Reply()

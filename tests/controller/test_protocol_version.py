@@ -23,16 +23,15 @@ from foundation.wire.messages.leader_and_isr import (
 from foundation.wire.schema import Message
 from foundation.zk.admin_znodes import Features
 from foundation.zk.znodes import TopicZNode
-from tests.controller.office import Office
-from tests.controller.stage import answer_none
+from tests.controller.harness import TermHarness, answer_none
 from tests.controller.values import ids, replicas, tp
 
 parse = MetadataVersion.parse
 KEPT = TopicId("AAECAwQFBgcICQoLDA0ODw")
 
 
-def office(version: str, topics: dict[str, dict[int, list[int]]] | None = None) -> Office:
-    return Office(topics, settings=ControllerSettings(inter_broker_protocol_version=parse(version)))
+def harness(version: str, topics: dict[str, dict[int, list[int]]] | None = None) -> TermHarness:
+    return TermHarness(topics, settings=ControllerSettings(inter_broker_protocol_version=parse(version)))
 
 
 @pytest.mark.spec("FO-1", "ZN-7")
@@ -47,35 +46,35 @@ def office(version: str, topics: dict[str, dict[int, list[int]]] | None = None) 
         ("2.6", Features(2, True, {"f": 1}), Features(1, False, {})),
     ],
 )
-def test_what_becomes_of_the_feature_znode(version: str, current: Features | None, wanted: Features) -> None:
+def test_versioned_feature_znode(version: str, current: Features | None, wanted: Features) -> None:
     assert versioned(current, parse(version)) == wanted
 
 
 @pytest.mark.spec("FO-1")
-def test_an_older_protocol_disables_features_and_waits_for_nobody() -> None:
-    with office("2.6") as room:
+def test_old_protocol_version_disables_features_without_waiting() -> None:
+    with harness("2.6") as room:
         room.run(setup_feature_versioning(room.term))
         assert room.znodes()["/feature"] == b'{"features":{},"version":1,"status":0}'
 
 
-def test_where_features_do_not_count_none_can_be_updated() -> None:
-    async def asked(room: Office) -> Any:
+def test_old_protocol_version_refuses_feature_updates() -> None:
+    async def asked(room: TermHarness) -> Any:
         reply: Reply[Any] = Reply()
         process_update_features(
             room.term, UpdateFeatures((FeatureUpdate(feature="f", level=1, upgrade_type=None),), reply)
         )
         return await reply.wait()
 
-    with office("2.6") as room:
+    with harness("2.6") as room:
         refused = room.run(asked(room))
         assert isinstance(refused, ApiError)
         assert (refused.error, refused.message) == (Errors.INVALID_REQUEST, "Feature versioning system is disabled.")
 
 
 @pytest.mark.spec("FO-5", "ZN-5")
-def test_an_older_protocol_gives_out_no_topic_ids() -> None:
+def test_old_protocol_version_assigns_no_topic_ids() -> None:
     made_by_hand = TopicZNode.encode(None, {0: replicas(0, 1)})
-    with office("2.7") as room:
+    with harness("2.7") as room:
         room.write_znode("/brokers/topics/t", made_by_hand)
         room.run(process_topic_change(room.term))
         assert room.term.context.topic_ids == {}
@@ -86,9 +85,9 @@ def test_an_older_protocol_gives_out_no_topic_ids() -> None:
 
 
 @pytest.mark.spec("FO-5", "ZN-5")
-def test_an_older_protocol_keeps_the_ids_there_are() -> None:
+def test_old_protocol_version_keeps_existing_topic_ids() -> None:
     """KAFKA-12835: after a downgrade the ids must not be lost."""
-    with office("2.6") as room:
+    with harness("2.6") as room:
         room.create_topic("t", {0: [0, 1]}, topic_id=KEPT)
         found = room.run(room.term.zk.topics.assignments(["t"]))
         room.term.context.all_topics.add("t")
@@ -108,7 +107,7 @@ def by_name(error: Errors) -> LeaderAndIsrResponse:
 
 @pytest.mark.spec("SN-6")
 def test_storage_errors_are_read_by_topic_name() -> None:
-    with office("2.6", {"t": {0: [1, 0], 1: [1, 0]}}) as room:
+    with harness("2.6", {"t": {0: [1, 0], 1: [1, 0]}}) as room:
         term, broker = room.term, BrokerId(1)
 
         def answer(error: Errors) -> None:
@@ -130,8 +129,8 @@ def test_refusals_are_recorded_by_topic_name() -> None:
             by_name(Errors.STALE_CONTROLLER_EPOCH) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
         )
 
-    with office("2.6") as room:
-        room.member(1).answer = refuse
+    with harness("2.6") as room:
+        room.broker(1).answer = refuse
         room.create_topic("t", {0: [1], 1: [1]})
         room.run(process_topic_change(room.term))
         room.settle()

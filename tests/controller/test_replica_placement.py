@@ -13,7 +13,7 @@ from foundation.cluster.identifiers import BrokerId
 
 
 class Draws(random.Random):
-    """A source that draws what it is told: first the start, then the shift."""
+    """A random source that returns given numbers: first the start, then the shift."""
 
     def __init__(self, start: int, shift: int) -> None:
         super().__init__(0)
@@ -93,7 +93,7 @@ WORKED_EXAMPLES = [
 
 @pytest.mark.spec("AS-2", "AS-3", "AS-5")
 @pytest.mark.parametrize(("brokers", "partitions", "factor", "start", "shift", "expected"), WORKED_EXAMPLES)
-def test_worked_examples(
+def test_worked_examples_of_assignments(
     brokers: dict[BrokerId, str | None], partitions: int, factor: int, start: int, shift: int, expected: str
 ) -> None:
     assert assign_replicas_to_brokers(brokers, partitions, factor, Draws(start, shift)) == assigned(expected)
@@ -108,7 +108,7 @@ def test_worked_examples(
         (no_racks(1, 2, 3), 2, 2, 0, 2, "p2 [3,1] p3 [1,3]"),
     ],
 )
-def test_partitions_added_later_continue_from_a_fixed_start(
+def test_added_partitions_continue_from_the_fixed_start_index(
     brokers: dict[BrokerId, str | None], added: int, factor: int, start: int, existing: int, expected: str
 ) -> None:
     placed = assign_replicas_to_brokers(
@@ -128,7 +128,7 @@ def test_partitions_added_later_continue_from_a_fixed_start(
         ("0:r1 1:r1 2:r1 3:r2 4:r2 5:r2 6:r3 7:r3 8:r3", [0, 3, 6, 1, 4, 7, 2, 5, 8]),
     ],
 )
-def test_racks_take_turns(layout: str, expected: list[int]) -> None:
+def test_rack_alternated(layout: str, expected: list[int]) -> None:
     assert rack_alternated({broker: rack for broker, rack in racks(layout).items() if rack}) == expected
 
 
@@ -142,14 +142,14 @@ def test_racks_take_turns(layout: str, expected: list[int]) -> None:
         (1, 4, Errors.INVALID_REPLICATION_FACTOR, "4 larger than available brokers: 3"),
     ],
 )
-def test_impossible_counts(partitions: int, factor: int, error: Errors, said: str) -> None:
+def test_invalid_partitions_and_replication_factor(partitions: int, factor: int, error: Errors, said: str) -> None:
     with pytest.raises(ApiError, match=said) as refused:
         assign_replicas_to_brokers(no_racks(1, 2, 3), partitions, factor, random.Random(1))
     assert refused.value.error is error
 
 
 @pytest.mark.spec("AS-1")
-def test_racks_for_some_brokers_only() -> None:
+def test_racks_on_some_brokers_only_are_refused() -> None:
     with pytest.raises(IncompleteRacks, match=r"brokers \[2\] have no rack, brokers \[1\] have one"):
         assign_replicas_to_brokers({BrokerId(1): "a", BrokerId(2): None}, 1, 1, random.Random(1))
 
@@ -165,7 +165,9 @@ def test_one_broker() -> None:
     rack_count=st.integers(0, 4),
     seed=st.integers(0, 1000),
 )
-def test_the_three_goals(brokers: int, rounds: int, factor: int, rack_count: int, seed: int) -> None:
+def test_assignment_is_balanced_spread_and_rack_aware(
+    brokers: int, rounds: int, factor: int, rack_count: int, seed: int
+) -> None:
     factor = min(factor, brokers)
     layout = {BrokerId(n): f"r{n % rack_count}" if rack_count else None for n in range(brokers)}
     placed = assign_replicas_to_brokers(layout, brokers * rounds, factor, random.Random(seed))

@@ -20,24 +20,25 @@ from foundation.eventlog.records import (
 from foundation.zk.client import Delete
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from foundation.zk.transactions import MAX_LOST_ANSWERS
-from tests.controller.office import Office
+from tests.controller.harness import TermHarness
+from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
 from tests.controller.values import ids, led, replicas, state, tp
 from understudy.simulator.zookeeper import LostAnswer
 
 NEW, ONLINE, OFFLINE = ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE
 
 
-class Orders(Office):
+class OnePartitionHarness(TermHarness):
     """Partition orders-0 of brokers 1, 2, 0, led by 1; all replicas online."""
 
     def __init__(self) -> None:
         super().__init__({"orders": {0: [1, 2, 0]}})
 
-    def __enter__(self) -> Orders:
+    def __enter__(self) -> OnePartitionHarness:
         super().__enter__()
         self.run(on_new_partition_creation(self.term, [tp("orders-0")]))
         self.settle()
-        self.forget()
+        self.clear_history()
         return self
 
     def move(self, target: ReplicaState, *brokers: int, name: str = "orders-0") -> None:
@@ -55,12 +56,12 @@ class Orders(Office):
         (state(-1, (1,), epoch=4, version=7), 1, state(-1, (1,), epoch=5, version=7)),
     ],
 )
-def test_leaving_the_isr(before: object, broker: int, after: object) -> None:
+def test_without_replica(before: object, broker: int, after: object) -> None:
     assert without_replica(before, BrokerId(broker)) == after  # type: ignore[arg-type]  # the parameters are states
 
 
 @given(isr=st.lists(st.integers(1, 5), unique=True, min_size=1), gone=st.integers(1, 5), leader=st.integers(-1, 5))
-def test_what_holds_whenever_a_replica_leaves(isr: list[int], gone: int, leader: int) -> None:
+def test_properties_of_without_replica(isr: list[int], gone: int, leader: int) -> None:
     before = state(leader if leader in isr else -1, tuple(isr))
     after = without_replica(before, BrokerId(gone))
     assert after.isr
@@ -70,208 +71,243 @@ def test_what_holds_whenever_a_replica_leaves(isr: list[int], gone: int, leader:
 
 
 @pytest.mark.spec("RSM-3", "RSM-4")
-def test_a_new_replica_of_a_led_partition_hears_of_itself_once() -> None:
-    with Orders() as office:
-        context = office.term.context
+def test_new_replica_is_sent_leader_and_isr_once() -> None:
+    with OnePartitionHarness() as harness:
+        context = harness.term.context
         context.update_partition_assignment(tp("orders-0"), replicas(1, 2, 0, 9))
-        office.term.context.replica_states[BrokerId(2)].clear()
-        office.move(NEW, 2)
-        office.move(ONLINE, 2)
-        office.settle()
-        assert office.member(2).told() == [
-            "LISR E1 orders-0* 1@0.0/1 [1, 2, 0] leaders [1]",
-            "UMR E1 orders-0 1@0.0/1 [1, 2, 0] offline [9] live [0, 1, 2]",
+        harness.term.context.replica_states[BrokerId(2)].clear()
+        harness.move(NEW, 2)
+        harness.move(ONLINE, 2)
+        harness.settle()
+        assert harness.broker(2).requests() == [
+            LeaderAndIsrSent([StateSent(partition="orders-0", leader=1, isr=(1, 2, 0), is_new=True)], live_leaders=[1]),
+            UpdateMetadataSent(
+                [StateSent(partition="orders-0", leader=1, isr=(1, 2, 0), offline=(9,))], live_brokers=[0, 1, 2]
+            ),
         ]
-        assert office.replica_state("orders-0", 2) is ONLINE
+        assert harness.replica_state("orders-0", 2) is ONLINE
 
 
 @pytest.mark.spec("RSM-3")
-def test_a_new_replica_cannot_be_the_leader() -> None:
-    with Orders() as office:
-        office.term.context.replica_states[BrokerId(1)].clear()
-        office.move(NEW, 1)
-        office.settle()
-        assert office.replica_state("orders-0", 1) is ReplicaState.NON_EXISTENT
-        assert office.member(1).told() == []
+def test_new_replica_cannot_be_the_leader() -> None:
+    with OnePartitionHarness() as harness:
+        harness.term.context.replica_states[BrokerId(1)].clear()
+        harness.move(NEW, 1)
+        harness.settle()
+        assert harness.replica_state("orders-0", 1) is ReplicaState.NON_EXISTENT
+        assert harness.broker(1).requests() == []
 
 
 @pytest.mark.spec("RSM-4")
-def test_a_replica_that_comes_online_belongs_to_its_partition() -> None:
-    with Orders() as office:
-        del office.term.context.leadership[tp("orders-0")]
-        office.move(NEW, 7)
-        office.move(ONLINE, 7)
-        assert office.term.context.partition_assignment(tp("orders-0")).replicas == (1, 2, 0, 7)
+def test_new_replica_joins_the_assignment_when_online() -> None:
+    with OnePartitionHarness() as harness:
+        del harness.term.context.leadership[tp("orders-0")]
+        harness.move(NEW, 7)
+        harness.move(ONLINE, 7)
+        assert harness.term.context.partition_assignment(tp("orders-0")).replicas == (1, 2, 0, 7)
 
 
 @pytest.mark.spec("RSM-5")
-def test_a_replica_online_again_hears_where_it_stands_and_so_does_everybody() -> None:
-    with Orders() as office:
-        office.move(ONLINE, 2)
-        office.settle()
-        metadata = "UMR E1 orders-0 1@0.0/1 [1, 2, 0] offline [] live [0, 1, 2]"
-        assert office.member(2).told() == ["LISR E1 orders-0 1@0.0/1 [1, 2, 0] leaders [1]", metadata]
-        assert office.member(0).told() == [metadata]
-        assert office.controller.records(ReplicasMoved) == [], "it was online before"
+def test_online_replica_is_sent_leader_and_isr_and_all_update_metadata() -> None:
+    with OnePartitionHarness() as harness:
+        harness.move(ONLINE, 2)
+        harness.settle()
+        metadata = UpdateMetadataSent(
+            [StateSent(partition="orders-0", leader=1, isr=(1, 2, 0))], live_brokers=[0, 1, 2]
+        )
+        assert harness.broker(2).requests() == [
+            LeaderAndIsrSent([StateSent(partition="orders-0", leader=1, isr=(1, 2, 0))], live_leaders=[1]),
+            metadata,
+        ]
+        assert harness.broker(0).requests() == [metadata]
+        assert harness.controller.records(ReplicasMoved) == [], "it was online before"
 
 
 @pytest.mark.spec("RSM-1", "R-5")
-def test_a_removal_whose_outcome_stays_unknown_is_not_taken_for_a_failed_one() -> None:
-    with Orders() as office:
+def test_isr_removal_with_unknown_outcome_raises() -> None:
+    with OnePartitionHarness() as harness:
         lost = LostAnswer("broker-0", "/brokers/topics/orders/partitions/0/state", applied=True)
-        office.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
+        harness.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
         with pytest.raises(ZooKeeperFailure, match="Unknown"):
-            office.move(OFFLINE, 2)
+            harness.move(OFFLINE, 2)
 
 
 @pytest.mark.spec("RSM-6", "RSM-7", "RB-4")
-def test_a_follower_goes_offline() -> None:
-    with Orders() as office:
-        office.move(OFFLINE, 2)
-        office.settle()
-        assert office.state("orders", 0) == office.known("orders-0") == led(1, (1, 0), epoch=1, version=1, by=1)
-        assert office.replica_state("orders-0", 2) is OFFLINE
-        metadata = "UMR E1 orders-0 1@1.1/1 [1, 0] offline [] live [0, 1, 2]"
-        assert office.member(1).told() == ["LISR E1 orders-0 1@1.1/1 [1, 0] leaders [1]", metadata]
-        assert office.member(2).told() == [metadata, "SR E1 orders-0 @0"], "stopped as of before it left"
-        (written,) = office.controller.records(LeadershipWritten)
+def test_offline_follower_leaves_the_isr() -> None:
+    with OnePartitionHarness() as harness:
+        harness.move(OFFLINE, 2)
+        harness.settle()
+        assert harness.state("orders", 0) == harness.known("orders-0") == led(1, (1, 0), epoch=1, version=1, by=1)
+        assert harness.replica_state("orders-0", 2) is OFFLINE
+        metadata = UpdateMetadataSent(
+            [StateSent(partition="orders-0", leader=1, isr=(1, 0), epoch=1, version=1)], live_brokers=[0, 1, 2]
+        )
+        assert harness.broker(1).requests() == [
+            LeaderAndIsrSent(
+                [StateSent(partition="orders-0", leader=1, isr=(1, 0), epoch=1, version=1)], live_leaders=[1]
+            ),
+            metadata,
+        ]
+        assert harness.broker(2).requests() == [
+            metadata,
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=0)]),
+        ], "stopped as of before it left"
+        (written,) = harness.controller.records(LeadershipWritten)
         assert written.why == "isr-removal"
 
 
 @pytest.mark.spec("RSM-6", "RSM-7")
-def test_a_leader_goes_offline_and_leaves_nobody_leading() -> None:
-    with Orders() as office:
-        office.move(OFFLINE, 1)
-        assert office.state("orders", 0) == led(-1, (2, 0), epoch=1, version=1, by=1)
+def test_offline_leader_leaves_the_partition_without_a_leader() -> None:
+    with OnePartitionHarness() as harness:
+        harness.move(OFFLINE, 1)
+        assert harness.state("orders", 0) == led(-1, (2, 0), epoch=1, version=1, by=1)
 
 
 @pytest.mark.spec("RSM-7", "BR-15")
-def test_who_is_not_in_the_isr_needs_no_write_but_its_stamp() -> None:
-    with Orders() as office:
-        office.move(OFFLINE, 2)
-        office.term.context.put_leadership({tp("orders-0"): led(1, (1, 0), epoch=1, version=1, by=0)})
-        zxid = office.zookeeper.zxid
-        office.settle()
-        office.forget()
-        office.move(OFFLINE, 2)
-        office.settle()
-        assert office.zookeeper.zxid == zxid
-        assert office.known("orders-0") == led(1, (1, 0), epoch=1, version=1, by=1)
-        assert office.member(1).told()[0] == "LISR E1 orders-0 1@1.1/1 [1, 0] leaders [1]"
+def test_replica_outside_the_isr_needs_no_write() -> None:
+    with OnePartitionHarness() as harness:
+        harness.move(OFFLINE, 2)
+        harness.term.context.put_leadership({tp("orders-0"): led(1, (1, 0), epoch=1, version=1, by=0)})
+        zxid = harness.zookeeper.zxid
+        harness.settle()
+        harness.clear_history()
+        harness.move(OFFLINE, 2)
+        harness.settle()
+        assert harness.zookeeper.zxid == zxid
+        assert harness.known("orders-0") == led(1, (1, 0), epoch=1, version=1, by=1)
+        assert harness.broker(1).requests()[0] == LeaderAndIsrSent(
+            [StateSent(partition="orders-0", leader=1, isr=(1, 0), epoch=1, version=1)], live_leaders=[1]
+        )
 
 
 @pytest.mark.spec("RSM-1", "RSM-7")
-def test_two_brokers_are_two_writes_and_one_batch() -> None:
-    with Orders() as office:
-        office.move(OFFLINE, 1, 2)
-        office.settle()
-        assert office.state("orders", 0) == led(-1, (0,), epoch=2, version=2, by=1)
-        assert office.member(0).told() == [
-            "LISR E1 orders-0 -1@2.2/1 [0] leaders []",
-            "UMR E1 orders-0 -1@2.2/1 [0] offline [] live [0, 1, 2]",
+def test_two_brokers_have_two_writes_and_one_batch() -> None:
+    with OnePartitionHarness() as harness:
+        harness.move(OFFLINE, 1, 2)
+        harness.settle()
+        assert harness.state("orders", 0) == led(-1, (0,), epoch=2, version=2, by=1)
+        assert harness.broker(0).requests() == [
+            LeaderAndIsrSent(
+                [StateSent(partition="orders-0", leader=-1, isr=(0,), epoch=2, version=2)], live_leaders=[]
+            ),
+            UpdateMetadataSent(
+                [StateSent(partition="orders-0", leader=-1, isr=(0,), epoch=2, version=2)], live_brokers=[0, 1, 2]
+            ),
         ]
-        assert office.member(1).told()[-1] == "SR E1 orders-0 @0"
-        assert office.member(2).told()[-1] == "SR E1 orders-0 @1"
+        assert harness.broker(1).requests()[-1] == StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=0)])
+        assert harness.broker(2).requests()[-1] == StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=1)])
 
 
 @pytest.mark.spec("RSM-7", "P6")
-def test_what_changed_underneath_is_read_and_decided_again() -> None:
-    with Orders() as office:
-        office.rewrite_state("orders", 0)
-        office.move(OFFLINE, 2)
-        assert office.state("orders", 0) == office.known("orders-0") == led(1, (1, 0), epoch=1, version=2, by=1)
-        assert office.replica_state("orders-0", 2) is OFFLINE
+def test_conflicting_state_is_read_and_decided_again() -> None:
+    with OnePartitionHarness() as harness:
+        harness.rewrite_state("orders", 0)
+        harness.move(OFFLINE, 2)
+        assert harness.state("orders", 0) == harness.known("orders-0") == led(1, (1, 0), epoch=1, version=2, by=1)
+        assert harness.replica_state("orders-0", 2) is OFFLINE
 
 
 @pytest.mark.spec("RSM-6", "RSM-7")
-def test_a_state_that_is_gone_leaves_the_replica_where_it_was() -> None:
-    with Orders() as office:
-        office.operator.run(office.operator.client.write(Delete("/brokers/topics/orders/partitions/0/state")))
-        office.move(OFFLINE, 2)
-        assert office.replica_state("orders-0", 2) is ONLINE
-        (failed,) = office.controller.records(LeadershipNotWritten)
+def test_missing_state_keeps_the_replica_state() -> None:
+    with OnePartitionHarness() as harness:
+        harness.operator.run(harness.operator.client.write(Delete("/brokers/topics/orders/partitions/0/state")))
+        harness.move(OFFLINE, 2)
+        assert harness.replica_state("orders-0", 2) is ONLINE
+        (failed,) = harness.controller.records(LeadershipNotWritten)
         assert (failed.why, *failed.partitions) == ("isr-removal", Refused("orders", 0, "NoNode"))
 
 
 @pytest.mark.spec("RSM-6", "TD-5")
-def test_a_topic_queued_for_deletion_loses_its_isr_in_silence() -> None:
-    with Orders() as office:
-        office.term.context.topics_to_be_deleted.add("orders")
-        office.move(OFFLINE, 2)
-        office.settle()
-        assert office.state("orders", 0) == led(1, (1, 0), epoch=1, version=1, by=1)
-        assert office.replica_state("orders-0", 2) is OFFLINE
-        assert office.member(1).told() == []
-        assert office.member(2).told() == ["SR E1 orders-0 @-2"]
+def test_isr_removal_of_a_queued_topic_sends_no_leader_and_isr() -> None:
+    with OnePartitionHarness() as harness:
+        harness.term.context.topics_to_be_deleted.add("orders")
+        harness.move(OFFLINE, 2)
+        harness.settle()
+        assert harness.state("orders", 0) == led(1, (1, 0), epoch=1, version=1, by=1)
+        assert harness.replica_state("orders-0", 2) is OFFLINE
+        assert harness.broker(1).requests() == []
+        assert harness.broker(2).requests() == [StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=-2)])]
 
 
 @pytest.mark.spec("RSM-6")
-def test_a_replica_without_leadership_goes_offline_too() -> None:
-    with Orders() as office:
-        del office.term.context.leadership[tp("orders-0")]
-        office.move(OFFLINE, 2)
-        office.settle()
-        assert office.replica_state("orders-0", 2) is OFFLINE
-        assert office.member(1).told() == ["UMR E1  live [0, 1, 2]"]
-        assert office.member(2).told() == ["UMR E1  live [0, 1, 2]", "SR E1 orders-0 @-1"]
+def test_replica_without_leadership_goes_offline() -> None:
+    with OnePartitionHarness() as harness:
+        del harness.term.context.leadership[tp("orders-0")]
+        harness.move(OFFLINE, 2)
+        harness.settle()
+        assert harness.replica_state("orders-0", 2) is OFFLINE
+        assert harness.broker(1).requests() == [UpdateMetadataSent([], live_brokers=[0, 1, 2])]
+        assert harness.broker(2).requests() == [
+            UpdateMetadataSent([], live_brokers=[0, 1, 2]),
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=-1)]),
+        ]
 
 
 @pytest.mark.spec("RSM-8", "RSM-9", "RSM-10")
-def test_the_way_of_a_replica_to_its_deletion() -> None:
-    with Orders() as office:
-        office.move(OFFLINE, 2)
-        office.settle()
-        office.forget()
-        office.move(ReplicaState.DELETION_STARTED, 2)
-        office.settle()
-        assert office.member(2).told() == ["SR E1 orders-0 @1 delete"]
-        office.forget()
-        office.move(ReplicaState.DELETION_SUCCESSFUL, 2)
-        office.move(ReplicaState.NON_EXISTENT, 2)
-        office.settle()
-        assert office.member(2).told() == []
-        assert office.replica_state("orders-0", 2) is None
-        assert office.term.context.partition_assignment(tp("orders-0")) == replicas(1, 0)
-        assert [record.target for record in office.controller.records(ReplicasMoved)] == [
+def test_states_of_a_replica_being_deleted() -> None:
+    with OnePartitionHarness() as harness:
+        harness.move(OFFLINE, 2)
+        harness.settle()
+        harness.clear_history()
+        harness.move(ReplicaState.DELETION_STARTED, 2)
+        harness.settle()
+        assert harness.broker(2).requests() == [
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=1, delete=True)])
+        ]
+        harness.clear_history()
+        harness.move(ReplicaState.DELETION_SUCCESSFUL, 2)
+        harness.move(ReplicaState.NON_EXISTENT, 2)
+        harness.settle()
+        assert harness.broker(2).requests() == []
+        assert harness.replica_state("orders-0", 2) is None
+        assert harness.term.context.partition_assignment(tp("orders-0")) == replicas(1, 0)
+        assert [record.target for record in harness.controller.records(ReplicasMoved)] == [
             "ReplicaDeletionSuccessful",
             "NonExistentReplica",
         ]
 
 
 @pytest.mark.spec("RSM-2", "C9")
-def test_who_may_not_go_there_is_recorded_and_skipped() -> None:
-    with Orders() as office:
-        office.move(ReplicaState.DELETION_STARTED, 2)
-        assert office.replica_state("orders-0", 2) is ONLINE
-        (refused,) = office.controller.records(InvalidTransition)
+def test_invalid_transition_is_recorded_and_skipped() -> None:
+    with OnePartitionHarness() as harness:
+        harness.move(ReplicaState.DELETION_STARTED, 2)
+        assert harness.replica_state("orders-0", 2) is ONLINE
+        (refused,) = harness.controller.records(InvalidTransition)
         assert (refused.replica, refused.source, refused.target) == (2, "OnlineReplica", "ReplicaDeletionStarted")
 
 
 @pytest.mark.spec("RSM-1", "EL-14")
-def test_a_controller_that_has_been_replaced_cannot_shrink_an_isr() -> None:
-    with Orders() as office:
-        office.depose()
+def test_deposed_controller_cannot_shrink_an_isr() -> None:
+    with OnePartitionHarness() as harness:
+        harness.depose()
         with pytest.raises(ControllerMoved):
-            office.move(OFFLINE, 2)
-        office.settle()
-        assert office.state("orders", 0) == led(1, (1, 2, 0), by=1)
-        assert [member.told() for member in office.members.values()] == [[], [], []]
+            harness.move(OFFLINE, 2)
+        harness.settle()
+        assert harness.state("orders", 0) == led(1, (1, 2, 0), by=1)
+        assert [broker.requests() for broker in harness.brokers.values()] == [[], [], []]
 
 
 @pytest.mark.spec("FO-9")
-def test_startup_tells_the_living_and_takes_the_dead_out_of_the_isr() -> None:
-    with Orders() as office:
-        office.term.context.replica_states.clear()
-        office.term.context.remove_live_brokers(ids(2))
-        office.run(rsm.startup(office.term))
-        office.settle()
-        assert [office.replica_state("orders-0", broker) for broker in (0, 1, 2)] == [ONLINE, ONLINE, OFFLINE]
-        assert office.member(1).told() == [
-            "LISR E1 orders-0 1@0.0/1 [1, 2, 0] leaders [1]",
-            "UMR E1 orders-0 1@0.0/1 [1, 2, 0] offline [2] live [0, 1]",
-            "LISR E1 orders-0 1@1.1/1 [1, 0] leaders [1]",
-            "UMR E1 orders-0 1@1.1/1 [1, 0] offline [2] live [0, 1]",
+def test_startup_starts_online_replicas_and_removes_offline_ones_from_isrs() -> None:
+    with OnePartitionHarness() as harness:
+        harness.term.context.replica_states.clear()
+        harness.term.context.remove_live_brokers(ids(2))
+        harness.run(rsm.startup(harness.term))
+        harness.settle()
+        assert [harness.replica_state("orders-0", broker) for broker in (0, 1, 2)] == [ONLINE, ONLINE, OFFLINE]
+        assert harness.broker(1).requests() == [
+            LeaderAndIsrSent([StateSent(partition="orders-0", leader=1, isr=(1, 2, 0))], live_leaders=[1]),
+            UpdateMetadataSent(
+                [StateSent(partition="orders-0", leader=1, isr=(1, 2, 0), offline=(2,))], live_brokers=[0, 1]
+            ),
+            LeaderAndIsrSent(
+                [StateSent(partition="orders-0", leader=1, isr=(1, 0), epoch=1, version=1)], live_leaders=[1]
+            ),
+            UpdateMetadataSent(
+                [StateSent(partition="orders-0", leader=1, isr=(1, 0), epoch=1, version=1, offline=(2,))],
+                live_brokers=[0, 1],
+            ),
         ]
-        assert office.partition_states("orders-0") == [PartitionState.ONLINE]
-        moved = [(record.target, *record.replicas) for record in office.controller.records(ReplicasMoved)]
+        assert harness.partition_states("orders-0") == [PartitionState.ONLINE]
+        moved = [(record.target, *record.replicas) for record in harness.controller.records(ReplicasMoved)]
         assert moved == [("OfflineReplica", Transition("orders", 0, 2, "ReplicaDeletionIneligible"))]

@@ -22,8 +22,15 @@ from foundation.zk.admin_znodes import ReassignPartitionsZNode
 from foundation.zk.client import Delete, Failure
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from foundation.zk.transactions import MAX_OPS
-from tests.controller.office import Office
-from tests.controller.stage import Stage, answer_none, answer_stop_replica
+from tests.controller.harness import ControllerHarness, TermHarness, answer_none, answer_stop_replica
+from tests.controller.requests import (
+    LeaderAndIsrSent,
+    ReplicaStopped,
+    StateSent,
+    StopReplicaSent,
+    UpdateMetadataSent,
+    partitions_of,
+)
 from tests.controller.values import context, ids, led, replicas, tp
 from understudy.checkers.history import OpKind
 
@@ -32,7 +39,7 @@ STARTED, SUCCESSFUL = ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCE
 INELIGIBLE = ReplicaState.DELETION_INELIGIBLE
 
 
-class Orders(Office):
+class TopicDeletionHarness(TermHarness):
     """`orders` with two partitions on all three brokers, `payments` on two of them; all replicas online."""
 
     def __init__(self, settings: ControllerSettings | None = None) -> None:
@@ -43,17 +50,17 @@ class Orders(Office):
         super().__init__(topics, settings=settings)
         self.away: dict[BrokerId, BrokerAndEpoch] = {}
 
-    def __enter__(self) -> Orders:
+    def __enter__(self) -> TopicDeletionHarness:
         super().__enter__()
         self.run(on_new_partition_creation(self.term, [tp("orders-0"), tp("orders-1"), tp("payments-0")]))
         for topic in ("orders", "payments"):
             self.write_znode(f"/config/topics/{topic}", b'{"version":1,"config":{}}')
         self.settle()
-        self.forget()
+        self.clear_history()
         self.put.clear()
         return self
 
-    # -- what happens
+    # -- actions
 
     def mark(self, *topics: str) -> None:
         for topic in topics:
@@ -64,8 +71,8 @@ class Orders(Office):
         self.run(topic_deletion.process_topic_deletion(self.term))
         self.settle()
 
-    def hear_answers(self) -> None:
-        """Process what the brokers have answered, and what they answer to that."""
+    def process_responses(self) -> None:
+        """Process the responses of the brokers, and those that follow."""
         while answers := self.answers():
             self.put.clear()
             for answer in answers:
@@ -75,8 +82,8 @@ class Orders(Office):
     def answers(self) -> list[TopicDeletionStopReplicaResponseReceived]:
         return [event for event in self.put if isinstance(event, TopicDeletionStopReplicaResponseReceived)]
 
-    def lose(self, broker: int) -> None:
-        """What BrokerChange does to a dead broker."""
+    def fail_broker(self, broker: int) -> None:
+        """Remove the broker, as BrokerChange does."""
         context = self.term.context
         registered = self.run(self.term.zk.brokers.all())
         self.away[BrokerId(broker)] = registered[BrokerId(broker)]
@@ -84,13 +91,13 @@ class Orders(Office):
         self.run(on_replicas_become_offline(self.term, context.partitions_by_replica(only=ids(broker))))
         self.settle()
 
-    def bring_back(self, broker: int) -> None:
-        """What BrokerChange does to a new one."""
+    def restart_broker(self, broker: int) -> None:
+        """Add the broker again, as BrokerChange does."""
         self.term.context.add_live_brokers({BrokerId(broker): self.away.pop(BrokerId(broker))})
         self.run(on_broker_startup(self.term, ids(broker)))
         self.settle()
 
-    # -- what is to be seen
+    # -- observations
 
     def replica_states(self, name: str) -> list[ReplicaState | None]:
         return [self.replica_state(name, broker) for broker in (0, 1, 2)]
@@ -114,38 +121,54 @@ def refusing(message: Message) -> Message:
     )
 
 
-# ------------------------------------------------------------------ everybody is alive
+# ------------------------------------------------------------------ all brokers online
 
 
 @pytest.mark.spec("GT-6", "TD-4", "TD-5", "RSM-8", "CX-4")
-def test_a_topic_is_forgotten_by_all_then_stopped_then_deleted() -> None:
-    with Orders() as office:
-        office.mark("orders")
-        gone = "UMR E1 orders-0 -2@0.0/1 [0, 1, 2] offline []; orders-1 -2@0.0/1 [1, 2, 0] offline [] live [0, 1, 2]"
-        stop, delete = "SR E1 orders-0 @-2; orders-1 @-2", "SR E1 orders-0 @-2 delete; orders-1 @-2 delete"
-        assert [member.told() for member in office.members.values()] == [[gone, stop, delete]] * 3
-        assert office.state("orders", 0) == led(-1, (2,), epoch=3, version=3, by=1)
-        assert office.state("orders", 1) == led(-1, (2,), epoch=3, version=3, by=1)
-        assert office.partition_states("orders-0", "orders-1") == [PartitionState.NON_EXISTENT] * 2
-        assert office.replica_states("orders-0") == [STARTED] * 3
-        assert office.term.context.offline_partition_count == 0
+def test_deletion_sends_update_metadata_then_stop_then_delete() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        gone = UpdateMetadataSent(
+            [
+                StateSent(partition="orders-0", leader=-2, isr=(0, 1, 2)),
+                StateSent(partition="orders-1", leader=-2, isr=(1, 2, 0)),
+            ],
+            live_brokers=[0, 1, 2],
+        )
+        stop, delete = (
+            StopReplicaSent(
+                [ReplicaStopped(partition="orders-0", epoch=-2), ReplicaStopped(partition="orders-1", epoch=-2)]
+            ),
+            StopReplicaSent(
+                [
+                    ReplicaStopped(partition="orders-0", epoch=-2, delete=True),
+                    ReplicaStopped(partition="orders-1", epoch=-2, delete=True),
+                ]
+            ),
+        )
+        assert [broker.requests() for broker in harness.brokers.values()] == [[gone, stop, delete]] * 3
+        assert harness.state("orders", 0) == led(-1, (2,), epoch=3, version=3, by=1)
+        assert harness.state("orders", 1) == led(-1, (2,), epoch=3, version=3, by=1)
+        assert harness.partition_states("orders-0", "orders-1") == [PartitionState.NON_EXISTENT] * 2
+        assert harness.replica_states("orders-0") == [STARTED] * 3
+        assert harness.term.context.offline_partition_count == 0
 
 
 @pytest.mark.spec("TD-6", "TD-7", "TD-10", "RSM-9", "RSM-10")
-def test_when_all_have_answered_the_znodes_go_children_first_and_the_marker_last() -> None:
-    with Orders() as office:
-        office.mark("orders")
-        first, *others = office.answers()
+def test_deletion_removes_znodes_children_first_marker_last() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        first, *others = harness.answers()
         assert first.partition_errors == {tp("orders-0"): Errors.NONE, tp("orders-1"): Errors.NONE}
-        office.run(topic_deletion.process_stop_replica_response(office.term, first))
-        assert office.replica_states("orders-0")[first.broker_id] == SUCCESSFUL
-        assert office.deletes() == []
+        harness.run(topic_deletion.process_stop_replica_response(harness.term, first))
+        assert harness.replica_states("orders-0")[first.broker_id] == SUCCESSFUL
+        assert harness.deletes() == []
 
-        office.forget()
+        harness.clear_history()
         for answer in others:
-            office.run(topic_deletion.process_stop_replica_response(office.term, answer))
-        office.settle()
-        assert office.deletes() == [
+            harness.run(topic_deletion.process_stop_replica_response(harness.term, answer))
+        harness.settle()
+        assert harness.deletes() == [
             "/brokers/topics/orders/partitions/0/state",
             "/brokers/topics/orders/partitions/0",
             "/brokers/topics/orders/partitions/1/state",
@@ -155,398 +178,427 @@ def test_when_all_have_answered_the_znodes_go_children_first_and_the_marker_last
             "/config/topics/orders",
             "/admin/delete_topics/orders",
         ]
-        assert [member.told() for member in office.members.values()] == [[]] * 3
-        assert office.left_of("orders") == []
-        context = office.term.context
+        assert [broker.requests() for broker in harness.brokers.values()] == [[]] * 3
+        assert harness.left_of("orders") == []
+        context = harness.term.context
         assert context.all_topics == {"payments"}
         assert (context.topics_to_be_deleted, context.topics_with_deletion_started) == (set(), set())
         assert list(context.assignments) == list(context.partition_states) == [tp("payments-0")]
-        assert office.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("orders",))]
-        assert office.controller.records(InvalidTransition) == []
+        assert harness.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("orders",))]
+        assert harness.controller.records(InvalidTransition) == []
 
 
 @pytest.mark.spec("EL-13", "TD-10")
-def test_every_write_of_a_deletion_is_behind_the_fence() -> None:
-    with Orders() as office:
-        before = len(office.zookeeper.transactions)
-        office.mark("orders")
-        office.hear_answers()
-        written = [each for each in office.zookeeper.transactions[before + 1 :] if each.ops]
+def test_every_write_of_a_deletion_is_fenced() -> None:
+    with TopicDeletionHarness() as harness:
+        before = len(harness.zookeeper.transactions)
+        harness.mark("orders")
+        harness.process_responses()
+        written = [each for each in harness.zookeeper.transactions[before + 1 :] if each.ops]
         assert written
         assert all(each.ops[0].kind is OpKind.CHECK and each.ops[0].path == "/controller_epoch" for each in written)
 
-    with Orders() as office:
-        office.write_znode("/admin/delete_topics/orders", b"")
-        office.depose()
+    with TopicDeletionHarness() as harness:
+        harness.write_znode("/admin/delete_topics/orders", b"")
+        harness.depose()
         with pytest.raises(ControllerMoved):
-            office.process_topic_deletion()
-        assert office.state("orders", 0) == led(0, (0, 1, 2), by=1)
+            harness.process_topic_deletion()
+        assert harness.state("orders", 0) == led(0, (0, 1, 2), by=1)
 
 
 @pytest.mark.spec("TD-10", "TD-3")
-def test_a_topic_that_zookeeper_does_not_let_go_holds_up_no_other() -> None:
+def test_topic_that_cannot_be_deleted_does_not_delay_others() -> None:
     """In Kafka the other would stay, too, and no broker could become controller."""
-    with Orders() as office:
-        delete_topics = office.term.zk.topics.delete
+    with TopicDeletionHarness() as harness:
+        delete_topics = harness.term.zk.topics.delete
 
         async def locked(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
             if "orders" in partitions_by_topic:
                 raise ZooKeeperFailure(Failure.NO_AUTH, "/brokers/topics/orders")
             await delete_topics(partitions_by_topic, epoch_zk_version)
 
-        office.term.zk.topics.delete = locked  # type: ignore[method-assign]
-        office.mark("orders", "payments")
-        office.hear_answers()
-        assert office.left_of("payments") == []
-        assert "/admin/delete_topics/orders" in office.left_of("orders")
-        assert office.is_queued("orders")
-        assert office.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("payments",))]
-        office.term.zk.topics.delete = delete_topics  # type: ignore[method-assign]
-        office.run(topic_deletion.resume_deletions(office.term))
-        assert office.left_of("orders") == []
-        assert not office.is_queued("orders")
+        harness.term.zk.topics.delete = locked  # type: ignore[method-assign]
+        harness.mark("orders", "payments")
+        harness.process_responses()
+        assert harness.left_of("payments") == []
+        assert "/admin/delete_topics/orders" in harness.left_of("orders")
+        assert harness.is_queued("orders")
+        assert harness.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("payments",))]
+        harness.term.zk.topics.delete = delete_topics  # type: ignore[method-assign]
+        harness.run(topic_deletion.resume_deletions(harness.term))
+        assert harness.left_of("orders") == []
+        assert not harness.is_queued("orders")
 
 
 @pytest.mark.spec("TD-10")
-def test_where_nobody_knows_whether_a_topic_is_gone_memory_is_not_trusted() -> None:
-    with Orders() as office:
+def test_deletion_with_unknown_outcome_raises() -> None:
+    with TopicDeletionHarness() as harness:
 
         async def lost(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
             raise ZooKeeperFailure(Failure.UNKNOWN, "/brokers/topics/orders")
 
-        office.term.zk.topics.delete = lost  # type: ignore[method-assign]
-        office.mark("orders")
+        harness.term.zk.topics.delete = lost  # type: ignore[method-assign]
+        harness.mark("orders")
         with pytest.raises(ZooKeeperFailure, match="Unknown"):
-            office.hear_answers()
+            harness.process_responses()
 
 
 @pytest.mark.spec("TD-10", "TC-11")
-def test_a_topic_of_the_same_name_is_another_one() -> None:
-    with Orders() as office:
-        old = office.term.context.topic_ids["orders"]
-        office.mark("orders")
-        office.hear_answers()
-        office.run(process_topic_change(office.term))
-        office.forget()
-        new = office.create_topic("orders", {0: [2, 1]}, topic_id=TopicId("AAAAAAAAAAAAAAAAAAAAAg"))
-        office.run(process_topic_change(office.term))
-        office.settle()
-        assert office.term.context.topic_ids["orders"] == new != old
-        assert office.member(2).told() == [
-            "LISR E1 orders-0* 2@0.0/1 [2, 1] leaders [2]",
-            "UMR E1 orders-0 2@0.0/1 [2, 1] offline [] live [0, 1, 2]",
+def test_topic_of_the_same_name_has_a_new_id() -> None:
+    with TopicDeletionHarness() as harness:
+        old = harness.term.context.topic_ids["orders"]
+        harness.mark("orders")
+        harness.process_responses()
+        harness.run(process_topic_change(harness.term))
+        harness.clear_history()
+        new = harness.create_topic("orders", {0: [2, 1]}, topic_id=TopicId("AAAAAAAAAAAAAAAAAAAAAg"))
+        harness.run(process_topic_change(harness.term))
+        harness.settle()
+        assert harness.term.context.topic_ids["orders"] == new != old
+        assert harness.broker(2).requests() == [
+            LeaderAndIsrSent([StateSent(partition="orders-0", leader=2, isr=(2, 1), is_new=True)], live_leaders=[2]),
+            UpdateMetadataSent([StateSent(partition="orders-0", leader=2, isr=(2, 1))], live_brokers=[0, 1, 2]),
         ]
 
 
 @pytest.mark.spec("TD-2")
-def test_to_ask_again_begins_nothing_anew() -> None:
-    with Orders() as office:
-        office.mark("orders")
-        office.forget()
-        office.process_topic_deletion()
-        assert [member.told() for member in office.members.values()] == [[]] * 3
-        office.mark("payments")
-        assert office.member(0).told() == ["UMR E1 payments-0 -2@0.0/1 [1, 2] offline [] live [0, 1, 2]"]
-        office.hear_answers()
-        assert office.left_of("orders") == office.left_of("payments") == []
+def test_repeated_marker_does_not_restart_the_deletion() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        harness.clear_history()
+        harness.process_topic_deletion()
+        assert [broker.requests() for broker in harness.brokers.values()] == [[]] * 3
+        harness.mark("payments")
+        assert harness.broker(0).requests() == [
+            UpdateMetadataSent([StateSent(partition="payments-0", leader=-2, isr=(1, 2))], live_brokers=[0, 1, 2])
+        ]
+        harness.process_responses()
+        assert harness.left_of("orders") == harness.left_of("payments") == []
 
 
 # ------------------------------------------------------------------ what is not deleted
 
 
 @pytest.mark.spec("TD-1", "GT-6")
-def test_the_marker_of_a_topic_that_nobody_knows_is_dropped() -> None:
-    with Orders() as office:
-        office.mark("nosuch", "orders")
-        assert office.deletes() == ["/admin/delete_topics/nosuch"]
-        assert office.is_queued("orders")
-        assert not office.is_queued("nosuch")
+def test_marker_of_an_unknown_topic_is_deleted() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("nosuch", "orders")
+        assert harness.deletes() == ["/admin/delete_topics/nosuch"]
+        assert harness.is_queued("orders")
+        assert not harness.is_queued("nosuch")
 
 
 @pytest.mark.spec("TD-1", "FO-7")
 @pytest.mark.parametrize("at_takeover", [False, True])
-def test_where_deletion_is_disabled_markers_are_dropped_and_topics_stay(at_takeover: bool) -> None:
-    with Orders(ControllerSettings(delete_topic_enable=False)) as office:
-        office.write_znode("/admin/delete_topics/nosuch", b"")
-        office.write_znode("/admin/delete_topics/orders", b"")
+def test_disabled_deletion_deletes_markers_only(at_takeover: bool) -> None:
+    with TopicDeletionHarness(ControllerSettings(delete_topic_enable=False)) as harness:
+        harness.write_znode("/admin/delete_topics/nosuch", b"")
+        harness.write_znode("/admin/delete_topics/orders", b"")
         if at_takeover:
-            office.run(topic_deletion.initialise(office.term))
-            office.run(topic_deletion.resume_deletions(office.term))
+            harness.run(topic_deletion.initialise(harness.term))
+            harness.run(topic_deletion.resume_deletions(harness.term))
         else:
-            office.process_topic_deletion()
-        assert office.deletes() == ["/admin/delete_topics/nosuch", "/admin/delete_topics/orders"]
-        assert not office.is_queued("orders")
-        assert office.member(1).told() == []
-        assert office.state("orders", 0) == led(0, (0, 1, 2), by=1)
+            harness.process_topic_deletion()
+        assert harness.deletes() == ["/admin/delete_topics/nosuch", "/admin/delete_topics/orders"]
+        assert not harness.is_queued("orders")
+        assert harness.broker(1).requests() == []
+        assert harness.state("orders", 0) == led(0, (0, 1, 2), by=1)
 
 
 @pytest.mark.spec("TC-12", "TD-11")
-def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
-    with Orders() as office:
-        office.member(2).answer = refusing
-        office.mark("orders")
-        before = office.znodes()["/brokers/topics/orders"]
-        office.add_partitions("orders", {0: [2], 1: [1, 2, 0], 2: [0, 1]})
-        office.forget()
-        office.run(process_partition_modifications(office.term, "orders"))
-        office.settle()
-        assert office.znodes()["/brokers/topics/orders"] == before, (
+def test_topic_being_deleted_gets_no_partitions() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.broker(2).answer = refusing
+        harness.mark("orders")
+        before = harness.znodes()["/brokers/topics/orders"]
+        harness.add_partitions("orders", {0: [2], 1: [1, 2, 0], 2: [0, 1]})
+        harness.clear_history()
+        harness.run(process_partition_modifications(harness.term, "orders"))
+        harness.settle()
+        assert harness.znodes()["/brokers/topics/orders"] == before, (
             "the replicas of partition 0 too are those in memory"
         )
-        assert [member.told() for member in office.members.values()] == [[]] * 3
-        assert office.partition_states("orders-2") == [None]
+        assert [broker.requests() for broker in harness.brokers.values()] == [[]] * 3
+        assert harness.partition_states("orders-2") == [None]
 
-        writes = len(office.zookeeper.transactions)
-        office.run(process_partition_modifications(office.term, "orders"))
-        assert len(office.zookeeper.transactions) == writes, "our own restoration is no news"
+        writes = len(harness.zookeeper.transactions)
+        harness.run(process_partition_modifications(harness.term, "orders"))
+        assert len(harness.zookeeper.transactions) == writes, "our own restoration is no news"
 
 
-# ------------------------------------------------------------------ somebody is dead
+# ------------------------------------------------------------------ brokers offline
 
 
 @pytest.mark.spec("GT-6", "TD-5", "TD-7", "TD-9")
-def test_a_topic_waits_for_a_dead_replica_and_ends_when_its_broker_returns() -> None:
-    with Orders() as office:
-        office.lose(1)
-        office.forget()
-        office.mark("orders")
-        assert office.replica_states("orders-0") == [
+def test_deletion_waits_for_an_offline_replica() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.fail_broker(1)
+        harness.clear_history()
+        harness.mark("orders")
+        assert harness.replica_states("orders-0") == [
             STARTED,
             INELIGIBLE,
             STARTED,
         ]
-        assert office.term.context.topics_ineligible_for_deletion == {"orders"}
-        office.hear_answers()
-        assert office.replica_states("orders-0") == [SUCCESSFUL, OFFLINE, SUCCESSFUL]
-        assert office.state("orders", 0) == led(-1, (2,), epoch=3, version=3, by=1)
-        assert "/admin/delete_topics/orders" in office.left_of("orders")
+        assert harness.term.context.topics_ineligible_for_deletion == {"orders"}
+        harness.process_responses()
+        assert harness.replica_states("orders-0") == [SUCCESSFUL, OFFLINE, SUCCESSFUL]
+        assert harness.state("orders", 0) == led(-1, (2,), epoch=3, version=3, by=1)
+        assert "/admin/delete_topics/orders" in harness.left_of("orders")
 
-        office.forget()
-        office.bring_back(1)
-        orders = "orders-0 -2@0.0/1 [2] offline []; orders-1 -2@0.0/1 [2] offline []"
-        assert office.member(1).told() == [
-            "UMR E1 payments-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
-            "LISR E1 orders-0 -1@3.3/1 [2]; orders-1 -1@3.3/1 [2]; payments-0 2@1.1/1 [2] leaders [2]",
-            f"UMR E1 {orders}; payments-0 2@1.1/1 [2] offline [] live [0, 1, 2]",
-            f"UMR E1 {orders} live [0, 1, 2]",
-            "SR E1 orders-0 @-2; orders-1 @-2",
-            "SR E1 orders-0 @-2 delete; orders-1 @-2 delete",
+        harness.clear_history()
+        harness.restart_broker(1)
+        orders = [StateSent(partition=f"orders-{number}", leader=-2, isr=(2,)) for number in (0, 1)]
+        assert harness.broker(1).requests() == [
+            UpdateMetadataSent(
+                [StateSent(partition="payments-0", leader=2, isr=(2,), epoch=1, version=1)], live_brokers=[0, 1, 2]
+            ),
+            LeaderAndIsrSent(
+                [
+                    StateSent(partition="orders-0", leader=-1, isr=(2,), epoch=3, version=3),
+                    StateSent(partition="orders-1", leader=-1, isr=(2,), epoch=3, version=3),
+                    StateSent(partition="payments-0", leader=2, isr=(2,), epoch=1, version=1),
+                ],
+                live_leaders=[2],
+            ),
+            UpdateMetadataSent(
+                [*orders, StateSent(partition="payments-0", leader=2, isr=(2,), epoch=1, version=1)],
+                live_brokers=[0, 1, 2],
+            ),
+            UpdateMetadataSent(orders, live_brokers=[0, 1, 2]),
+            StopReplicaSent(
+                [ReplicaStopped(partition="orders-0", epoch=-2), ReplicaStopped(partition="orders-1", epoch=-2)]
+            ),
+            StopReplicaSent(
+                [
+                    ReplicaStopped(partition="orders-0", epoch=-2, delete=True),
+                    ReplicaStopped(partition="orders-1", epoch=-2, delete=True),
+                ]
+            ),
         ]
-        assert [line for line in office.member(0).told() if "SR" in line] == [], "who has deleted is left in peace"
-        office.hear_answers()
-        assert office.left_of("orders") == []
-        assert office.controller.records(InvalidTransition) == []
+        assert harness.broker(0).requests(StopReplicaSent) == [], "its replicas are deleted already"
+        harness.process_responses()
+        assert harness.left_of("orders") == []
+        assert harness.controller.records(InvalidTransition) == []
 
 
 @pytest.mark.spec("TD-8", "TD-9", "RSM-6")
-def test_who_has_deleted_and_dies_is_not_asked_again() -> None:
-    with Orders() as office:
-        office.lose(1)
-        office.mark("orders")
-        office.hear_answers()
-        office.lose(2)
-        assert office.replica_states("orders-1") == [SUCCESSFUL, OFFLINE, SUCCESSFUL]
-        office.forget()
-        office.bring_back(2)
-        assert [line for line in office.member(2).told() if line.startswith(("LISR", "SR")) and "orders" in line] == []
-        office.bring_back(1)
-        office.hear_answers()
-        assert office.left_of("orders") == []
-        assert office.controller.records(InvalidTransition) == []
+def test_failed_broker_whose_replicas_are_deleted_is_not_sent_stop_replica_again() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.fail_broker(1)
+        harness.mark("orders")
+        harness.process_responses()
+        harness.fail_broker(2)
+        assert harness.replica_states("orders-1") == [SUCCESSFUL, OFFLINE, SUCCESSFUL]
+        harness.clear_history()
+        harness.restart_broker(2)
+        requests = harness.broker(2).requests(LeaderAndIsrSent, StopReplicaSent)
+        assert {name for request in requests for name in partitions_of(request)} == {"payments-0"}
+        harness.restart_broker(1)
+        harness.process_responses()
+        assert harness.left_of("orders") == []
+        assert harness.controller.records(InvalidTransition) == []
 
 
 @pytest.mark.spec("TD-8")
-def test_a_broker_that_dies_before_it_answers_deletes_when_it_returns() -> None:
-    with Orders() as office:
-        office.mark("orders")
-        late = next(answer for answer in office.answers() if answer.broker_id == 1)
-        office.lose(1)
-        office.run(topic_deletion.process_stop_replica_response(office.term, late))
-        assert office.replica_states("orders-0") == [
+def test_broker_that_fails_before_responding_deletes_when_it_returns() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        late = next(answer for answer in harness.answers() if answer.broker_id == 1)
+        harness.fail_broker(1)
+        harness.run(topic_deletion.process_stop_replica_response(harness.term, late))
+        assert harness.replica_states("orders-0") == [
             STARTED,
             INELIGIBLE,
             STARTED,
         ]
-        office.put.remove(late)
-        office.hear_answers()
-        assert office.replica_states("orders-0")[1] == OFFLINE
-        assert office.is_queued("orders")
-        office.bring_back(1)
-        office.hear_answers()
-        assert office.left_of("orders") == []
+        harness.put.remove(late)
+        harness.process_responses()
+        assert harness.replica_states("orders-0")[1] == OFFLINE
+        assert harness.is_queued("orders")
+        harness.restart_broker(1)
+        harness.process_responses()
+        assert harness.left_of("orders") == []
 
 
-# ------------------------------------------------------------------ what brokers answer
+# ------------------------------------------------------------------ responses
 
 
 @pytest.mark.spec("TD-6", "TD-8", "TD-9", "BUG-16")
-def test_what_fails_on_a_healthy_broker_is_not_tried_again_by_itself() -> None:
-    with Orders() as office:
-        office.member(2).answer = refusing
-        office.mark("orders")
-        office.hear_answers()
-        assert office.replica_states("orders-0") == [SUCCESSFUL, SUCCESSFUL, OFFLINE]
-        assert office.term.context.topics_ineligible_for_deletion == {"orders"}
-        office.member(2).answer = answer_none
-        office.forget()
-        office.process_topic_deletion()
-        assert [line for line in office.member(2).told() if "SR" in line] == []
+def test_failed_deletion_on_a_live_broker_is_not_repeated() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.broker(2).answer = refusing
+        harness.mark("orders")
+        harness.process_responses()
+        assert harness.replica_states("orders-0") == [SUCCESSFUL, SUCCESSFUL, OFFLINE]
+        assert harness.term.context.topics_ineligible_for_deletion == {"orders"}
+        harness.broker(2).answer = answer_none
+        harness.clear_history()
+        harness.process_topic_deletion()
+        assert harness.broker(2).requests(StopReplicaSent) == []
 
-        office.run(topic_deletion.resume_deletions_for_topics(office.term, ["payments", "orders"]))
-        office.settle()
-        assert office.member(2).told()[-1] == "SR E1 orders-0 @-2 delete; orders-1 @-2 delete"
-        assert [line for line in office.member(1).told() if "SR" in line] == []
-        office.hear_answers()
-        assert office.left_of("orders") == []
+        harness.run(topic_deletion.resume_deletions_for_topics(harness.term, ["payments", "orders"]))
+        harness.settle()
+        assert harness.broker(2).requests()[-1] == StopReplicaSent(
+            [
+                ReplicaStopped(partition="orders-0", epoch=-2, delete=True),
+                ReplicaStopped(partition="orders-1", epoch=-2, delete=True),
+            ]
+        )
+        assert harness.broker(1).requests(StopReplicaSent) == []
+        harness.process_responses()
+        assert harness.left_of("orders") == []
 
 
 @pytest.mark.spec("TD-6")
-def test_partitions_of_one_answer_go_their_own_ways() -> None:
-    with Orders() as office:
-        office.mark("orders")
-        answer = office.answers()[0]
+def test_stop_replica_response_is_handled_by_partition() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        answer = harness.answers()[0]
         errors = {tp("orders-0"): Errors.NONE, tp("orders-1"): Errors.KAFKA_STORAGE_ERROR}
-        office.run(topic_deletion.process_stop_replica_response(office.term, replace(answer, partition_errors=errors)))
-        assert office.replica_state("orders-0", answer.broker_id) is SUCCESSFUL
-        assert office.replica_state("orders-1", answer.broker_id) is INELIGIBLE
+        harness.run(
+            topic_deletion.process_stop_replica_response(harness.term, replace(answer, partition_errors=errors))
+        )
+        assert harness.replica_state("orders-0", answer.broker_id) is SUCCESSFUL
+        assert harness.replica_state("orders-1", answer.broker_id) is INELIGIBLE
 
 
 @pytest.mark.spec("TD-6")
-def test_an_error_of_the_whole_request_is_one_of_each_partition() -> None:
-    with Orders() as office:
-        office.mark("orders")
-        answer = replace(office.answers()[0], request_error=Errors.UNKNOWN_SERVER_ERROR)
-        office.run(topic_deletion.process_stop_replica_response(office.term, answer))
-        assert {office.replica_state(name, answer.broker_id) for name in ("orders-0", "orders-1")} == {INELIGIBLE}
-        assert "orders" in office.term.context.topics_ineligible_for_deletion
+def test_request_error_applies_to_each_partition() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        answer = replace(harness.answers()[0], request_error=Errors.UNKNOWN_SERVER_ERROR)
+        harness.run(topic_deletion.process_stop_replica_response(harness.term, answer))
+        assert {harness.replica_state(name, answer.broker_id) for name in ("orders-0", "orders-1")} == {INELIGIBLE}
+        assert "orders" in harness.term.context.topics_ineligible_for_deletion
 
 
 @pytest.mark.spec("TD-6", "SN-5")
 @pytest.mark.parametrize("stale", ["controller_epoch", "broker_epoch"])
-def test_answers_to_an_earlier_term_or_registration_are_void(stale: str) -> None:
-    with Orders() as office:
-        office.mark("orders")
-        for answer in office.answers():
+def test_responses_of_an_earlier_term_or_registration_are_ignored(stale: str) -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        for answer in harness.answers():
             earlier = {
                 "controller_epoch": replace(answer, controller_epoch=0),
                 "broker_epoch": replace(answer, broker_epoch=1),
             }
             void = earlier[stale]
-            office.run(topic_deletion.process_stop_replica_response(office.term, void))
-        assert office.replica_states("orders-0") == [STARTED] * 3
+            harness.run(topic_deletion.process_stop_replica_response(harness.term, void))
+        assert harness.replica_states("orders-0") == [STARTED] * 3
 
 
 @pytest.mark.spec("TD-6", "SN-5")
-def test_replicas_that_a_reassignment_deletes_are_none_of_a_deletions_business() -> None:
-    with Orders() as office:
-        office.run(replica_state_machine.handle_state_changes(office.term, {BrokerId(2): [tp("orders-0")]}, OFFLINE))
-        office.run(replica_state_machine.handle_state_changes(office.term, {BrokerId(2): [tp("orders-0")]}, STARTED))
-        office.settle()
-        (answer,) = office.answers()
+def test_stop_replica_responses_of_a_reassignment_are_ignored() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.run(replica_state_machine.handle_state_changes(harness.term, {BrokerId(2): [tp("orders-0")]}, OFFLINE))
+        harness.run(replica_state_machine.handle_state_changes(harness.term, {BrokerId(2): [tp("orders-0")]}, STARTED))
+        harness.settle()
+        (answer,) = harness.answers()
         assert answer.partition_errors == {tp("orders-0"): Errors.NONE}, "the first StopReplica deleted nothing"
-        office.run(topic_deletion.process_stop_replica_response(office.term, answer))
-        assert office.replica_state("orders-0", 2) is STARTED
+        harness.run(topic_deletion.process_stop_replica_response(harness.term, answer))
+        assert harness.replica_state("orders-0", 2) is STARTED
 
 
 # ------------------------------------------------------------------ reassignments
 
 
 @pytest.mark.spec("EL-15", "TD-5")
-def test_who_has_been_replaced_and_does_not_know_it_deletes_no_replica() -> None:
-    with Orders() as office:
-        office.term.context.put_leadership({tp("orders-0"): led(0, (0, 1, 2), by=99)})
-        office.mark("orders")
-        assert office.replica_states("orders-0") == [ONLINE] * 3
-        assert office.replica_states("orders-1") == [STARTED] * 3
-        assert office.controller.records(InvalidTransition) == []
+def test_deposed_controller_deletes_no_replica() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.term.context.put_leadership({tp("orders-0"): led(0, (0, 1, 2), by=99)})
+        harness.mark("orders")
+        assert harness.replica_states("orders-0") == [ONLINE] * 3
+        assert harness.replica_states("orders-1") == [STARTED] * 3
+        assert harness.controller.records(InvalidTransition) == []
 
 
 @pytest.mark.spec("TD-1")
-def test_a_reassignment_does_not_keep_waiting_what_is_queued_just_now() -> None:
+def test_reassignment_does_not_delay_a_deletion() -> None:
     """As in Kafka: it marks topics before it queues them, and marks only what is queued. But there the move goes on for
     ever, and at the next marker, whosever it is, the deletion waits for it."""
-    with Orders() as office:
-        office.member(2).answer = refusing
-        office.term.context.partitions_being_reassigned = {tp("orders-0")}
-        office.mark("orders")
-        assert office.replica_states("orders-0") == [STARTED] * 3
-        assert office.term.context.topics_ineligible_for_deletion == set()
-        office.process_topic_deletion()
-        assert office.term.context.topics_ineligible_for_deletion == set()
+    with TopicDeletionHarness() as harness:
+        harness.broker(2).answer = refusing
+        harness.term.context.partitions_being_reassigned = {tp("orders-0")}
+        harness.mark("orders")
+        assert harness.replica_states("orders-0") == [STARTED] * 3
+        assert harness.term.context.topics_ineligible_for_deletion == set()
+        harness.process_topic_deletion()
+        assert harness.term.context.topics_ineligible_for_deletion == set()
 
 
 # ------------------------------------------------------------------ taking over
 
 
 @pytest.mark.spec("FO-6", "FO-7", "FO-12")
-def test_a_new_controller_takes_up_what_is_marked_and_lets_wait_what_must() -> None:
-    with Orders() as office:
+def test_failover_resumes_deletions_and_marks_ineligible_topics() -> None:
+    with TopicDeletionHarness() as harness:
         for topic in ("orders", "payments", "half-gone"):
-            office.write_znode(f"/admin/delete_topics/{topic}", b"")
-        office.write_znode("/config/topics/half-gone", b"{}")
-        context = office.term.context
+            harness.write_znode(f"/admin/delete_topics/{topic}", b"")
+        harness.write_znode("/config/topics/half-gone", b"{}")
+        context = harness.term.context
         context.remove_live_brokers(ids(0))
         context.partitions_being_reassigned = {tp("unrelated-0")}
-        office.run(topic_deletion.initialise(office.term))
+        harness.run(topic_deletion.initialise(harness.term))
         assert context.topics_to_be_deleted == {"half-gone", "orders", "payments"}
         assert context.topics_ineligible_for_deletion == {"orders"}, "broker 0 has a replica of it"
 
-        office.run(topic_deletion.resume_deletions(office.term))
-        assert office.left_of("half-gone") == [], "the rest of a topic that a predecessor did not come to an end with"
-        assert office.replica_states("payments-0") == [None, STARTED, STARTED]
-        assert office.replica_states("orders-0") == [ONLINE] * 3
+        harness.run(topic_deletion.resume_deletions(harness.term))
+        assert harness.left_of("half-gone") == [], "the rest of a topic that a predecessor did not come to an end with"
+        assert harness.replica_states("payments-0") == [None, STARTED, STARTED]
+        assert harness.replica_states("orders-0") == [ONLINE] * 3
 
 
 @pytest.mark.spec("FO-6", "FO-7", "TD-12")
-def test_a_new_controller_waits_for_no_move_of_a_topic_that_is_to_go() -> None:
-    """It could not end: nobody is elected, and its brokers are told that the topic goes. In Kafka it is waited for."""
-    with Orders() as office:
-        office.write_znode("/admin/delete_topics/orders", b"")
-        context = office.term.context
+def test_failover_ends_reassignments_of_queued_topics() -> None:
+    """It could not complete: no leader is elected, and the brokers have received leader −2. Kafka waits for it."""
+    with TopicDeletionHarness() as harness:
+        harness.write_znode("/admin/delete_topics/orders", b"")
+        context = harness.term.context
         context.partitions_being_reassigned = {tp("orders-0"), tp("payments-0")}
-        office.run(topic_deletion.initialise(office.term))
+        harness.run(topic_deletion.initialise(harness.term))
         assert context.topics_ineligible_for_deletion == set()
         assert context.partitions_being_reassigned == {tp("payments-0")}
 
 
 @pytest.mark.spec("TD-10", "RA-14")
-def test_a_move_that_was_asked_of_a_topic_does_not_strike_its_namesake() -> None:
-    with Orders() as office:
+def test_reassignment_of_a_deleted_topic_does_not_apply_to_a_new_topic_of_its_name() -> None:
+    with TopicDeletionHarness() as harness:
         moves = {tp("orders-0"): ids(0, 1), tp("orders-1"): ids(2), tp("payments-0"): ids(1)}
-        office.write_znode(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
-        office.mark("orders")
-        office.hear_answers()
-        assert office.left_of("orders") == []
-        assert office.run(office.term.zk.reassignments.read()) == {tp("payments-0"): ids(1)}
+        harness.write_znode(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
+        harness.mark("orders")
+        harness.process_responses()
+        assert harness.left_of("orders") == []
+        assert harness.run(harness.term.zk.reassignments.read()) == {tp("payments-0"): ids(1)}
 
 
 @pytest.mark.spec("TD-10", "FO-12", "D15")
-def test_what_others_have_put_below_a_topic_goes_with_it() -> None:
-    with Orders() as office:
-        office.mark("orders")
-        office.operator.run(office.operator.client.write(Delete("/brokers/topics/orders/partitions/1/state")))
+def test_unknown_znodes_below_a_topic_are_deleted() -> None:
+    with TopicDeletionHarness() as harness:
+        harness.mark("orders")
+        harness.operator.run(harness.operator.client.write(Delete("/brokers/topics/orders/partitions/1/state")))
         for path in ("partitions/0/strange", "partitions/0/strange/er", "partitions/9", "partitions/9/state", "notes"):
-            office.write_znode(f"/brokers/topics/orders/{path}", b"")
-        office.hear_answers()
-        assert office.left_of("orders") == []
+            harness.write_znode(f"/brokers/topics/orders/{path}", b"")
+        harness.process_responses()
+        assert harness.left_of("orders") == []
 
 
 @pytest.mark.spec("D15", "TD-10")
-def test_many_deletes_share_a_transaction_and_no_transaction_is_too_large() -> None:
+def test_deletes_share_transactions_of_bounded_size() -> None:
     partitions = 700
-    with Office({"wide": {number: [1] for number in range(partitions)}}) as office:
-        office.run(on_new_partition_creation(office.term, [tp(f"wide-{number}") for number in range(partitions)]))
-        office.term.context.topics_to_be_deleted.add("wide")
-        office.run(topic_deletion.resume_deletions(office.term))
-        before = len(office.zookeeper.transactions)
-        office.settle()
-        for answer in office.put:
+    with TermHarness({"wide": {number: [1] for number in range(partitions)}}) as harness:
+        harness.run(on_new_partition_creation(harness.term, [tp(f"wide-{number}") for number in range(partitions)]))
+        harness.term.context.topics_to_be_deleted.add("wide")
+        harness.run(topic_deletion.resume_deletions(harness.term))
+        before = len(harness.zookeeper.transactions)
+        harness.settle()
+        for answer in harness.put:
             if isinstance(answer, TopicDeletionStopReplicaResponseReceived):
-                office.run(topic_deletion.process_stop_replica_response(office.term, answer))
-        sizes = [len(each.ops) - 1 for each in office.zookeeper.transactions[before:]]
+                harness.run(topic_deletion.process_stop_replica_response(harness.term, answer))
+        sizes = [len(each.ops) - 1 for each in harness.zookeeper.transactions[before:]]
         assert sum(sizes) == 2 * partitions + 2
         assert sizes == [MAX_OPS, MAX_OPS, 2 * partitions + 2 - 2 * MAX_OPS]
-        assert [path for path in office.znodes() if "wide" in path] == []
+        assert [path for path in harness.znodes() if "wide" in path] == []
 
 
 def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
@@ -555,33 +607,35 @@ def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
 
     Returns how many requests it took without an interruption.
     """
-    with Stage(standing=(0, 2), brokers=(1, 3)) as stage:
-        stage.start()
-        stage.create_topic("orders", {0: [1, 2, 3], 1: [2, 1, 3]})
-        stage.write_znode("/config/topics/orders", b"{}")
-        link, controller = stage.zookeeper.link("broker-0"), stage.member(0)
+    with ControllerHarness(electable=(0, 2), brokers=(1, 3)) as harness:
+        harness.start()
+        harness.create_topic("orders", {0: [1, 2, 3], 1: [2, 1, 3]})
+        harness.write_znode("/config/topics/orders", b"{}")
+        link, controller = harness.zookeeper.link("broker-0"), harness.broker(0)
         first, session = link.requests, controller.client.session_id
 
         def kill(_: int) -> None:
             if link.requests - first >= kill_at and controller.node.alive:
                 controller.process.kill()
-                stage.loop.call_later(0.05, lambda: stage.zookeeper.expire(session), context=stage.zookeeper.context)
+                harness.loop.call_later(
+                    0.05, lambda: harness.zookeeper.expire(session), context=harness.zookeeper.context
+                )
 
         if kill_at and after:
             link.after_answer = kill
         elif kill_at:
             link.before_request = kill
-        stage.write_znode("/admin/delete_topics/orders", b"")
-        stage.settle(3_000)
-        left = [path for path in stage.znodes() if "orders" in path]
+        harness.write_znode("/admin/delete_topics/orders", b"")
+        harness.settle(3_000)
+        left = [path for path in harness.znodes() if "orders" in path]
         assert left == [], f"interrupted at {kill_at}"
-        for member in stage.members.values():
-            assert member.records(InvalidTransition) == [], f"interrupted at {kill_at}"
+        for broker in harness.brokers.values():
+            assert broker.records(InvalidTransition) == [], f"interrupted at {kill_at}"
         return link.requests - first
 
 
 @pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
-def test_wherever_a_controller_dies_its_successor_finishes_the_deletion() -> None:
+def test_successor_finishes_the_deletion_wherever_the_controller_crashed() -> None:
     requests = delete_and_lose_the_controller(0, after=False)
     assert requests >= 6
     for number in range(1, requests + 1):
@@ -600,14 +654,14 @@ def test_wherever_a_controller_dies_its_successor_finishes_the_deletion() -> Non
         pytest.param((ONLINE, ONLINE), True, "", id="never begun, must wait"),
         pytest.param((STARTED, SUCCESSFUL), False, "", id="under way"),
         pytest.param((STARTED, INELIGIBLE), False, "", id="failed in part, but not all have answered"),
-        pytest.param((SUCCESSFUL, SUCCESSFUL), True, "complete", id="all deleted, whoever else waits"),
+        pytest.param((SUCCESSFUL, SUCCESSFUL), True, "complete", id="all deleted, other topics waiting"),
         pytest.param((SUCCESSFUL, INELIGIBLE), True, "retry", id="failed in part"),
         pytest.param((SUCCESSFUL, INELIGIBLE), False, "retry start", id="failed in part, and may go on"),
         pytest.param((SUCCESSFUL, OFFLINE), True, "", id="waits for a broker"),
         pytest.param((SUCCESSFUL, OFFLINE), False, "start", id="the broker is back"),
     ],
 )
-def test_what_is_next_for_a_topic(states: tuple[ReplicaState, ReplicaState], ineligible: bool, next_: str) -> None:
+def test_next_steps(states: tuple[ReplicaState, ReplicaState], ineligible: bool, next_: str) -> None:
     known = context((1, 2), {"orders-0": replicas(1, 2), "other-0": replicas(1, 2)})
     known.replica_states = {BrokerId(1): {tp("orders-0"): states[0]}, BrokerId(2): {tp("orders-0"): states[1]}}
     known.topics_to_be_deleted = {"orders"}
@@ -617,7 +671,7 @@ def test_what_is_next_for_a_topic(states: tuple[ReplicaState, ReplicaState], ine
 
 
 @pytest.mark.spec("TD-3")
-def test_of_a_topic_without_replicas_only_znodes_are_left() -> None:
+def test_next_steps_of_a_topic_without_replicas() -> None:
     known = context((1, 2))
     known.topics_to_be_deleted = {"b", "a"}
     assert next_steps(known) == NextSteps(complete=("a", "b"), retry=(), start=())

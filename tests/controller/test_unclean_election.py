@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
-from tests.controller.stage import SETTINGS, Stage
+from tests.controller.harness import SETTINGS, ControllerHarness
 
 
 class Dynamic:
@@ -17,22 +17,22 @@ class Dynamic:
     allowed = False
 
 
-def leaderless(config: Dynamic) -> Stage:
-    """Broker 1 alone was in sync of two topics, and is dead; broker 2 lives."""
-    stage = Stage(settings=replace(SETTINGS, unclean_leader_election_enabled=lambda: config.allowed))
-    stage.start()
+def leaderless(config: Dynamic) -> ControllerHarness:
+    """Broker 1, the only ISR member of two topics, is offline; broker 2 is online."""
+    harness = ControllerHarness(settings=replace(SETTINGS, unclean_leader_election_enabled=lambda: config.allowed))
+    harness.start()
     for topic in ("orders", "payments"):
-        stage.create_topic(topic, {0: [1, 2]})
-    stage.member(2).crash()
-    stage.member(1).crash()
-    stage.member(2).start()
-    stage.settle()
-    stage.forget()
-    return stage
+        harness.create_topic(topic, {0: [1, 2]})
+    harness.broker(2).crash()
+    harness.broker(1).crash()
+    harness.broker(2).start()
+    harness.settle()
+    harness.clear_history()
+    return harness
 
 
-def leaders(stage: Stage) -> list[int]:
-    states = [stage.state(topic, 0) for topic in ("orders", "payments")]
+def leaders(harness: ControllerHarness) -> list[int]:
+    states = [harness.state(topic, 0) for topic in ("orders", "payments")]
     return [known.leader_and_isr.leader for known in states if isinstance(known, LeaderIsrAndControllerEpoch)]
 
 
@@ -41,31 +41,31 @@ async def call(what: Callable[[], None]) -> None:
 
 
 @pytest.mark.spec("PSM-8", "PSM-17")
-def test_the_brokers_default_of_now_decides_for_every_topic_that_does_not_say() -> None:
+def test_current_unclean_default_applies_to_topics_without_config() -> None:
     config = Dynamic()
-    with leaderless(config) as stage:
-        stage.operator.run(
-            stage.operator.zk.configs.write("topics", "payments", {"unclean.leader.election.enable": "false"})
+    with leaderless(config) as harness:
+        harness.operator.run(
+            harness.operator.zk.configs.write("topics", "payments", {"unclean.leader.election.enable": "false"})
         )
-        controller = stage.member(0)
+        controller = harness.broker(0)
         enabled = controller.controller.unclean_leader_election_enabled
         controller.run(call(enabled))
-        stage.settle()
-        assert leaders(stage) == [-1, -1], "the event asks to look; what is allowed is read when the election is held"
+        harness.settle()
+        assert leaders(harness) == [-1, -1], "the event asks to look; what is allowed is read when the election is held"
         config.allowed = True
         controller.run(call(enabled))
-        stage.settle()
-        assert leaders(stage) == [2, -1]
+        harness.settle()
+        assert leaders(harness) == [2, -1]
 
 
 @pytest.mark.spec("PSM-8", "PSM-17")
-def test_a_topic_that_may_lose_data_gets_its_leaders_and_no_other_does() -> None:
-    with leaderless(Dynamic()) as stage:
+def test_unclean_election_enabled_for_one_topic() -> None:
+    with leaderless(Dynamic()) as harness:
         for topic in ("orders", "payments"):
-            stage.operator.run(
-                stage.operator.zk.configs.write("topics", topic, {"unclean.leader.election.enable": "true"})
+            harness.operator.run(
+                harness.operator.zk.configs.write("topics", topic, {"unclean.leader.election.enable": "true"})
             )
-        controller = stage.member(0)
+        controller = harness.broker(0)
         controller.run(call(lambda: controller.controller.topic_unclean_leader_election_enabled("payments")))
-        stage.settle()
-        assert leaders(stage) == [-1, 2]
+        harness.settle()
+        assert leaders(harness) == [-1, 2]

@@ -59,5 +59,5 @@ CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, Watc
         ("/controller_epoch", CHANGED, None),
     ],
 )
-def test_what_a_watch_means(path: str, kind: WatchKind, event: ControllerEvent | None) -> None:
+def test_event_of_watch(path: str, kind: WatchKind, event: ControllerEvent | None) -> None:
     assert event_of(WatchFired(path, kind)) == event

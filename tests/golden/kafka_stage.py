@@ -45,5 +45,5 @@ class KafkaStage(RealStage):
         """Kafka's brokers register before they serve: until each has answered, requests of the controller are on their
         way."""
         requests = self.requests()
-        running = [broker for broker in sorted(self._heard) if self._brokers[broker].should_live]
+        running = [broker for broker in sorted(self._heard) if self._brokers[broker].should_run]
         return all(len(requests.get(broker, ())) > self._heard[broker] for broker in running)

@@ -79,15 +79,15 @@ class RealStage:
 
     def start_in_vain(self, broker: int) -> None:
         self.start(broker)
-        self._brokers[broker].should_live = False
+        self._brokers[broker].should_run = False
         assert self._process(broker).wait(TIMEOUT_S), f"broker {broker} lives: {self._process(broker).log_tail(20)}"
 
     def kill(self, broker: int) -> None:
-        self._brokers[broker].should_live = False
+        self._brokers[broker].should_run = False
         self._process(broker).kill()
 
     def stop(self, broker: int) -> None:
-        self._brokers[broker].should_live = False
+        self._brokers[broker].should_run = False
         self._process(broker).ask_to_end()
         assert self._process(broker).wait(TIMEOUT_S), (
             f"broker {broker} did not end: {self._process(broker).log_tail(20)}"
@@ -187,7 +187,7 @@ class RealStage:
 
     def _check(self) -> None:
         for broker in self._brokers.values():
-            if broker.should_live and broker.process is not None:
+            if broker.should_run and broker.process is not None:
                 broker.process.check()
 
     def _logs(self) -> str:

@@ -13,7 +13,8 @@ from tests.golden.requests import of_events
 from tests.golden.stage import Refused, Request, Tree, tree_of
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
-from understudy.simulator.cluster import PORT, SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import PORT, SimulatedCluster
 
 SETTINGS = {"auto.leader.rebalance.enable": "false", "zookeeper.session.timeout.ms": "3000"}
 QUIET_MS = 2_000
@@ -38,21 +39,21 @@ class SimulatedStage:
     # -- what is done
 
     def start(self, broker: int) -> None:
-        self._broker(broker).start()
+        self._broker(broker).launch()
         events = self._broker(broker).node.events
         assert events is not None
         events.detail = True
 
     def start_in_vain(self, broker: int) -> None:
         self.start(broker)
-        self._until(lambda: not self._broker(broker).alive, f"broker {broker} has given up")
+        self._until(lambda: not self._broker(broker).is_running, f"broker {broker} has given up")
 
     def kill(self, broker: int) -> None:
-        self._broker(broker).crash()
+        self._broker(broker).kill()
 
     def stop(self, broker: int) -> None:
         self._broker(broker).stop()
-        self._until(lambda: not self._broker(broker).alive, f"broker {broker} has ended")
+        self._until(lambda: not self._broker(broker).is_running, f"broker {broker} has ended")
 
     def pause(self, broker: int) -> None:
         self._broker(broker).pause()

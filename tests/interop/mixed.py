@@ -14,9 +14,11 @@ from kazoo.exceptions import NoNodeError
 from brokers.machine.socket_network import SocketNetwork
 from foundation.wire.messages.metadata import MetadataResponse
 from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.cluster import WaitTimedOut
+from understudy.findings import findings
+from understudy.picture import ClusterPicture
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster, WaitTimedOut
-from understudy.testbed.picture import ClusterPicture, findings
+from understudy.testbed.local_cluster import LocalCluster
 
 OURS = (1, 2)
 KAFKAS = (3, 4)

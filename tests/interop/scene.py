@@ -23,8 +23,8 @@ from kazoo.client import KazooClient
 
 from tests.interop.mixed import operator, settle
 from tests.interop.tools import MAIN_CLASSES, Tools
+from understudy.picture import ClusterPicture
 from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.picture import ClusterPicture
 
 INDENT = "    "
 

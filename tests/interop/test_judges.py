@@ -18,7 +18,7 @@ from foundation.wire.messages.metadata import (
 from tests.interop.maven import NotFetched, kafka_libs
 from tests.interop.mixed import alarming, disagreements
 from tests.interop.scene import Line, Printed, differences, parse, recorded, without_chance
-from understudy.testbed.picture import ClusterPicture, PartitionPicture
+from understudy.picture import ClusterPicture, PartitionPicture
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 ORDERS = TopicPartition("orders", 0)

@@ -75,7 +75,7 @@ def test_a_successor_that_leaves_something_behind_is_found_out(monkeypatch: pyte
     procedure = BY_NAME["preferred-election-by-znode"]
     assert peace_of(procedure.name).problems == ()
     monkeypatch.setattr("controller.failover._resume_preferred_elections", forget)
-    left = [outcome for outcome in failures(procedure, How.KILL) if "has not been heard" in str(outcome)]
+    left = [outcome for outcome in failures(procedure, How.KILL) if "has not been handled" in str(outcome)]
     assert {outcome.passing.point for outcome in left} >= {"partition.before_write", "preferred_election.before_write"}
 
 

@@ -12,7 +12,8 @@ from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import RequestSent
 from foundation.zk.client import Create, Delete, Failure
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
@@ -30,13 +31,14 @@ def cluster_with_orders(seed: int = 1) -> Iterator[SimulatedCluster]:
         cluster.settle()
         yield cluster
         cluster.settle()
-        assert sorted(cluster.isr_of("payments", 0)) == [1, 2, 3]
+        assert sorted(cluster.isr("payments", 0)) == [1, 2, 3]
     assert judge(cluster).problems == ()
 
 
 def kill_all(cluster: SimulatedCluster) -> None:
-    for broker in cluster.brokers.values():
-        broker.crash()
+    for broker in cluster.brokers:
+        if broker.is_running:
+            broker.kill()
     cluster.run_for(SESSION_MS)
     assert cluster.znodes.brokers() == {}
 
@@ -44,25 +46,25 @@ def kill_all(cluster: SimulatedCluster) -> None:
 def assert_deleted(cluster: SimulatedCluster) -> None:
     for parent in ("/brokers/topics", "/config/topics", "/admin/delete_topics"):
         assert "orders" not in cluster.znodes.children(parent)
-    for broker in cluster.brokers.values():
-        assert broker.running is not None
-        assert "orders" not in broker.running.metadata.snapshot.topics
-        assert all(partition.topic != "orders" for partition in broker.running.hosted)
+    for broker in cluster.brokers:
+        assert broker.instance is not None
+        assert "orders" not in broker.instance.metadata.snapshot.topics
+        assert all(partition.topic != "orders" for partition in broker.instance.hosted)
 
 
 @pytest.mark.spec("FO-7", "TD-10")
 @pytest.mark.parametrize("point", [name for name in POINTS if name.startswith("deletion.") and "restore" not in name])
 def test_a_deletion_is_finished_after_every_broker_has_been_restarted_in_the_middle_of_it(point: str) -> None:
     with cluster_with_orders() as cluster:
-        controller = cluster.broker(cluster.controller())
+        controller = cluster.controller()
         controller.arm(point, "crash")
         cluster.begin(cluster.admin.delete_topics("orders"))
         cluster.run_for(2_000)
-        assert not controller.alive, f"{point} was not reached"
+        assert not controller.is_running, f"{point} was not reached"
         kill_all(cluster)
         assert ("orders" in cluster.znodes.topics_to_be_deleted()) is (point != "deletion.markers.after_write")
-        for broker in cluster.brokers.values():
-            broker.restart()
+        for broker in cluster.brokers:
+            broker.begin_start()
         cluster.run_for(SESSION_MS)
         assert_deleted(cluster)
 
@@ -97,14 +99,14 @@ def test_a_half_deleted_topic_with_its_marker_is_deleted_when_the_cluster_starts
         for path in gone:
             assert cluster.zookeeper.operate([Delete(path)]), path
         late = cluster.broker(3)
-        for broker in cluster.brokers.values():
+        for broker in cluster.brokers:
             if not (is_one_away and broker is late):
-                broker.restart()
+                broker.begin_start()
         cluster.run_for(SESSION_MS)
         if is_one_away:
             has_replicas = "/brokers/topics/orders" not in gone
             assert ("orders" in cluster.znodes.topics_to_be_deleted()) is has_replicas
-            late.restart()
+            late.begin_start()
             cluster.run_for(SESSION_MS)
         assert_deleted(cluster)
 
@@ -115,7 +117,7 @@ def stop_replica_requests(cluster: SimulatedCluster, to: BrokerId) -> list[Reque
 
 
 def followers(cluster: SimulatedCluster) -> tuple[SimulatedBroker, SimulatedBroker]:
-    one, other = (broker for number, broker in cluster.brokers.items() if number != cluster.controller())
+    one, other = (broker for broker in cluster.brokers if broker.id != cluster.controller_id())
     return one, other
 
 
@@ -124,16 +126,16 @@ def test_a_broker_that_returns_while_the_others_still_delete_is_waited_for_and_d
     """`testResumeDeleteTopicWithRecoveredFollower`, with StopReplica requests still unanswered."""
     with cluster_with_orders() as cluster:
         returning, slow = followers(cluster)
-        controller = cluster.controller()
+        controller = cluster.controller_id()
         assert controller is not None
-        returning.crash()
+        returning.kill()
         cluster.run_for(SESSION_MS)
         slow.pause()
         asked = cluster.admin.asking(f"broker-{controller}:9092")
         cluster.begin(asked.delete_topics("orders"))
         cluster.run_for(1_000)
         assert "orders" in cluster.znodes.topics_to_be_deleted()
-        returning.restart()
+        returning.begin_start()
         cluster.run_for(1_000)
         assert returning.id in cluster.znodes.brokers(), "back, and the other has not answered"
         assert "orders" in cluster.znodes.topics()
@@ -149,14 +151,14 @@ def test_a_broker_that_bounces_while_it_deletes_is_asked_again(down_ms: int) -> 
     """Down for less than its session: the controller sees another registration, and no death."""
     with cluster_with_orders() as cluster:
         bouncing, _ = followers(cluster)
-        controller = cluster.controller()
+        controller = cluster.controller_id()
         assert controller is not None
         bouncing.pause()
         cluster.begin(cluster.admin.asking(f"broker-{controller}:9092").delete_topics("orders"))
         cluster.run_for(200)
-        bouncing.crash()
+        bouncing.kill()
         cluster.run_for(down_ms)
-        bouncing.restart()
+        bouncing.begin_start()
         cluster.run_for(2 * SESSION_MS)
         cluster.settle()
         assert_deleted(cluster)
@@ -170,12 +172,12 @@ def test_a_topic_whose_replicas_are_all_on_brokers_that_return_one_by_one_is_del
         kill_all(cluster)
         assert cluster.zookeeper.operate([Create("/admin/delete_topics/orders", b"")])
         for number in (1, 2):
-            cluster.broker(number).restart()
+            cluster.broker(number).begin_start()
             cluster.run_for(SESSION_MS)
             assert "orders" in cluster.znodes.topics_to_be_deleted()
             assert not isinstance(cluster.zookeeper.tree.exists("/brokers/topics/orders"), Failure)
-        cluster.broker(3).restart()
+        cluster.broker(3).begin_start()
         cluster.run_for(SESSION_MS)
         assert_deleted(cluster)
-        assert cluster.leader_of("kept", 0) is not None
+        assert cluster.leader_id("kept", 0) is not None
         assert TopicPartition("orders", 0) not in cluster.znodes.states()

@@ -24,7 +24,9 @@ from foundation.wire.messages.leader_and_isr import (
 )
 from foundation.wire.schema import Message
 from foundation.zk.client import Stat
-from understudy.simulator.cluster import PORT, SimulatedBroker, SimulatedCluster, Unsettled
+from understudy.cluster import Unsettled
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import Judgement, judge
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -34,7 +36,7 @@ def cluster_of_three(*fences_off: Fence) -> SimulatedCluster:
     """At rest, with `orders` on all of them and led by one who is not the controller."""
     cluster = SimulatedCluster(5, brokers=3, fences_off=fences_off)
     cluster.start()
-    replicas = sorted(cluster.brokers, key=lambda broker: broker == cluster.controller())
+    replicas = sorted(cluster.broker_ids, key=lambda broker: broker == cluster.controller_id())
     cluster.create_topic("orders", assignment={0: replicas})
     cluster.settle()
     return cluster
@@ -51,7 +53,7 @@ def broker_epoch(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
 
 
 def hits(cluster: SimulatedCluster, fence: Fence) -> int:
-    return sum(broker.node.fence_hits[fence] for broker in cluster.brokers.values())
+    return sum(broker.node.fence_hits[fence] for broker in cluster.brokers)
 
 
 def violated(judgement: Judgement) -> list[str]:
@@ -66,12 +68,12 @@ def old_leadership_from_the_controller_of_the_day(*fences_off: Fence) -> tuple[i
     by
     hand: what broker 1 was told when `orders` was new, in the name of the controller of the day."""
     with cluster_of_three(*fences_off) as cluster:
-        leader = cluster.broker(cluster.leader_of("orders", 0))
+        leader = cluster.leader("orders", 0)
         before = cluster.znodes.state(ORDERS_0)
         assert before is not None
-        leader.stop()
+        leader.begin_stop()
         cluster.run_for(2_000)
-        leader.restart()
+        leader.begin_start()
         cluster.settle()
         old = LeaderAndIsrPartitionState(
             partition_index=0,
@@ -82,11 +84,9 @@ def old_leadership_from_the_controller_of_the_day(*fences_off: Fence) -> tuple[i
             partition_epoch=before.partition_epoch + 100,
             replicas=(1, 2, 3),
         )
-        follower = next(
-            broker for broker in cluster.brokers.values() if broker.id not in (leader.id, cluster.controller())
-        )
+        follower = next(broker for broker in cluster.brokers if broker.id not in (leader.id, cluster.controller_id()))
         request = LeaderAndIsrRequest(
-            controller_id=cluster.controller() or 0,
+            controller_id=cluster.controller_id() or 0,
             controller_epoch=cluster.znodes.controller_epoch(),
             topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(old,)),),
         )
@@ -113,14 +113,14 @@ def a_deposed_controller_goes_on_deciding(*fences_off: Fence) -> tuple[int, list
     """It stops before a write, is deposed, and wakes in the same session. Its check of `/controller_epoch` would end it
     there; without that check it finds the state changed, reads it again, and sees who has written it."""
     with cluster_of_three(*fences_off) as cluster:
-        old = cluster.broker(cluster.controller())
+        old = cluster.controller()
         old.arm("partition.before_write", "pause", resume_after_ms=4_000)
-        cluster.broker(cluster.leader_of("orders", 0)).crash()
+        cluster.leader("orders", 0).kill()
         cluster.run_for(8_000)
-        assert old.paused
+        assert old.is_paused
         cluster.depose()
         cluster.run_for(12_000)
-        assert cluster.controller() != old.id
+        assert cluster.controller_id() != old.id
         struck = hits(cluster, Fence.STATE_CONTROLLER_EPOCH)
         writes = [
             op
@@ -160,19 +160,19 @@ def a_farewell_arrives_after_the_return(*fences_off: Fence) -> tuple[int, bool, 
     """A ControlledShutdown of a registration that is over: its sender was killed, and is back. No other fence stands
     behind this one; only liveness notices that a broker is there and is treated as leaving."""
     with cluster_of_three(*fences_off) as cluster:
-        leaver = cluster.broker(cluster.leader_of("orders", 0))
+        leaver = cluster.leader("orders", 0)
         farewell = ControlledShutdownRequest(broker_id=leaver.id, broker_epoch=broker_epoch(cluster, leaver))
         leaver.bounce(8_000)
         cluster.run_for(9_000)
         cluster.settle()
-        tell(cluster, cluster.broker(cluster.controller()), farewell, 3)
+        tell(cluster, cluster.controller(), farewell, 3)
         try:
-            cluster.settle(within_ms=20_000)
+            cluster.settle(timeout_s=20)
         except Unsettled:
             rests = False
         else:
             rests = True
-        struck = hits(cluster, Fence.ALTER_PARTITION_BROKER_EPOCH)
+        struck = hits(cluster, Fence.REQUEST_BROKER_EPOCH)
     return struck, rests, judge(cluster)
 
 
@@ -184,7 +184,7 @@ def test_a_broker_that_is_back_is_not_sent_away_by_its_former_self() -> None:
 
 
 def test_without_the_broker_epoch_fence_it_is_treated_as_leaving_for_ever() -> None:
-    struck, rests, _ = a_farewell_arrives_after_the_return(Fence.ALTER_PARTITION_BROKER_EPOCH)
+    struck, rests, _ = a_farewell_arrives_after_the_return(Fence.REQUEST_BROKER_EPOCH)
     assert struck > 0
     assert not rests
 
@@ -199,7 +199,7 @@ def a_leader_proposes_what_was(*fences_off: Fence) -> tuple[int, Errors, Judgeme
     with cluster_of_three(*fences_off) as cluster:
         state = cluster.znodes.state(ORDERS_0)
         assert state is not None
-        cluster.broker(state.isr[1]).stop()
+        cluster.broker(state.isr[1]).begin_stop()
         cluster.run_for(3_000)
         now = cluster.znodes.state(ORDERS_0)
         assert now is not None
@@ -215,7 +215,7 @@ def a_leader_proposes_what_was(*fences_off: Fence) -> tuple[int, Errors, Judgeme
             broker_epoch=broker_epoch(cluster, cluster.broker(now.leader)),
             topics=(AlterPartitionRequestTopicData(topic_name="orders", partitions=(old,)),),
         )
-        answer = tell(cluster, cluster.broker(cluster.controller()), request, 1)
+        answer = tell(cluster, cluster.controller(), request, 1)
         assert isinstance(answer, AlterPartitionResponse)
         assert answer.error_code == Errors.NONE
         cluster.run_for(100)

@@ -18,14 +18,14 @@ def _both_lose_the_race(seed: int) -> bool:
     """
     with SimulatedCluster(seed, brokers=2) as cluster:
         cluster.start()
-        for broker in cluster.brokers.values():
+        for broker in cluster.brokers:
             cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, "/controller", applied=True))
         cluster.depose()
         cluster.run_for(15)
         if cluster.zookeeper.lost_answers:
             return False
         cluster.depose()
-        cluster.settle(within_ms=10_000)
+        cluster.settle(timeout_s=10)
     assert judge(cluster).problems == ()
     return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.chronicle]
 
@@ -40,15 +40,15 @@ def test_a_controller_whose_session_ends_while_it_shuts_down_leaves_in_peace() -
     and Expire swept away the event that ends the queue, so that it never left."""
     with SimulatedCluster(1, brokers=3) as cluster:
         cluster.start()
-        for broker in cluster.brokers.values():
+        for broker in cluster.brokers:
             broker.arm("notifications.after_write", "pause", resume_after_ms=9_000)
         cluster.depose()
         cluster.run_for(1_000)
-        paused = [broker for broker in cluster.brokers.values() if broker.paused]
+        paused = [broker for broker in cluster.brokers if broker.is_paused]
         assert len(paused) == 1
         paused[0].stop()
         cluster.run_for(16_000)
-        assert not paused[0].alive
+        assert not paused[0].is_running
         cluster.settle()
     assert judge(cluster).problems == ()
 
@@ -59,19 +59,19 @@ def test_a_deletion_does_not_wait_for_a_move_that_its_own_marker_stops() -> None
     more."""
     with SimulatedCluster(1, brokers=5) as cluster:
         cluster.start()
-        controller, orders_0 = cluster.broker(cluster.controller()), TopicPartition("orders", 0)
-        one, two, three, four = (broker for broker in cluster.brokers if broker != controller.id)
+        controller, orders_0 = cluster.controller(), TopicPartition("orders", 0)
+        one, two, three, four = (broker for broker in cluster.broker_ids if broker != controller.id)
         cluster.create_topic("orders", assignment={0: [one, two]})
         cluster.settle()
         controller.arm("reassignment.after_write", "crash")
         cluster.begin(cluster.admin.alter_partition_reassignments({orders_0: [three, four]}))
         cluster.run_for(1_000)
-        assert not controller.alive
+        assert not controller.is_running
         assert cluster.znodes.topics()["orders"].partitions[orders_0].is_being_reassigned
         assert cluster.write(DeleteTopicsTopicZNode.path("orders"))
         cluster.run_for(8_000)
-        controller.restart()
-        cluster.settle(within_ms=10_000)
+        controller.begin_start()
+        cluster.settle(timeout_s=10)
         assert "orders" not in cluster.znodes.topics()
     assert judge(cluster).problems == ()
 
@@ -81,16 +81,16 @@ def test_a_topic_is_not_moved_because_its_predecessor_of_that_name_was_to_be() -
     name was given again, and the next controller moved the new topic."""
     with SimulatedCluster(1, brokers=4) as cluster:
         cluster.start()
-        orders_0, dead = TopicPartition("orders", 0), 4 if cluster.controller() != 4 else 3
-        alive = [broker for broker in cluster.brokers if broker != dead]
+        orders_0, dead = TopicPartition("orders", 0), 4 if cluster.controller_id() != 4 else 3
+        alive = [broker for broker in cluster.broker_ids if broker != dead]
         cluster.create_topic("orders", assignment={0: alive[:2]})
-        cluster.broker(dead).crash()
+        cluster.broker(dead).kill()
         cluster.run_for(8_000)
         assert cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode({orders_0: [BrokerId(dead)]}))
         cluster.run_for(1_000)
         cluster.begin(cluster.admin.delete_topics("orders"))
         cluster.run_for(1_000)
-        cluster.broker(dead).restart()
+        cluster.broker(dead).begin_start()
         cluster.settle()
         assert "orders" not in cluster.znodes.topics()
         cluster.create_topic("orders", assignment={0: alive[:2]})

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 
 SEED = 11
@@ -25,10 +26,10 @@ def _cluster() -> SimulatedCluster:
 
 
 def _a_broker_dies(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
-    victim = next(broker for broker in cluster.brokers.values() if broker is not controller)
-    victim.crash()
+    victim = next(broker for broker in cluster.brokers if broker is not controller)
+    victim.kill()
     cluster.run_for(9_000)
-    victim.restart()
+    victim.begin_start()
 
 
 def _a_topic_appears(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
@@ -37,9 +38,9 @@ def _a_topic_appears(cluster: SimulatedCluster, controller: SimulatedBroker) -> 
 
 
 def _the_controller_leaves(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
-    controller.stop()
+    controller.begin_stop()
     cluster.run_for(3_000)
-    controller.restart()
+    controller.begin_start()
 
 
 def _its_session_expires(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
@@ -53,14 +54,14 @@ Scenario = Callable[[SimulatedCluster, SimulatedBroker], None]
 def _play(scenario: Scenario, call: int | None, side: str) -> tuple[int, list[str]]:
     """How many calls the first controller made from the scenario's beginning, and what went wrong."""
     with _cluster() as cluster:
-        controller = cluster.broker(cluster.controller())
+        controller = cluster.controller()
         link = cluster.zookeeper.link(controller.node.name)
         before = link.requests
 
         def strike(number: int) -> None:
             if call is not None and number == before + call:
-                controller.crash()
-                cluster.after(4_000, controller.restart)
+                controller.kill()
+                cluster.after(4_000, controller.begin_start)
 
         if side == "before":
             link.before_request = strike

@@ -32,7 +32,8 @@ from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from foundation.zk.client import Create, Delete, Stat
-from understudy.simulator.cluster import PORT, SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import judge
 from understudy.simulator.zookeeper import LostAnswer
 
@@ -46,7 +47,7 @@ def scene(seed: int = 5, *, brokers: int = 3, settings: dict[str, str] | None = 
     judged."""
     with SimulatedCluster(seed, brokers=brokers, settings=settings) as cluster:
         cluster.start()
-        others = sorted(cluster.brokers, key=lambda broker: broker == cluster.controller())
+        others = sorted(cluster.broker_ids, key=lambda broker: broker == cluster.controller_id())
         cluster.create_topic("orders", assignment={0: [*others[:2], others[-1]]})
         cluster.settle()
         yield cluster
@@ -56,18 +57,18 @@ def scene(seed: int = 5, *, brokers: int = 3, settings: dict[str, str] | None = 
 
 
 def controller(cluster: SimulatedCluster) -> SimulatedBroker:
-    return cluster.broker(cluster.controller())
+    return cluster.controller()
 
 
 def leader(cluster: SimulatedCluster) -> SimulatedBroker:
-    return cluster.broker(cluster.leader_of("orders", 0))
+    return cluster.leader("orders", 0)
 
 
 def follower(cluster: SimulatedCluster) -> SimulatedBroker:
     """Of `orders-0`, and not the controller."""
     state = cluster.znodes.state(ORDERS_0)
     assert state is not None
-    return cluster.broker(next(broker for broker in state.isr if broker not in (state.leader, cluster.controller())))
+    return cluster.broker(next(broker for broker in state.isr if broker not in (state.leader, cluster.controller_id())))
 
 
 def records(cluster: SimulatedCluster, kind: type, node: SimulatedBroker | None = None) -> list[Envelope]:
@@ -99,21 +100,21 @@ def test_a_broker_that_has_not_heard_of_the_new_controller_obeys_the_old_one() -
     reach one of the brokers, which takes the sleeper's orders when it wakes; the others, and ZooKeeper, refuse them."""
     with scene(brokers=4) as cluster:
         zombie, dead, alone = controller(cluster), leader(cluster), follower(cluster)
-        successor = next(broker for broker in cluster.brokers if broker not in (zombie.id, dead.id, alone.id))
+        successor = next(broker for broker in cluster.broker_ids if broker not in (zombie.id, dead.id, alone.id))
         zombie.arm("partition.after_write", "pause")
-        dead.crash()
+        dead.kill()
         cluster.run_for(SESSION_MS + 1_000)
-        assert zombie.paused
+        assert zombie.is_paused
         cluster.cut([successor], [alone.id])
         cluster.cut_from_zookeeper(alone.id)  # or it would win itself
         zombie.expire_session()
         cluster.run_for(1_000)
-        assert cluster.controller() == successor
+        assert cluster.controller_id() == successor
         cluster.heal_zookeeper(alone.id)
         zombie.resume()
         cluster.run_for(1_000)
         assert last_order(cluster, alone) == (zombie.id, 1)
-        assert sum(broker.node.fence_hits[Fence.BROKER_CONTROLLER_EPOCH] for broker in cluster.brokers.values()) > 0
+        assert sum(broker.node.fence_hits[Fence.BROKER_CONTROLLER_EPOCH] for broker in cluster.brokers) > 0
         cluster.heal_network()
         cluster.run_for(4_000)
         assert last_order(cluster, alone) == (successor, 2)
@@ -133,10 +134,10 @@ def test_a_new_controller_knows_nothing_of_a_farewell_and_takes_the_leaving_for_
         farewell = ControlledShutdownRequest(broker_id=leaver.id, broker_epoch=broker_epoch(cluster, leaver))
         cluster.ask(cluster.admin.ask(old.node.name, PORT, farewell, version=3))
         cluster.run_for(5_000)
-        assert leaver.id not in cluster.isr_of("orders", 0), "who is leaving is not let back in"
-        old.crash()
+        assert leaver.id not in cluster.isr("orders", 0), "who is leaving is not let back in"
+        old.kill()
         cluster.run_for(SESSION_MS + 5_000)
-        assert leaver.id in cluster.isr_of("orders", 0), "its successor has never heard of it"
+        assert leaver.id in cluster.isr("orders", 0), "its successor has never heard of it"
 
 
 # ------------------------------------------------------------------ registrations
@@ -162,10 +163,10 @@ def test_who_cannot_register_again_runs_on_unregistered_until_its_next_session()
         broker.expire_session()
         assert cluster.zookeeper.operate([Create(path, b"{}")])
         cluster.run_for(4_000)
-        assert broker.alive
+        assert broker.is_running
         assert cluster.zookeeper.operate([Delete(path)])
         cluster.run_for(20_000)
-        assert broker.alive
+        assert broker.is_running
         assert broker.id not in cluster.znodes.brokers()
         assert len(records(cluster, BrokerRegistered, broker)) == 1
         cluster.zookeeper.expire(newest_session(cluster, broker))
@@ -178,12 +179,12 @@ def test_a_session_that_ends_in_the_middle_of_a_takeover_blocks_nothing() -> Non
     """Kafka had deadlocks there. The event in progress ends at its next call to ZooKeeper; only then a session is
     opened."""
     with scene() as cluster:
-        for broker in cluster.brokers.values():
+        for broker in cluster.brokers:
             broker.node.arm("notifications.after_write", "expire", broker.expire_session)
         cluster.depose()
         cluster.run_for(2_000)
-        cluster.settle(within_ms=5_000)
-        assert all(broker.node.incarnation == 1 for broker in cluster.brokers.values())
+        cluster.settle(timeout_s=5)
+        assert all(broker.node.incarnation == 1 for broker in cluster.brokers)
 
 
 # ------------------------------------------------------------------ one thing at a time, and who is out of reach
@@ -194,13 +195,13 @@ def test_while_zookeeper_is_slow_every_event_waits_for_the_one_in_progress() -> 
     with scene(brokers=4) as cluster:
         old, dead = controller(cluster), follower(cluster)
         old.node.arm("replica.before_write", "hold", lambda: cluster.cut_from_zookeeper(old.id, requests=False))
-        dead.crash()
+        dead.kill()
         cluster.run_for(SESSION_MS + 500)
         cluster.begin(cluster.admin.elect_leaders())
         cluster.run_for(3_000)
         cluster.heal_zookeeper(old.id)
         cluster.run_for(1_000)
-        assert cluster.controller() == old.id
+        assert cluster.controller_id() == old.id
         waited = {data.event: data.queued_ms for data in started(cluster, old)}
         assert waited["ReplicaLeaderElection"] > 2_500
 
@@ -213,16 +214,18 @@ def started(cluster: SimulatedCluster, broker: SimulatedBroker) -> list[EventSta
 def test_a_broker_that_its_controller_cannot_reach_stays_a_leader_and_knows_nothing_new() -> None:
     with scene() as cluster:
         alone = leader(cluster)
-        cluster.cut([alone.id], [cluster.controller() or 0])
-        cluster.create_topic("payments", assignment={0: [broker for broker in cluster.brokers if broker != alone.id]})
+        cluster.cut([alone.id], [cluster.controller_id() or 0])
+        cluster.create_topic(
+            "payments", assignment={0: [broker for broker in cluster.broker_ids if broker != alone.id]}
+        )
         cluster.run_for(30_000)
         assert alone.id in cluster.znodes.brokers()
-        assert cluster.leader_of("orders", 0) == alone.id
-        assert alone.running is not None
-        assert alone.running.metadata.snapshot.partition("payments", 0) is None
+        assert cluster.leader_id("orders", 0) == alone.id
+        assert alone.instance is not None
+        assert alone.instance.metadata.snapshot.partition("payments", 0) is None
         cluster.heal_network()
-        cluster.settle(within_ms=10_000)
-        assert alone.running.metadata.snapshot.partition("payments", 0) is not None
+        cluster.settle(timeout_s=10)
+        assert alone.instance.metadata.snapshot.partition("payments", 0) is not None
 
 
 @pytest.mark.spec("BUG-20", "BK-9")
@@ -240,7 +243,7 @@ def test_a_follower_whose_leader_is_unknown_says_nothing_and_waits_for_the_next_
             replicas=tuple(state.isr),
         )
         request = LeaderAndIsrRequest(
-            controller_id=cluster.controller() or 0,
+            controller_id=cluster.controller_id() or 0,
             controller_epoch=cluster.znodes.controller_epoch(),
             topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(unknown,)),),
         )
@@ -250,13 +253,13 @@ def test_a_follower_whose_leader_is_unknown_says_nothing_and_waits_for_the_next_
             0
         ].error_code == 0
         cluster.run_for(10_000)
-        assert mute.running is not None
-        assert mute.running.hosted[ORDERS_0].leader_epoch == state.leader_epoch, "it has not noted the epoch"
-        assert mute.running.fetched[ORDERS_0] == state.leader, "and goes on with the leader it knows"
+        assert mute.instance is not None
+        assert mute.instance.hosted[ORDERS_0].leader_epoch == state.leader_epoch, "it has not noted the epoch"
+        assert mute.instance.fetched[ORDERS_0] == state.leader, "and goes on with the leader it knows"
         leader(cluster).bounce(SESSION_MS + 2_000)
         cluster.run_for(SESSION_MS + 3_000)
         cluster.settle()
-        assert mute.running.hosted[ORDERS_0].leader_epoch > state.leader_epoch
+        assert mute.instance.hosted[ORDERS_0].leader_epoch > state.leader_epoch
 
 
 # ------------------------------------------------------------------ writes
@@ -270,13 +273,13 @@ def test_a_topic_that_is_half_created_leaves_its_config_until_somebody_creates_i
         link = cluster.zookeeper.link(old.node.name)
 
         def crash_after_the_config(number: int) -> None:
-            if cluster.znodes.data("/config/topics/payments") is not None and old.alive:
-                old.crash()
+            if cluster.znodes.data("/config/topics/payments") is not None and old.is_running:
+                old.kill()
 
         link.before_request = crash_after_the_config
         cluster.begin(cluster.admin.create_topic("payments", partitions=1, replication_factor=2))
         cluster.run_for(1_000)
-        assert not old.alive
+        assert not old.is_running
         assert cluster.znodes.data("/config/topics/payments") is not None
         assert "payments" not in cluster.znodes.topics()
         cluster.run_for(SESSION_MS + 3_000)
@@ -290,15 +293,15 @@ def test_the_last_in_sync_replica_stays_listed_when_it_dies(unclean: bool) -> No
     with scene(settings={"unclean.leader.election.enable": "true"} if unclean else None) as cluster:
         last, others = (
             leader(cluster),
-            [broker for broker in cluster.brokers if broker != cluster.leader_of("orders", 0)],
+            [broker for broker in cluster.broker_ids if broker != cluster.leader_id("orders", 0)],
         )
         for broker in others:
-            cluster.broker(broker).crash()
+            cluster.broker(broker).kill()
         cluster.run_for(2 * SESSION_MS)
-        assert cluster.isr_of("orders", 0) == (last.id,)
-        last.crash()
+        assert cluster.isr("orders", 0) == (last.id,)
+        last.kill()
         for broker in others:
-            cluster.broker(broker).restart()
+            cluster.broker(broker).begin_start()
         cluster.run_for(2 * SESSION_MS)
         state = cluster.znodes.state(ORDERS_0)
         assert state is not None
@@ -306,9 +309,9 @@ def test_the_last_in_sync_replica_stays_listed_when_it_dies(unclean: bool) -> No
             assert state.leader in others
         else:
             assert (state.leader, state.isr) == (-1, (last.id,))
-            last.restart()
+            last.begin_start()
             cluster.settle()
-            assert cluster.leader_of("orders", 0) == last.id
+            assert cluster.leader_id("orders", 0) == last.id
 
 
 @pytest.mark.spec("BUG-27")
@@ -318,15 +321,15 @@ def test_an_isr_change_whose_answer_was_lost_is_found_to_have_been_made() -> Non
         returning, leading = follower(cluster), leader(cluster)
         returning.bounce(SESSION_MS + 2_000)
         cluster.run_for(SESSION_MS + 2_000)
-        assert returning.id not in cluster.isr_of("orders", 0)
+        assert returning.id not in cluster.isr("orders", 0)
         cluster.zookeeper.lost_answers.append(
             LostAnswer(controller(cluster).node.name, "/partitions/0/state", applied=True)
         )
         cluster.run_for(8_000)
         assert not cluster.zookeeper.lost_answers
-        assert returning.id in cluster.isr_of("orders", 0)
+        assert returning.id in cluster.isr("orders", 0)
         proposed, answered = records(cluster, IsrProposed, leading)[-1], records(cluster, IsrResult, leading)[-1]
         assert isinstance(answered.data, IsrResult)
         assert answered.seq > proposed.seq
         assert answered.data.error == "NONE"
-        assert sum(broker.node.fence_hits[Fence.ALTER_PARTITION_EPOCHS] for broker in cluster.brokers.values()) == 0
+        assert sum(broker.node.fence_hits[Fence.ALTER_PARTITION_EPOCHS] for broker in cluster.brokers) == 0

@@ -47,9 +47,11 @@ def ask(cluster: SimulatedCluster, of: int, broker: int) -> AllocateProducerIdsR
 def ask_until_given(cluster: SimulatedCluster, broker: int, blocks: Blocks) -> None:
     """As a broker does: of whom it takes for the controller, again and again."""
     for _ in range(40):
-        controller = cluster.controller()
+        controller = cluster.controller_id()
         answer = (
-            None if controller is None or not cluster.broker(controller).alive else ask(cluster, controller, broker)
+            None
+            if controller is None or not cluster.broker(controller).is_running
+            else ask(cluster, controller, broker)
         )
         if answer is not None and answer.error_code == Errors.NONE:
             blocks.append((answer.producer_id_start, answer.producer_id_start + answer.producer_id_len - 1))
@@ -75,13 +77,13 @@ def test_a_controller_that_dies_over_a_block_leaves_a_gap_at_most(at: str) -> No
         cluster.start()
         blocks: Blocks = []
         ask_until_given(cluster, 1, blocks)
-        first = cluster.controller()
-        dying = cluster.broker(first)
-        asking = next(broker for broker in cluster.brokers if broker != first)
+        dying = cluster.controller()
+        first = dying.id
+        asking = next(broker for broker in cluster.broker_ids if broker != first)
         dying.arm(at, "crash")
         ask_until_given(cluster, asking, blocks)
-        assert cluster.controller() != first
-        dying.restart()
+        assert cluster.controller_id() != first
+        dying.begin_start()
         cluster.settle()
         for broker in (1, 2, 3):
             ask_until_given(cluster, broker, blocks)
@@ -98,13 +100,13 @@ def test_a_controller_of_the_past_and_one_of_the_present_share_no_block() -> Non
     with SimulatedCluster(18, brokers=3) as cluster:
         cluster.start()
         blocks: Blocks = []
-        old = cluster.broker(cluster.controller())
-        asking = next(broker for broker in cluster.brokers if broker != old.id)
+        old = cluster.controller()
+        asking = next(broker for broker in cluster.broker_ids if broker != old.id)
         old.arm("producer_ids.before_write", "pause", resume_after_ms=12_000)
         cluster.begin(answered_by_the_old(cluster, old.node.name, asking))
         cluster.run_for(8_000)
-        assert old.paused
-        assert cluster.controller() != old.id
+        assert old.is_paused
+        assert cluster.controller_id() != old.id
         ask_until_given(cluster, asking, blocks)
         cluster.run_for(6_000)
         cluster.settle()
@@ -125,7 +127,7 @@ def test_lost_answers_waste_ids_and_nothing_else() -> None:
     with SimulatedCluster(19, brokers=3) as cluster:
         cluster.start()
         blocks: Blocks = []
-        controller = cluster.broker(cluster.controller())
+        controller = cluster.controller()
         for applied in (True, False, True):
             cluster.zookeeper.lost_answers.append(
                 LostAnswer(controller.node.name, "/latest_producer_id_block", applied=applied)
@@ -136,7 +138,7 @@ def test_lost_answers_waste_ids_and_nothing_else() -> None:
         refused = cluster.ask(cluster.admin.ask(controller.node.name, PORT, stale, version=0))
         assert isinstance(refused, AllocateProducerIdsResponse)
         assert refused.error_code == Errors.STALE_BROKER_EPOCH
-        other = next(broker for broker in cluster.brokers if broker != controller.id)
+        other = next(broker for broker in cluster.broker_ids if broker != controller.id)
         elsewhere = ask(cluster, other, 1)
         assert elsewhere is not None
         assert elsewhere.error_code == Errors.NOT_CONTROLLER
@@ -183,7 +185,7 @@ class Producers:
         """From now on; lets no time pass."""
 
         def again() -> None:
-            for broker in self.cluster.brokers:
+            for broker in self.cluster.broker_ids:
                 self.cluster.begin(self.ask(broker))
             if self.cluster.now_ms < until_ms:
                 self.cluster.after(every_ms, again)
@@ -221,13 +223,13 @@ def test_producers_share_no_id_though_every_controller_dies_over_a_block(at: str
         cluster.start()
         producers = Producers(cluster)
         for _ in range(3):
-            dying = cluster.broker(cluster.controller())
+            dying = cluster.controller()
             dying.arm(at, "crash")
-            for broker in cluster.brokers:
+            for broker in cluster.broker_ids:
                 if broker != dying.id:
                     producers.ask_until_given(broker, 2 * SMALL)
-            assert not dying.alive
-            dying.restart()
+            assert not dying.is_running
+            dying.begin_start()
             cluster.settle()
             producers.ask_until_given(dying.id, SMALL)
         assert producers.failed["COORDINATOR_LOAD_IN_PROGRESS"] > 0
@@ -243,12 +245,12 @@ def test_brokers_of_old_and_new_protocols_share_no_id() -> None:
         cluster.start()
         producers = Producers(cluster)
         for turn in range(4):
-            for broker in cluster.brokers.values():
+            for broker in cluster.brokers:
                 path, applied = "/latest_producer_id_block", turn % 2 == 0
                 cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, path, applied=applied))
             producers.ask_everybody_all_the_time(cluster.now_ms + 1_000, every_ms=100)
             cluster.run_for(1_500)
-            for broker_id in cluster.brokers:
+            for broker_id in cluster.broker_ids:
                 producers.ask_until_given(broker_id, SMALL)
             cluster.depose()
             cluster.settle()
@@ -261,8 +263,8 @@ def test_a_broker_that_starts_again_leaves_alone_what_it_was_given_before() -> N
         cluster.start()
         producers = Producers(cluster)
         producers.ask_until_given(1, 3)
-        cluster.broker(1).crash()
-        cluster.broker(1).restart()
+        cluster.broker(1).kill()
+        cluster.broker(1).begin_start()
         cluster.settle()
         producers.ask_until_given(1, 2)
         assert [producer_id for _, producer_id in producers.given] == [0, 1, 2, 1000, 1001]
@@ -285,7 +287,7 @@ def test_under_drawn_faults_producers_share_no_id(seed: int) -> None:
         cluster.run_for(schedule.healed_at_ms + 1)
         cluster.settle()
         assert len(producers.given) > 2 * SMALL, "even where hardly ever a controller lives"
-        for broker in cluster.brokers:
+        for broker in cluster.broker_ids:
             producers.ask_until_given(broker, SMALL)
         producers.judge()
 
@@ -297,7 +299,7 @@ def test_every_broker_names_the_epoch_of_the_finalized_features() -> None:
         cluster.zookeeper.operate([SetData("/feature", FeatureZNode.encode(Features(2, True, {})))])
         cluster.run_for(500)
         hello = ApiVersionsRequest(client_software_name="t", client_software_version="1")
-        for broker in cluster.brokers:
+        for broker in cluster.broker_ids:
             answer = cluster.ask(cluster.admin.ask(cluster.broker(broker).node.name, PORT, hello, version=3))
             assert isinstance(answer, ApiVersionsResponse)
             assert (answer.finalized_features_epoch, answer.finalized_features, answer.supported_features) == (

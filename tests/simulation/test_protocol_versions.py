@@ -60,10 +60,10 @@ def failover_and_return(cluster: SimulatedCluster) -> None:
     cluster.start()
     cluster.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
     cluster.settle()
-    victim = cluster.broker(cluster.controller())
-    victim.crash()
+    victim = cluster.controller()
+    victim.kill()
     cluster.settle()
-    victim.restart()
+    victim.begin_start()
     cluster.settle()
     cluster.run_for(10_000)
     cluster.settle()
@@ -75,9 +75,9 @@ def assert_everyone_knows_the_isrs(cluster: SimulatedCluster) -> None:
         written = cluster.znodes.state(partition)
         assert written is not None
         assert sorted(written.isr) == [1, 2, 3]
-        for broker in cluster.brokers.values():
-            assert broker.running is not None
-            known = broker.running.metadata.snapshot.partition(*partition)
+        for broker in cluster.brokers:
+            assert broker.instance is not None
+            known = broker.instance.metadata.snapshot.partition(*partition)
             assert known is not None
             assert (known.leader, known.isr, known.zk_version) == (written.leader, written.isr, written.partition_epoch)
 
@@ -114,10 +114,10 @@ def test_a_broker_hands_over_in_the_version_of_its_protocol(version: str, asked:
         cluster.start()
         cluster.create_topic("orders", assignment={0: [3, 1], 1: [1, 3]})
         cluster.settle()
-        assert cluster.controller() == 1
-        cluster.broker(3).stop()
+        assert cluster.controller_id() == 1
+        cluster.broker(3).begin_stop()
         cluster.settle()
-        assert [cluster.leader_of("orders", number) for number in (0, 1)] == [1, 1]
+        assert [cluster.leader_id("orders", number) for number in (0, 1)] == [1, 1]
         received = [
             record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, RequestReceived)
         ]
@@ -136,7 +136,7 @@ def test_a_topic_is_deleted_in_the_version_of_the_protocol(version: str, stop_re
         cluster.ask(cluster.admin.delete_topics("orders"))
         cluster.settle()
         assert cluster.znodes.topics() == {}
-        assert all(broker.running is not None and not broker.running.hosted for broker in cluster.brokers.values())
+        assert all(broker.instance is not None and not broker.instance.hosted for broker in cluster.brokers)
         versions = {version for api, version in sent(cluster)["broker-1"] if api == "StopReplica"}
         assert versions == {stop_replica}
     assert judge(cluster).problems == ()
@@ -161,7 +161,7 @@ def test_a_topic_is_given_an_id_where_the_protocol_has_any(version: str, given: 
     with cluster_of(version, version) as cluster:
         cluster.start()
         request = CreateTopicsRequest(topics=(CreatableTopic(name="orders", num_partitions=1, replication_factor=2),))
-        response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", PORT, request))
+        response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller_id()}", PORT, request))
         assert isinstance(response, CreateTopicsResponse)
         cluster.settle()
         written = znode(cluster, "/brokers/topics/orders")
@@ -191,7 +191,7 @@ def test_a_move_ends_as_soon_as_a_leader_has_written_that_the_new_replica_is_in_
         cluster.settle()
         cluster.run_for(20_000)
         cluster.settle()
-        assert sorted(cluster.isr_of("orders", 0)) == [1, 2]
+        assert sorted(cluster.isr("orders", 0)) == [1, 2]
     assert judge(cluster).problems == ()
 
 
@@ -203,12 +203,12 @@ def test_an_unclean_election_is_written_down_where_leaders_know_of_recovery(vers
         cluster.start()
         cluster.create_topic("orders", assignment={0: [2, 3]})
         cluster.settle()
-        cluster.broker(3).crash()
+        cluster.broker(3).kill()
         cluster.run_for(12_000)
-        assert cluster.isr_of("orders", 0) == (2,)
-        cluster.broker(2).crash()
+        assert cluster.isr("orders", 0) == (2,)
+        cluster.broker(2).kill()
         cluster.run_for(12_000)
-        cluster.broker(3).restart()
+        cluster.broker(3).begin_start()
         cluster.run_for(12_000)
         written = [
             json.loads(op.data)
@@ -244,7 +244,7 @@ def test_the_controllers_own_listener_carries_its_requests_and_alter_partition(m
         failover_and_return(cluster)
         cluster.ask(cluster.admin.delete_topics("orders"))
         cluster.settle()
-        cluster.broker(3).stop()
+        cluster.broker(3).begin_stop()
         cluster.settle()
     on_its_own = {
         ("LeaderAndIsr", "CONTROL"),

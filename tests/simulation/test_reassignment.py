@@ -11,7 +11,8 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.zk.admin_znodes import ReassignPartitionsZNode
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
@@ -30,7 +31,7 @@ def scene(seed: int = 1, *, may_leave_strays: bool = False) -> Iterator[Simulate
         cluster.settle()
         yield cluster
         cluster.settle()
-        assert may_leave_strays or cluster.strays() == []
+        assert may_leave_strays or cluster.unassigned_replicas() == []
         assert cluster.znodes.data(ReassignPartitionsZNode.path) is None
     assert judge(cluster).problems == ()
 
@@ -60,14 +61,14 @@ def on(*replicas: int) -> ReplicaAssignment:
 def down(cluster: SimulatedCluster, broker: int) -> SimulatedBroker:
     """A broker that is dead, as everybody knows."""
     dead = cluster.broker(broker)
-    dead.crash()
+    dead.kill()
     cluster.run_for(8_000)
     return dead
 
 
 def bystander(cluster: SimulatedCluster) -> int:
     """A broker without replicas that is not the controller."""
-    return next(number for number in (5, 4) if number != cluster.controller())
+    return next(number for number in (5, 4) if number != cluster.controller_id())
 
 
 @pytest.mark.spec("RA-5", "RA-11", "RA-13", "RA-16", "BK-15")
@@ -77,10 +78,10 @@ def test_partitions_move_join_and_are_led_by_who_comes_first() -> None:
         cluster.run_for(WAITS_MS)
         assert moving(cluster) == {}
         assert [assignment(cluster, each) for each in (O0, O1, O2)] == [on(4, 5, 1), on(4), on(2, 1, 3)]
-        assert set(cluster.isr_of("orders", 0)) == {4, 5, 1}
-        assert (cluster.leader_of("orders", 1), cluster.isr_of("orders", 1)) == (4, (4,))
+        assert set(cluster.isr("orders", 0)) == {4, 5, 1}
+        assert (cluster.leader_id("orders", 1), cluster.isr("orders", 1)) == (4, (4,))
         # who only changes places leads on until an election is asked for
-        assert cluster.leader_of("orders", 2) == 3
+        assert cluster.leader_id("orders", 2) == 3
 
 
 @pytest.mark.spec("RA-7", "RA-13", "RA-14", "BUG-19")
@@ -93,10 +94,10 @@ def test_a_move_to_a_dead_broker_waits_until_it_is_back() -> None:
         cluster.run_for(WAITS_MS)
         assert assignment(cluster, O1) == on(1, 2, 3)
         assert list(moving(cluster)) == [O0]
-        dead.restart()
+        dead.begin_start()
         cluster.run_for(WAITS_MS)
         assert assignment(cluster, O0) == on(number, 1)
-        assert cluster.leader_of("orders", 0) == 1
+        assert cluster.leader_id("orders", 0) == 1
 
 
 @pytest.mark.spec("RA-4", "RA-15")
@@ -107,12 +108,12 @@ def test_a_request_cancels_what_the_znode_asks_for() -> None:
         dead = down(cluster, number)
         ask_by_znode(cluster, {O0: [other, number, 1]})
         cluster.run_for(WAITS_MS)
-        assert other in cluster.isr_of("orders", 0)
+        assert other in cluster.isr("orders", 0)
         assert reassign(cluster, {O0: None, O1: None}) == {O0: "NONE", O1: "NO_REASSIGNMENT_IN_PROGRESS"}
         cluster.run_for(WAITS_MS)
         assert assignment(cluster, O0) == on(1, 2, 3)
-        assert set(cluster.isr_of("orders", 0)) == {1, 2, 3}
-        dead.restart()
+        assert set(cluster.isr("orders", 0)) == {1, 2, 3}
+        dead.begin_start()
 
 
 @pytest.mark.slow
@@ -127,7 +128,7 @@ def test_a_move_is_superseded_by_another() -> None:
         assert reassign(cluster, {O0: [other, 2]}) == {O0: "NONE"}
         cluster.run_for(WAITS_MS)
         assert assignment(cluster, O0) == on(other, 2)
-        dead.restart()
+        dead.begin_start()
 
 
 @pytest.mark.spec("FO-11", "RA-13")
@@ -135,13 +136,13 @@ def test_a_move_is_superseded_by_another() -> None:
 def test_whoever_takes_over_in_the_middle_goes_on(after_ms: int) -> None:
     # A replica whose order to stop was lost with its controller, or while it was away, stays where it is (BUG-15).
     with scene(seed=3, may_leave_strays=True) as cluster:
-        controller = cluster.broker(cluster.controller())
+        controller = cluster.controller()
         wanted = {O0: [5, 4, 1], O1: [4, 2], O2: [2, 3, 5]}
         cluster.begin(cluster.admin.alter_partition_reassignments(wanted))
         cluster.run_for(after_ms)
-        controller.crash()
+        controller.kill()
         cluster.run_for(10_000)
-        controller.restart()
+        controller.begin_start()
         cluster.run_for(WAITS_MS)
         assert moving(cluster) == {}
         assert [assignment(cluster, part) for part in (O0, O1, O2)] == [on(*wanted[part]) for part in (O0, O1, O2)]
@@ -151,13 +152,13 @@ def test_whoever_takes_over_in_the_middle_goes_on(after_ms: int) -> None:
 @pytest.mark.spec("FO-11")
 def test_the_znode_is_found_by_whoever_takes_over() -> None:
     with scene() as cluster:
-        controller = cluster.broker(cluster.controller())
-        controller.crash()
+        controller = cluster.controller()
+        controller.kill()
         ask_by_znode(cluster, {O0: [5, 4, 1]} if controller.id < 4 else {O0: [2, 3, 1]})
         cluster.run_for(10_000)
         assert moving(cluster) == {}
         assert assignment(cluster, O0) == (on(5, 4, 1) if controller.id < 4 else on(2, 3, 1))
-        controller.restart()
+        controller.begin_start()
 
 
 @pytest.mark.spec("TD-11", "TD-12")
@@ -170,7 +171,7 @@ def test_a_topic_on_the_move_is_deleted_with_all_its_replicas() -> None:
         cluster.begin(cluster.admin.delete_topics("orders"))
         cluster.run_for(1_000)
         assert reassign(cluster, {O1: [1, 2]}) == {O1: "UNKNOWN_TOPIC_OR_PARTITION"}
-        dead.restart()
+        dead.begin_start()
         cluster.run_for(10_000)
         assert cluster.znodes.topics() == {}
         # What the znode asks for has gone with its topic; like Kafka we notice when somebody asks for anything.
@@ -202,5 +203,5 @@ def test_a_topic_that_moves_does_not_grow() -> None:
         with pytest.raises(ApiError) as refused:
             cluster.ask(cluster.admin.create_partitions("orders", 4))
         assert refused.value.error is Errors.REASSIGNMENT_IN_PROGRESS
-        dead.restart()
+        dead.begin_start()
         cluster.run_for(WAITS_MS)

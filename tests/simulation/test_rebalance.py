@@ -14,7 +14,7 @@ INTERVAL_MS = 20_000
 
 
 def at_home(cluster: SimulatedCluster) -> bool:
-    return all(cluster.leader_of("orders", partition) == replicas[0] for partition, replicas in HOME.items())
+    return all(cluster.leader_id("orders", partition) == replicas[0] for partition, replicas in HOME.items())
 
 
 def preferred_elections(cluster: SimulatedCluster) -> int:
@@ -24,9 +24,9 @@ def preferred_elections(cluster: SimulatedCluster) -> int:
 
 def drifted(cluster: SimulatedCluster, victim: int) -> None:
     """`victim` dies and comes back: it is in sync, and leads nothing."""
-    cluster.broker(victim).crash()
+    cluster.broker(victim).kill()
     cluster.run_for(8_000)
-    cluster.broker(victim).restart()
+    cluster.broker(victim).begin_start()
     cluster.settle()
     assert not at_home(cluster)
 
@@ -38,7 +38,7 @@ def test_what_a_broker_lost_by_dying_returns_to_it_within_an_interval() -> None:
         cluster.create_topic("orders", assignment=HOME)
         cluster.settle()
         cluster.run_for(6_000)
-        victim = next(broker for broker in cluster.brokers if broker != cluster.controller())
+        victim = next(broker for broker in cluster.broker_ids if broker != cluster.controller_id())
         drifted(cluster, victim)
         cluster.run_for(INTERVAL_MS)
         assert at_home(cluster)
@@ -54,10 +54,10 @@ def test_the_successor_of_the_controller_looks_five_seconds_after_it_has_taken_o
         cluster.start()
         cluster.create_topic("orders", assignment=HOME)
         cluster.settle()
-        first = cluster.controller()
+        first = cluster.controller_id()
         assert first is not None
         drifted(cluster, first)
-        assert cluster.controller() != first
+        assert cluster.controller_id() != first
         cluster.run_for(5_500)
         assert at_home(cluster)
         assert judge(cluster).problems == ()
@@ -72,7 +72,7 @@ def test_what_is_configured_decides(settings: dict[str, str]) -> None:
         cluster.start()
         cluster.create_topic("orders", assignment=HOME)
         cluster.settle()
-        victim = next(broker for broker in cluster.brokers if broker != cluster.controller())
+        victim = next(broker for broker in cluster.broker_ids if broker != cluster.controller_id())
         drifted(cluster, victim)
         cluster.run_for(2 * INTERVAL_MS)
         assert not at_home(cluster)

@@ -16,7 +16,8 @@ from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import ProcessExiting, RequestReceived, RequestSent, ResponseReceived
 from foundation.zk.client import ZooKeeperUnreachable
-from understudy.simulator.cluster import PORT, SETTINGS, SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import PORT, SETTINGS, SimulatedCluster
 from understudy.simulator.judgement import judge
 
 SESSION_TIMEOUT_MS = int(SETTINGS["zookeeper.session.timeout.ms"])
@@ -33,14 +34,14 @@ def with_properties(cluster: SimulatedCluster, broker: int, changes: Mapping[str
     """The machine of `broker`, disk included, with a changed `server.properties`."""
     node = cluster.broker(broker).node
     own = {"broker.id": str(broker), "listeners": f"PLAINTEXT://{node.name}:{PORT}", **changes}
-    return SimulatedBroker(cluster, BrokerId(broker), node, {**SETTINGS, **own})
+    return SimulatedBroker(cluster, BrokerId(broker), node, {**SETTINGS, **own}, peers=())
 
 
 def start(cluster: SimulatedCluster, broker: SimulatedBroker, for_ms: float = 500) -> type[Exception] | None:
     """Start it once; the exception it ended with, None while it runs."""
     before = len(cluster.exits)
-    broker.start()
-    broker.wanted = False
+    broker.launch()
+    broker.should_run = False
     cluster.run_for(for_ms)
     ended = cluster.exits[before:]
     return type(ended[0].error) if ended and ended[0].error is not None else None
@@ -53,17 +54,17 @@ def start(cluster: SimulatedCluster, broker: SimulatedBroker, for_ms: float = 50
 def test_brokers_without_an_id_are_given_one_above_the_reserved_and_keep_it() -> None:
     without = {"broker.id": "-1"}
     with SimulatedCluster(2, brokers=3, own_settings=[without, {}, without]) as cluster:
-        for broker in cluster.brokers.values():
+        for broker in cluster.brokers:
             assert start(cluster, broker) is None
         assert list(cluster.znodes.brokers()) == [2, 1001, 1002]
-        assert [stored_id(broker) for broker in cluster.brokers.values()] == [1001, 2, 1002]
-        for broker in cluster.brokers.values():
-            broker.crash()
+        assert [stored_id(broker) for broker in cluster.brokers] == [1001, 2, 1002]
+        for broker in cluster.brokers:
+            broker.kill()
         cluster.run_for(2 * SESSION_TIMEOUT_MS)
-        for broker in reversed(cluster.brokers.values()):
+        for broker in reversed(cluster.brokers):
             assert start(cluster, broker) is None
         assert list(cluster.znodes.brokers()) == [2, 1001, 1002]
-        assert [stored_id(broker) for broker in cluster.brokers.values()] == [1001, 2, 1002]
+        assert [stored_id(broker) for broker in cluster.brokers] == [1001, 2, 1002]
 
 
 @pytest.mark.spec("BR-1", "BR-3")
@@ -87,10 +88,10 @@ def test_a_broker_without_an_id_takes_the_one_its_directory_has_been_given_by_a_
         assert start(cluster, with_properties(cluster, 2, {"broker.id": "1"})) is RegistrationRefused
         without = with_properties(cluster, 2, {"broker.id": "-1"})
         assert start(cluster, without) is RegistrationRefused
-        cluster.broker(1).crash()
+        cluster.broker(1).kill()
         cluster.run_for(2 * SESSION_TIMEOUT_MS)
         assert start(cluster, without) is None
-        (endpoint,) = cluster.znodes.brokers()[BrokerId(1)].endpoints
+        (endpoint,) = cluster.znodes.brokers()[BrokerId(1)].broker.endpoints
         assert endpoint.host == "broker-2"
 
 
@@ -98,8 +99,8 @@ def test_a_broker_without_an_id_takes_the_one_its_directory_has_been_given_by_a_
 
 
 def running(broker: SimulatedBroker) -> KafkaBroker:
-    assert broker.running is not None
-    return broker.running
+    assert broker.instance is not None
+    return broker.instance
 
 
 def start_with_a_topic(cluster: SimulatedCluster) -> None:
@@ -118,18 +119,18 @@ def test_a_broker_stops_within_a_bound_while_zookeeper_is_gone(
     """`ServerShutdownTest.testCleanShutdownWithZkUnavailable`: its server is down, or it does not answer any more."""
     with SimulatedCluster(4, brokers=3) as cluster:
         start_with_a_topic(cluster)
-        number = next(n for n in cluster.brokers if (n == cluster.controller()) is is_controller)
+        number = next(n for n in cluster.broker_ids if (n == cluster.controller_id()) is is_controller)
         if is_silent:
             cluster.cut_from_zookeeper(number)
         else:
             cluster.stop_zookeeper()
         cluster.run_for(since_ms)
         stopping = cluster.broker(number)
-        stopping.stop()
+        stopping.begin_stop()
         began_ms = cluster.now_ms
-        while stopping.alive and cluster.now_ms - began_ms < STOP_WITHIN_MS:
+        while stopping.is_running and cluster.now_ms - began_ms < STOP_WITHIN_MS:
             cluster.run_for(100)
-        assert not stopping.alive, f"still stopping after {STOP_WITHIN_MS} ms"
+        assert not stopping.is_running, f"still stopping after {STOP_WITHIN_MS} ms"
         cluster.heal()
         cluster.settle()
     assert judge(cluster).problems == ()
@@ -141,7 +142,7 @@ def test_a_broker_that_is_stopped_while_it_opens_a_session_leaves_none_behind(is
     """Its session has expired; ZooKeeper comes back after the broker has begun to stop, or has stopped."""
     with SimulatedCluster(4, brokers=3) as cluster:
         start_with_a_topic(cluster)
-        number = next(n for n in cluster.brokers if n != cluster.controller())
+        number = next(n for n in cluster.broker_ids if n != cluster.controller_id())
         stopping = cluster.broker(number)
         cluster.cut_from_zookeeper(number)
         cluster.run_for(SESSION_TIMEOUT_MS // 2)
@@ -149,11 +150,11 @@ def test_a_broker_that_is_stopped_while_it_opens_a_session_leaves_none_behind(is
         cluster.heal_zookeeper(number)
         cluster.run_for(1)
         cluster.cut_from_zookeeper(number)
-        stopping.stop()
+        stopping.begin_stop()
         cluster.run_for(STOP_WITHIN_MS if is_stopped_first else 50)
         cluster.heal_zookeeper(number)
         cluster.run_for(STOP_WITHIN_MS + 2 * SESSION_TIMEOUT_MS)
-        assert not stopping.alive
+        assert not stopping.is_running
         assert number not in cluster.znodes.brokers()
         cluster.heal()
         cluster.settle()
@@ -165,7 +166,7 @@ def test_a_broker_that_is_stopped_twice_hands_over_once_and_stops_once() -> None
     """`ServerShutdownTest.testConsecutiveShutdown`, and two calls at the same time."""
     with SimulatedCluster(4, brokers=3) as cluster:
         start_with_a_topic(cluster)
-        number = next(n for n in cluster.brokers if n != cluster.controller())
+        number = next(n for n in cluster.broker_ids if n != cluster.controller_id())
         broker, process = running(cluster.broker(number)), cluster.broker(number).node.process
         assert process is not None
         ended: list[str] = []
@@ -174,8 +175,8 @@ def test_a_broker_that_is_stopped_twice_hands_over_once_and_stops_once() -> None
             await broker.shutdown()
             ended.append(f"{name}: {broker.state.name}")
 
-        cluster.broker(number).wanted = False
-        cluster.broker(number).stopping = True
+        cluster.broker(number).should_run = False
+        cluster.broker(number).is_stopping = True
         tasks = [process.spawn(stop("first")), process.spawn(stop("second"))]
         cluster.run_for(STOP_WITHIN_MS)
         assert all(task.done() for task in tasks)
@@ -217,8 +218,8 @@ def test_a_controller_stops_without_waiting_for_a_broker_that_does_not_answer() 
     settings = {"controller.socket.timeout.ms": str(timeout_ms), "controlled.shutdown.enable": "false"}
     with SimulatedCluster(4, brokers=3, settings=settings) as cluster:
         cluster.start()
-        stopping = cluster.broker(cluster.controller())
-        silent = next(broker for broker in cluster.brokers.values() if broker is not stopping)
+        stopping = cluster.controller()
+        silent = next(broker for broker in cluster.brokers if broker is not stopping)
         silent.pause()
         asked = cluster.admin.asking(f"{stopping.node.name}:{PORT}")
         cluster.begin(asked.create_topic("orders", assignment={0: [int(silent.id)]}))
@@ -227,9 +228,9 @@ def test_a_controller_stops_without_waiting_for_a_broker_that_does_not_answer() 
         requests = [r.data for r in records if isinstance(r.data, RequestSent) and r.data.to == silent.id]
         answers = [r.data for r in records if isinstance(r.data, ResponseReceived) and r.data.sender == silent.id]
         assert len(requests) == len(answers) + 1, "one request is not answered"
-        stopping.stop()
+        stopping.begin_stop()
         cluster.run_for(ControllerSettings().drain_timeout_ms + 100)
-        assert not stopping.alive
+        assert not stopping.is_running
         cluster.heal()
         cluster.settle()
     assert judge(cluster).problems == ()

@@ -40,7 +40,7 @@ def left_of(cluster: SimulatedCluster, topic: str = "orders") -> list[str]:
 
 
 def running_brokers(cluster: SimulatedCluster) -> dict[BrokerId, KafkaBroker]:
-    return {number: simulated.running for number, simulated in cluster.brokers.items() if simulated.running is not None}
+    return {broker.id: broker.instance for broker in cluster.brokers if broker.instance is not None}
 
 
 def delete(cluster: SimulatedCluster, topic: str = "orders") -> None:
@@ -60,13 +60,13 @@ def test_a_topic_goes_from_zookeeper_and_from_every_broker() -> None:
 def test_a_topic_waits_for_the_broker_that_is_dead(is_controller: bool) -> None:
     with scene() as cluster:
         controller = cluster.controller()
-        gone = next(number for number in cluster.brokers if (number == controller) is is_controller)
-        cluster.broker(gone).crash()
+        gone = next(number for number in cluster.broker_ids if (number == controller.id) is is_controller)
+        cluster.broker(gone).kill()
         cluster.run_for(10_000)
         delete(cluster)
         cluster.run_for(30_000)
         assert left_of(cluster) == ["/brokers/topics", "/config/topics", "/admin/delete_topics"]
-        cluster.broker(gone).restart()
+        cluster.broker(gone).begin_start()
         cluster.run_for(10_000)
         assert left_of(cluster) == []
 
@@ -74,18 +74,18 @@ def test_a_topic_waits_for_the_broker_that_is_dead(is_controller: bool) -> None:
 @pytest.mark.spec("TD-8", "TD-9")
 def test_who_has_deleted_and_died_is_not_waited_for() -> None:
     with scene() as cluster:
-        one, two = [number for number in cluster.brokers if number != cluster.controller()]
-        cluster.broker(one).crash()
+        one, two = [number for number in cluster.broker_ids if number != cluster.controller_id()]
+        cluster.broker(one).kill()
         cluster.run_for(10_000)
         delete(cluster)
         cluster.run_for(1_000)
-        cluster.broker(two).crash()
+        cluster.broker(two).kill()
         cluster.run_for(10_000)
         assert "/admin/delete_topics" in left_of(cluster)
-        cluster.broker(one).restart()
+        cluster.broker(one).begin_start()
         cluster.run_for(10_000)
         assert left_of(cluster) == []
-        cluster.broker(two).restart()
+        cluster.broker(two).begin_start()
 
 
 @pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
@@ -96,17 +96,17 @@ def test_who_has_deleted_and_died_is_not_waited_for() -> None:
 def test_a_controller_that_dies_in_the_middle_leaves_it_to_the_next(point: str, recreate: bool) -> None:
     with scene() as cluster:
         controller = cluster.controller()
-        cluster.broker(controller).arm(point, "crash")
+        controller.arm(point, "crash")
         cluster.begin(cluster.admin.delete_topics("orders"))
         cluster.run_for(2_000)
-        assert not cluster.broker(controller).alive, f"{point} was not reached"
+        assert not controller.is_running, f"{point} was not reached"
         cluster.run_for(10_000)
-        cluster.broker(controller).restart()
+        controller.begin_start()
         cluster.run_for(10_000)
         assert left_of(cluster) == []
         if recreate:
             cluster.create_topic("orders", assignment={0: [3, 2, 1]})
-            assert cluster.leader_of("orders", 0) == 3
+            assert cluster.leader_id("orders", 0) == 3
 
 
 @pytest.mark.spec("TD-10", "TC-11", "TC-4")
@@ -125,8 +125,8 @@ def test_a_topic_deleted_and_created_at_once_over_and_over_is_the_last_one(seed:
         cluster.ask(again_and_again())
         cluster.settle()
         assert list(cluster.znodes.states()) == [TopicPartition("orders", 0)]
-        assert cluster.leader_of("orders", 0) == BrokerId(2)
-        assert cluster.isr_of("orders", 0) == (2, 3)
+        assert cluster.leader_id("orders", 0) == BrokerId(2)
+        assert cluster.isr("orders", 0) == (2, 3)
         ids = {broker.metadata.snapshot.topic_id("orders") for broker in running_brokers(cluster).values()}
         assert ids == {cluster.znodes.topics()["orders"].topic_id}
 
@@ -147,12 +147,12 @@ def test_a_deposed_controller_in_the_middle_of_a_deletion_can_do_no_harm() -> No
     then, and a topic of the same name lives when it wakes up."""
     with scene() as cluster:
         controller = cluster.controller()
-        cluster.broker(controller).arm("deletion.before_write", "pause", resume_after_ms=20_000)
+        controller.arm("deletion.before_write", "pause", resume_after_ms=20_000)
         cluster.begin(cluster.admin.delete_topics("orders"))
         cluster.run_for(2_000)
-        assert cluster.broker(controller).paused
+        assert controller.is_paused
         cluster.run_for(12_000)
-        assert cluster.controller() != controller
+        assert cluster.controller_id() != controller.id
         cluster.run_for(20_000)
         assert left_of(cluster) == []
         cluster.create_topic("orders", assignment=ORDERS)
@@ -161,8 +161,8 @@ def test_a_deposed_controller_in_the_middle_of_a_deletion_can_do_no_harm() -> No
 @pytest.mark.spec("TC-12", "TD-11")
 def test_what_is_added_to_a_topic_that_waits_to_go_is_taken_back() -> None:
     with scene() as cluster:
-        gone = next(number for number in cluster.brokers if number != cluster.controller())
-        cluster.broker(gone).crash()
+        gone = next(number for number in cluster.broker_ids if number != cluster.controller_id())
+        cluster.broker(gone).kill()
         cluster.run_for(10_000)
         delete(cluster)
         cluster.run_for(1_000)
@@ -172,6 +172,6 @@ def test_what_is_added_to_a_topic_that_waits_to_go_is_taken_back() -> None:
         assert cluster.zookeeper.operate([SetData("/brokers/topics/orders", grown)])
         cluster.run_for(1_000)
         assert cluster.znodes.data("/brokers/topics/orders") == before
-        cluster.broker(gone).restart()
+        cluster.broker(gone).begin_start()
         cluster.run_for(10_000)
         assert left_of(cluster) == []

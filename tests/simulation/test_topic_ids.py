@@ -25,10 +25,10 @@ def cluster_of(*versions: str) -> SimulatedCluster:
     cluster = SimulatedCluster(
         3, brokers=len(versions), own_settings=[{"inter.broker.protocol.version": version} for version in versions]
     )
-    cluster.broker(1).start()
+    cluster.broker(1).launch()
     cluster.run_for(1_000)
     cluster.start()
-    assert cluster.controller() == 1
+    assert cluster.controller_id() == 1
     return cluster
 
 
@@ -42,10 +42,10 @@ def znode(cluster: SimulatedCluster, topic: str) -> dict[str, Any]:
 def ids_known(cluster: SimulatedCluster, topic: str) -> set[TopicId]:
     """What the brokers believe the topic's id is: by their metadata, and by their replicas."""
     found: set[TopicId] = set()
-    for broker in cluster.brokers.values():
-        assert broker.running is not None
-        found.add(broker.running.metadata.snapshot.topic_id(topic))
-        found |= {each.topic_id for partition, each in broker.running.hosted.items() if partition.topic == topic}
+    for broker in cluster.brokers:
+        assert broker.instance is not None
+        found.add(broker.instance.metadata.snapshot.topic_id(topic))
+        found |= {each.topic_id for partition, each in broker.instance.hosted.items() if partition.topic == topic}
     return found
 
 
@@ -71,9 +71,9 @@ def refusals_of_ids(cluster: SimulatedCluster) -> Counter[str]:
 
 
 def bounce(cluster: SimulatedCluster, broker: int) -> None:
-    cluster.broker(broker).crash()
+    cluster.broker(broker).kill()
     cluster.run_for(10_000)
-    cluster.broker(broker).restart()
+    cluster.broker(broker).begin_start()
     cluster.settle()
 
 
@@ -90,7 +90,7 @@ def test_a_controller_at_2_8_iv0_gives_ids_that_its_requests_do_not_carry() -> N
         assert ids_known(cluster, "orders") == {NO_TOPIC_ID}
         assert requests_sent(cluster, 1) == {("LeaderAndIsr", 4), ("UpdateMetadata", 6)}
         bounce(cluster, 1)
-        assert cluster.controller() != 1
+        assert cluster.controller_id() != 1
         cluster.run_for(10_000)
         cluster.settle()
         moved = cluster.ask(cluster.admin.alter_partition_reassignments({TopicPartition("orders", 0): [3, 2]}))
@@ -112,7 +112,7 @@ def test_the_role_passes_between_a_controller_at_2_8_iv0_and_others(others: Sequ
     with cluster_of(*versions) as cluster:
         controllers: list[int] = []
         for number in range(len(versions)):
-            controller = cluster.controller()
+            controller = cluster.controller_id()
             assert controller is not None
             controllers.append(controller)
             cluster.create_topic(f"topic-{number}", assignment=ORDERS)
@@ -138,9 +138,9 @@ def test_leaders_at_3_9_widen_their_isr_under_a_controller_at_2_8_iv0() -> None:
         cluster.create_topic("orders", assignment={0: [2, 3], 1: [3, 2]})
         cluster.settle()
         bounce(cluster, 3)
-        assert cluster.controller() == 1
+        assert cluster.controller_id() == 1
         assert ids_known(cluster, "orders") == {NO_TOPIC_ID}
-        assert sorted(cluster.isr_of("orders", 0)) == sorted(cluster.isr_of("orders", 1)) == [2, 3]
+        assert sorted(cluster.isr("orders", 0)) == sorted(cluster.isr("orders", 1)) == [2, 3]
     assert judge(cluster).problems == ()
 
 
@@ -173,13 +173,13 @@ def test_a_foreign_id_in_a_topics_znode_is_refused_by_its_replicas_until_they_re
         assert refusals_of_ids(cluster) == {"orders-0": 3, "orders-1": 3, "orders-2": 3}
         assert cluster.znodes.states() == states
         assert not cluster.exits
-        for number in cluster.brokers:
+        for number in cluster.broker_ids:
             bounce(cluster, number)
         cluster.run_for(10_000)
         cluster.settle()
         assert ids_known(cluster, "orders") == {FOREIGN}
         for topic in ("orders", "payments"):
-            assert [sorted(cluster.isr_of(topic, number)) for number in ORDERS] == [[1, 2, 3]] * 3
+            assert [sorted(cluster.isr(topic, number)) for number in ORDERS] == [[1, 2, 3]] * 3
         cluster.ask(cluster.admin.delete_topics("orders"))
         cluster.settle()
         assert list(cluster.znodes.topics()) == ["payments"]

@@ -58,7 +58,7 @@ advance 6s
    6.560  broker-2   hears from controller 1 that brokers 1 2 live, and of 1 partition
   10.346  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2), orders-1 2 (2 1), orders-2 1 (1 2)
 
-restart first
+start first
 settle
 ----
   10.346  simulator  start broker-3

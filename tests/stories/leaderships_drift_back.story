@@ -10,7 +10,7 @@ settle
 
 kill controller
 advance 8s
-restart 3
+start 3
 settle
 ----
    0.220  simulator  kill broker-3 (controller)
@@ -91,7 +91,7 @@ advance 4s
 
 kill leader(orders/0)
 advance 8s
-restart 1
+start 1
 settle
 ----
   12.320  simulator  kill broker-1

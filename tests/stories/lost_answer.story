@@ -34,7 +34,7 @@ advance 9s
    6.648  broker-1   hears from controller 1 that brokers 1 live, and of 1 partition
    9.223  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1), orders-1 1 (1)
 
-restart 2
+start 2
 settle
 ----
    9.223  simulator  start broker-2

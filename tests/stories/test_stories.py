@@ -33,7 +33,7 @@ def test_there_are_stories() -> None:
         ("kill 1\n", "no line of dashes"),
         ("kill 1\n----\n", "begins with `cluster"),
         ("cluster brokers=1 seed=1\njump 1\n----\n", "'jump 1' is unknown"),
-        ("cluster brokers=1 seed=1\nkill 7\n----\n", "broker 7 does not exist"),
+        ("cluster brokers=1 seed=1\nkill 7\n----\n", "there is no broker 7; this cluster has 1"),
         ("cluster brokers=1 seed=1\nadvance 8\n----\n", "not a number followed by ms or s"),
         ("cluster brokers=1 seed=1\nkill\n----\n", "cannot be understood"),
     ],

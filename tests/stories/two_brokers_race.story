@@ -47,7 +47,7 @@ advance 3s
    0.295  broker-1   hears from controller 2 that brokers 1 2 live, and of 1 partition
    3.232  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2)
 
-restart leaving
+start leaving
 settle
 ----
    3.232  simulator  start broker-3

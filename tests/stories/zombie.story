@@ -21,7 +21,7 @@ advance 9s
    6.506  simulator  pause broker-2 (controller)
    9.325  = controller 2 epoch 1; leaders (ISR): orders-0 2 (2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
 
-restart 1
+start 1
 advance 8s
 ----
    9.325  simulator  start broker-1

@@ -25,8 +25,9 @@ from understudy.cli.up import RUNS
 if TYPE_CHECKING:
     from foundation.eventlog.records import Envelope, FenceHit
     from understudy.admin_client import AdminClient
+    from understudy.findings import Findings
+    from understudy.picture import ClusterPicture
     from understudy.testbed.local_cluster import LocalCluster
-    from understudy.testbed.picture import ClusterPicture, Findings
 
 T = TypeVar("T")
 
@@ -52,11 +53,12 @@ def register(verbs: Verbs) -> None:
 def run(options: argparse.Namespace) -> int:
     from foundation.cluster.errors import ApiError
     from understudy.admin_client import NoBrokerAnswers
+    from understudy.cluster import ClusterError
     from understudy.java import JavaNotFound
     from understudy.replay.gateway import GatewayFailed
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
-    from understudy.testbed.local_cluster import ClusterError, LocalCluster
+    from understudy.testbed.local_cluster import LocalCluster
 
     # A shell that starts us in the background has SIGINT ignored; Ctrl-C must end the story all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -199,7 +201,7 @@ class Play:
 
     def _when(self, holds: Callable[[Findings], bool], what: str) -> ClusterPicture:
         """Wait until what the partitions lack is as `holds` wants it; the picture it was found in."""
-        from understudy.testbed.picture import findings
+        from understudy.findings import findings
 
         def found() -> ClusterPicture | None:
             self._cluster.check()

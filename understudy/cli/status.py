@@ -13,7 +13,7 @@ from understudy.cli.arguments import Failed, Verbs, zookeeper_connect
 
 if TYPE_CHECKING:
     from foundation.cluster.identifiers import TopicPartition
-    from understudy.testbed.picture import ClusterPicture
+    from understudy.picture import ClusterPicture
     from understudy.testbed.run_folder import ClusterEntry
 
 JSON_VERSION = 1
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 def summary(picture: ClusterPicture, cluster: ClusterEntry | None) -> dict[str, Any]:
     """What the JSON says. `process` is None where the cluster is not one of this machine's run folders."""
-    from understudy.testbed.picture import findings
+    from understudy.findings import findings
 
     lacking = findings(picture)
     return {

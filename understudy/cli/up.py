@@ -13,7 +13,8 @@ from understudy.cli.arguments import Failed, Verbs, count, names, property_assig
 from understudy.cli.interruptions import Interruption, interruptible
 
 if TYPE_CHECKING:
-    from understudy.testbed.local_cluster import BrokerHandle, LocalCluster
+    from understudy.testbed.local_broker import LocalBroker
+    from understudy.testbed.local_cluster import LocalCluster
 
 DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
@@ -62,10 +63,10 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from understudy.cluster import ClusterError
     from understudy.java import JavaNotFound
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
-    from understudy.testbed.local_cluster import ClusterError
 
     try:
         with interruptible() as interruption:
@@ -102,7 +103,7 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         cluster.stop()
 
 
-def introduction(cluster: LocalCluster, controller: BrokerHandle) -> list[str]:
+def introduction(cluster: LocalCluster, controller: LocalBroker) -> list[str]:
     """What to know, and what to try next."""
     assert controller.process.process is not None
     return [

@@ -18,7 +18,9 @@ from typing import NamedTuple
 
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster, Unsettled
+from understudy.cluster import Unsettled
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.procedures import Procedure
@@ -26,7 +28,7 @@ from understudy.simulator.rest import Rest, differences, rest_of
 
 SEED = 11
 SESSION_MS = 6_000
-SETTLE_WITHIN_MS = 40_000
+SETTLE_TIMEOUT_S = 40.0
 _QUIET_MS = 2_000
 _FORGOTTEN_AFTER_MS = 500
 """A broker that is struck comes back after its session has ended and another has had time to take over."""
@@ -225,23 +227,21 @@ class _Run:
         return left
 
     def _controllers_refused(self) -> int:
-        return sum(
-            broker.node.fence_hits[fence] for broker in self._cluster.brokers.values() for fence in _AGAINST_CONTROLLERS
-        )
+        return sum(broker.node.fence_hits[fence] for broker in self._cluster.brokers for fence in _AGAINST_CONTROLLERS)
 
     def _play(self) -> None:
         cluster, procedure = self._cluster, self._procedure
         cluster.start()
         procedure.prepare(cluster)
         cluster.settle()
-        for broker in cluster.brokers.values():
+        for broker in cluster.brokers:
             broker.node.at_point = self._passing(broker)
         procedure.trigger(cluster)
         cluster.run_for(procedure.lasts_ms)
         if self._struck_until_ms is not None:
             cluster.run_for(max(0.0, self._struck_until_ms - cluster.now_ms) + _FORGOTTEN_AFTER_MS)
-        cluster.settle(within_ms=SETTLE_WITHIN_MS)
-        for broker in cluster.brokers.values():
+        cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
+        for broker in cluster.brokers:
             broker.node.at_point = None
         self._come_to_rest()
 
@@ -249,11 +249,11 @@ class _Run:
         """Everybody is back, leaderships are where they belong, and it stays so."""
         cluster = self._cluster
         cluster.heal()
-        cluster.settle(within_ms=SETTLE_WITHIN_MS)
+        cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         cluster.ask(cluster.admin.elect_leaders())
-        cluster.settle(within_ms=SETTLE_WITHIN_MS)
+        cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         cluster.run_for(_QUIET_MS)
-        cluster.settle(within_ms=0)
+        cluster.settle(timeout_s=0)
         self.rest = rest_of(cluster)
 
     def _passing(self, broker: SimulatedBroker) -> Callable[[str], None]:
@@ -271,8 +271,8 @@ class _Run:
         away_ms = {How.BOUNCE: 1_000.0, How.DEPOSE: _DEPOSED_FOR_MS}.get(how, SESSION_MS + 3_000)
         self._struck_until_ms = cluster.now_ms + away_ms
         self.fenced = -self._controllers_refused()
-        self._unsent = frozenset(cluster.strays())
-        if cluster.controller() == broker.id:
+        self._unsent = frozenset(cluster.unassigned_replicas())
+        if cluster.controller_id() == broker.id:
             self._epoch_to_end = cluster.znodes.controller_epoch()
         if how in (How.ZOMBIE, How.DEPOSE):
             self._asleep = broker.id if how is How.ZOMBIE else None
@@ -282,8 +282,8 @@ class _Run:
             return
 
         def kill() -> None:
-            broker.crash()
-            cluster.after(away_ms, broker.restart)
+            broker.kill()
+            cluster.after(away_ms, broker.begin_start)
 
         broker.node.arm(point, "crash", kill)
         if how is How.KILL_AND_EXPIRE:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from controller.points import POINTS
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.zookeeper import LostAnswer
 
 SESSION_MS = 6_000
@@ -93,7 +94,7 @@ def run_schedule(cluster: SimulatedCluster, schedule: Schedule) -> None:
 
 def _striking(cluster: SimulatedCluster, fault: Fault) -> Callable[[], None]:
     def strike() -> None:
-        controller = cluster.controller() or min(cluster.brokers)
+        controller = cluster.controller_id() or min(cluster.broker_ids)
         _STRIKES[fault.kind](cluster, cluster.broker(fault.target or controller), fault)
 
     return strike
@@ -103,18 +104,19 @@ _Strike: TypeAlias = Callable[[SimulatedCluster, SimulatedBroker, Fault], None]
 
 
 def _crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    if broker.alive:
+    if broker.is_running:
         broker.bounce(fault.lasts_ms)
 
 
 def _pause(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    broker.pause()
-    cluster.after(fault.lasts_ms, broker.resume)
+    if broker.is_running:
+        broker.pause()
+    cluster.after(fault.lasts_ms, broker.resume_if_paused)
 
 
 def _stop(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    broker.stop()
-    cluster.after(fault.lasts_ms, broker.restart)
+    broker.begin_stop()
+    cluster.after(fault.lasts_ms, broker.begin_start)
 
 
 def _expire(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
@@ -145,12 +147,13 @@ def _stop_zookeeper(cluster: SimulatedCluster, broker: SimulatedBroker, fault: F
 
 
 def _step_clock(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    cluster.struck("step-clock", broker)
+    role = "controller" if cluster.controller_id() == broker.id else ""
+    cluster.record_fault("step-clock", broker.name, role)
     broker.node.clock.offset_ms += int(fault.detail)
 
 
 def _isolate(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    cluster.cut([broker.id], [number for number in cluster.brokers if number != broker.id])
+    cluster.cut([broker.id], [number for number in cluster.broker_ids if number != broker.id])
     cluster.after(fault.lasts_ms, cluster.heal_network)
 
 
@@ -160,7 +163,7 @@ def _cut_pair(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) 
 
 
 def _cut_one_way(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    one, other = [broker.id], [number for number in cluster.brokers if number != broker.id]
+    one, other = [broker.id], [number for number in cluster.broker_ids if number != broker.id]
     if fault.detail == "answers":
         one, other = other, one
     cluster.cut(one, other, one_way=True)
@@ -177,14 +180,14 @@ def _point_pause(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Faul
 
 def _point_crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
     def crash_and_restart() -> None:
-        broker.crash()
-        cluster.after(fault.lasts_ms, broker.restart)
+        broker.kill()
+        cluster.after(fault.lasts_ms, broker.begin_start)
 
     broker.node.arm(fault.detail, "crash", crash_and_restart)
 
 
 def _neighbour(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
-    numbers = sorted(cluster.brokers)
+    numbers = sorted(cluster.broker_ids)
     return numbers[(numbers.index(broker.id) + 1) % len(numbers)]
 
 

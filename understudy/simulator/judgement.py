@@ -10,7 +10,8 @@ from foundation.eventlog.fences import Fence
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import ControllerElected, TaskFailed
 from understudy.checkers.verdict import Judge
-from understudy.simulator.cluster import Exit, SimulatedCluster
+from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.surroundings import Exit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,14 @@ class _Way:
     cut: bool = False
     held: deque[Callable[[], None]] = field(default_factory=deque)
 
+    def heal(self) -> None:
+        """Let everything flow again. Harmless where the way is not cut."""
+        if self.cut:
+            self.cut = False
+            held, self.held = self.held, deque()
+            for travel in held:
+                travel()
+
 
 @dataclass(slots=True)
 class _Listener:
@@ -92,11 +100,18 @@ class SimulatedNetwork:
     def heal(self) -> None:
         """Let everything flow again; what was held arrives, late and in order."""
         for _, way in sorted(self._ways.items()):
-            if way.cut:
-                way.cut = False
-                held, way.held = way.held, deque()
-                for travel in held:
-                    travel()
+            way.heal()
+
+    def heal_between(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
+        """Let everything between two groups of nodes flow again, both ways."""
+        one, other = frozenset(one_side), frozenset(other_side)
+        for (source, destination), way in sorted(self._ways.items()):
+            if (source in one and destination in other) or (source in other and destination in one):
+                way.heal()
+
+    def is_cut(self, source: str, destination: str) -> bool:
+        """Whether what `source` sends to `destination` is held."""
+        return self._way(source, destination).cut
 
     def reset(self, node: str) -> None:
         """Break every connection of a node, at both ends at once."""

@@ -13,7 +13,8 @@ from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
 from foundation.zk.znodes import TopicZNode
 from understudy.admin_client import UNCLEAN
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
 
 ORDERS_0 = TopicPartition("orders", 0)
 
@@ -55,9 +56,9 @@ def _orders_with_leaders_astray(cluster: SimulatedCluster) -> None:
     _orders(cluster)
     cluster.settle()
     away = _bystander(cluster)
-    away.crash()
+    away.kill()
     cluster.run_for(8_000)
-    away.restart()
+    away.begin_start()
     cluster.run_for(3_000)
 
 
@@ -66,11 +67,11 @@ def _payments_without_a_leader(cluster: SimulatedCluster) -> None:
     _, one, two, *_ = _controller_first(cluster)
     cluster.create_topic("payments", assignment={0: [one, two]})
     cluster.settle()
-    cluster.broker(two).crash()
+    cluster.broker(two).kill()
     cluster.run_for(8_000)
-    cluster.broker(one).crash()
+    cluster.broker(one).kill()
     cluster.run_for(8_000)
-    cluster.broker(two).restart()
+    cluster.broker(two).begin_start()
     cluster.run_for(2_000)
 
 
@@ -79,7 +80,7 @@ def _orders_on_the_move(cluster: SimulatedCluster) -> None:
     _orders(cluster)
     cluster.settle()
     controller, one, _, _, dead = _controller_first(cluster)
-    cluster.broker(dead).crash()
+    cluster.broker(dead).kill()
     cluster.run_for(8_000)
     moves = {ORDERS_0: [controller, one, dead]}
     cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
@@ -92,7 +93,7 @@ def _orders_astray_and_a_doomed_topic(cluster: SimulatedCluster) -> None:
 
 
 def _controller_first(cluster: SimulatedCluster) -> list[BrokerId]:
-    return sorted(cluster.brokers, key=lambda broker: broker != cluster.controller())
+    return sorted(cluster.broker_ids, key=lambda broker: broker != cluster.controller_id())
 
 
 def _bystander(cluster: SimulatedCluster) -> SimulatedBroker:
@@ -101,7 +102,7 @@ def _bystander(cluster: SimulatedCluster) -> SimulatedBroker:
 
 
 def _controller(cluster: SimulatedCluster) -> SimulatedBroker:
-    return cluster.broker(cluster.controller())
+    return cluster.controller()
 
 
 # ------------------------------------------------------------------ what is set going
@@ -117,7 +118,7 @@ def _add_partitions(cluster: SimulatedCluster) -> None:
 
 
 def _kill_a_broker(cluster: SimulatedCluster) -> None:
-    _bystander(cluster).crash()
+    _bystander(cluster).kill()
 
 
 def _bounce_a_broker(cluster: SimulatedCluster) -> None:
@@ -161,9 +162,9 @@ def _delete_a_topic_by_marker(cluster: SimulatedCluster) -> None:
 def _delete_a_topic_with_a_dead_replica(cluster: SimulatedCluster) -> None:
     """It begins, has to wait, and goes on when the broker is back."""
     dead = _bystander(cluster)
-    dead.crash()
+    dead.kill()
     cluster.after(500, lambda: _delete_a_topic_by_marker(cluster))
-    cluster.after(9_000, dead.restart)
+    cluster.after(9_000, dead.begin_start)
 
 
 def _move_a_partition(cluster: SimulatedCluster) -> None:
@@ -195,7 +196,7 @@ def _override_the_move(cluster: SimulatedCluster) -> None:
 def _delete_a_topic_on_the_move(cluster: SimulatedCluster) -> None:
     """The move waits for a dead broker, and so does the deletion."""
     _delete_a_topic_by_marker(cluster)
-    cluster.after(4_000, cluster.broker(_controller_first(cluster)[4]).restart)
+    cluster.after(4_000, cluster.broker(_controller_first(cluster)[4]).begin_start)
 
 
 def _wait(cluster: SimulatedCluster) -> None:
@@ -206,13 +207,13 @@ def _take_over(cluster: SimulatedCluster) -> None:
     """All is left to the next controller: a broker is dead, a topic new, elections, a move and a deletion are asked
     for."""
     controller, bystander = _controller(cluster), _bystander(cluster)
-    controller.crash()
-    bystander.crash()
+    controller.kill()
+    bystander.kill()
     _elect_preferred_leaders_by_znode(cluster)
     _move_partitions_by_znode(cluster)
     cluster.write(DeleteTopicsTopicZNode.path("doomed"))
     cluster.write(TopicZNode.path("payments"), b'{"partitions":{"0":[1,2,3],"1":[4,3,2]},"version":1}')
-    cluster.after(12_000, controller.restart)
+    cluster.after(12_000, controller.begin_start)
 
 
 PROCEDURES: tuple[Procedure, ...] = (

@@ -51,11 +51,11 @@ def rest_of(cluster: SimulatedCluster) -> Rest:
     assignments = {tp: placed for topic in topics.values() for tp, placed in sorted(topic.partitions.items())}
     return Rest(
         assignments=assignments,
-        leaders={tp: cluster.leader_of(*tp) for tp in assignments},
-        in_sync={tp: tuple(sorted(cluster.isr_of(*tp))) for tp in assignments},
+        leaders={tp: cluster.leader_id(*tp) for tp in assignments},
+        in_sync={tp: tuple(sorted(cluster.isr(*tp))) for tp in assignments},
         configs={path: cluster.znodes.data(path) or b"" for path in _configs(cluster)},
         leftovers=tuple(_leftovers(cluster, assignments)),
-        strays=tuple(cluster.strays()),
+        strays=tuple(cluster.unassigned_replicas()),
     )
 
 

@@ -15,7 +15,9 @@ from functools import partial
 from pathlib import Path
 
 from foundation.eventlog.fences import Fence
-from understudy.simulator.cluster import SimulatedCluster, Unsettled
+from understudy.cluster import Unsettled
+from understudy.findings import FindingKind
+from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.faults import Schedule, draw_schedule, run_schedule
 from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
@@ -23,7 +25,7 @@ from understudy.simulator.randomness import derived
 from understudy.simulator.workload import Deed, draw_deeds, run_deeds
 
 DEFAULT_SECONDS = 30
-SETTLE_WITHIN_MS = 30_000
+SETTLE_TIMEOUT_S = 30.0
 """How long after the last fault the cluster may take to come to rest: a controlled shutdown in progress, a session
 timeout, an ISR's return, and some air."""
 
@@ -42,8 +44,8 @@ class SeedReport:
     judgement: Judgement
     settled_after_ms: float
     """From the healing until the cluster was at rest."""
-    asked: Counter[str]
-    """How often it was asked for rest, by `liveness.QUESTIONS`."""
+    examined: Counter[FindingKind]
+    """How many cases the search for findings examined in the whole run, by kind."""
     transactions: int
     messages: int
     callbacks: int
@@ -107,10 +109,12 @@ def run_seed(
         run_schedule(cluster, schedule)
         run_deeds(cluster, deeds)
         cluster.run_for(schedule.healed_at_ms + 1)
-        settled_after_ms = cluster.settle(within_ms=SETTLE_WITHIN_MS)
+        healed_at_ms = cluster.now_ms
+        cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
+        settled_after_ms = cluster.now_ms - healed_at_ms
         cluster.run_for(max(_QUIET_MS, seconds * 1000 - schedule.healed_at_ms - settled_after_ms))
         # Leaderships may be drifting back to preferred replicas at this very moment.
-        cluster.settle(within_ms=_QUIET_MS)
+        cluster.settle(timeout_s=_QUIET_MS / 1000)
     except (Unsettled, Deadlock, BudgetExhausted) as finding:
         problems.append(f"{type(finding).__name__}: {finding}")
     finally:
@@ -126,7 +130,7 @@ def run_seed(
         deeds=deeds,
         judgement=judgement,
         settled_after_ms=settled_after_ms,
-        asked=cluster.asked,
+        examined=cluster.examined,
         transactions=len(cluster.zookeeper.transactions),
         messages=cluster.network.messages,
         callbacks=cluster.loop.executed,
@@ -136,7 +140,7 @@ def run_seed(
 def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
     """As on machines that nobody looks after: minutes apart, and one in a thousand too fast or too slow."""
     draw = derived(cluster.seed, "clocks")
-    for broker in cluster.brokers.values():
+    for broker in cluster.brokers:
         broker.node.clock.offset_ms = draw.uniform(-600_000, 600_000)
         broker.node.clock.drift = draw.uniform(-0.001, 0.001)
 

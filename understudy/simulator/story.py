@@ -22,7 +22,7 @@ Commands:
                                                 leaderships are not rebalanced, only what is told moves them
     topic NAME 0:1,2,3 1:2,3,1                  create a topic, placed as said, through a client
     call WHOM NAME                              remember a broker by a name
-    kill|restart|pause|resume|stop|expire WHOM
+    kill|start|pause|resume|stop|expire WHOM
     bounce WHOM 200ms                           kill, and start again after that time
     arm WHOM POINT pause|crash [8s]             at a named point; a pause ends after the time given
     lose-answer WHOM PATH applied|lost          of the next write that touches a path containing PATH
@@ -43,7 +43,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from foundation.eventlog.reader import decode_record
-from understudy.simulator.cluster import SimulatedBroker, SimulatedCluster
+from understudy.cluster import ClusterError
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.narrator import tell
 from understudy.simulator.zookeeper import LostAnswer
 
@@ -134,14 +136,14 @@ class _Player:
             "heal": self._heal,
             "elect": lambda words: self._cluster.begin(self._cluster.admin.elect_leaders()),
             "advance": lambda words: self._cluster.run_for(_ms(words[0])),
-            "settle": lambda words: _forget(self._cluster.settle()),
+            "settle": lambda words: self._cluster.settle(),
         }
         self._verbs: dict[str, Callable[[SimulatedBroker], None]] = {
-            "kill": SimulatedBroker.crash,
-            "restart": SimulatedBroker.restart,
+            "kill": SimulatedBroker.kill,
+            "start": SimulatedBroker.begin_start,
             "pause": SimulatedBroker.pause,
             "resume": SimulatedBroker.resume,
-            "stop": SimulatedBroker.stop,
+            "stop": SimulatedBroker.begin_stop,
             "expire": SimulatedBroker.expire_session,
         }
 
@@ -156,7 +158,7 @@ class _Player:
                 else:
                     known = ", ".join(sorted((*self._verbs, *self._commands)))
                     raise BadStory(f"command {command!r} is unknown; known are {known}")
-            except (IndexError, KeyError, ValueError) as error:
+            except (ClusterError, IndexError, KeyError, ValueError) as error:
                 raise BadStory(f"command {command!r} cannot be understood: {error}") from error
         news = () if commands[0].startswith("cluster") else tuple(self._news())
         self._told = len(self._cluster.chronicle)
@@ -235,16 +237,16 @@ class _Player:
 
     def _heal(self, words: list[str]) -> None:
         self._cluster.heal_network()
-        for number in self._cluster.brokers:
+        for number in self._cluster.broker_ids:
             self._cluster.heal_zookeeper(number)
 
     def _whom(self, word: str) -> SimulatedBroker:
         if word in self._names:
             return self._cluster.broker(self._names[word])
         if word == "controller":
-            return self._cluster.broker(self._cluster.controller())
+            return self._cluster.controller()
         if match := _LEADER.fullmatch(word):
-            return self._cluster.broker(self._cluster.leader_of(match[1], int(match[2])))
+            return self._cluster.leader(match[1], int(match[2]))
         return self._cluster.broker(int(word))
 
 
@@ -253,7 +255,3 @@ def _ms(duration: str) -> float:
     if match is None:
         raise ValueError(f"duration {duration!r} is not a number followed by ms or s")
     return float(match[1]) * (1 if match[2] == "ms" else 1000)
-
-
-def _forget(_: object) -> None:
-    """A command tells its outcome in the transcript."""

@@ -76,7 +76,7 @@ _Do: TypeAlias = Callable[[SimulatedCluster, random.Random], None]
 
 
 def _create_topic(cluster: SimulatedCluster, draw: random.Random) -> None:
-    name, replicas = draw.choice(NAMES), draw.randint(1, min(3, len(cluster.brokers)))
+    name, replicas = draw.choice(NAMES), draw.randint(1, min(3, len(cluster.broker_ids)))
     cluster.begin(cluster.admin.create_topic(name, partitions=draw.randint(1, 3), replication_factor=replicas))
 
 
@@ -173,7 +173,7 @@ def _notify_of_isr_by_hand(cluster: SimulatedCluster, draw: random.Random) -> No
 
 def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
     """Somebody says that a broker has lost a disk; the broker, when it is asked, says that all is well."""
-    broker = draw.choice(list(cluster.brokers))
+    broker = draw.choice(list(cluster.broker_ids))
     cluster.write(
         LogDirEventNotificationZNode.sequence_path, LogDirEventNotificationZNode.encode(broker), sequential=True
     )
@@ -181,12 +181,12 @@ def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -
 
 def _allocate_producer_ids(cluster: SimulatedCluster, draw: random.Random) -> None:
     """A producer asks each broker, and every broker for a block, and asks again: the answer has been lost."""
-    for broker in cluster.brokers.values():
+    for broker in cluster.brokers:
         cluster.begin(cluster.admin.ask(broker.node.name, PORT, InitProducerIdRequest()))
-    controller = cluster.controller()
+    controller = cluster.controller_id()
     if controller is None:
         return
-    for broker_id in cluster.brokers:
+    for broker_id in cluster.broker_ids:
         registered = cluster.zookeeper.tree.exists(BrokerIdZNode.path(broker_id))
         if isinstance(registered, Stat):
             request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=registered.czxid)
@@ -209,7 +209,7 @@ def _some_partition(cluster: SimulatedCluster, draw: random.Random) -> TopicPart
 
 
 def _some_brokers(cluster: SimulatedCluster, draw: random.Random) -> list[BrokerId]:
-    brokers = list(cluster.brokers)
+    brokers = list(cluster.broker_ids)
     return draw.sample(brokers, draw.randint(1, min(3, len(brokers))))
 
 

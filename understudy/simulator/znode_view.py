@@ -1,11 +1,11 @@
-"""What the simulated ZooKeeper holds, in the cluster's words: for tests, stories and liveness; brokers never see it."""
+"""Decodes what the simulated ZooKeeper holds, for tests, stories and findings. Brokers never use it."""
 
 from __future__ import annotations
 
-from foundation.cluster.broker import Broker
+from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.zk.admin_znodes import DeleteTopicsZNode
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.zk.admin_znodes import DeleteTopicsZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
 from foundation.zk.client import Failure
 from foundation.zk.znodes import (
     BrokerIdsZNode,
@@ -17,15 +17,18 @@ from foundation.zk.znodes import (
     TopicsZNode,
     TopicZNode,
 )
+from understudy.picture import NOTIFICATION_QUEUES, ClusterPicture, PartitionPicture
 from understudy.simulator.znode_tree import ZnodeTree
 
 
 class ZnodeView:
+    """Reads the tree of the simulated ZooKeeper at this moment."""
+
     def __init__(self, tree: ZnodeTree) -> None:
         self._tree = tree
 
     def controller_id(self) -> BrokerId | None:
-        """Who owns `/controller`."""
+        """The broker that owns `/controller`, or None."""
         node = self._tree.get(ControllerZNode.path)
         return None if isinstance(node, Failure) else ControllerZNode.decode(node.data).broker_id
 
@@ -34,17 +37,18 @@ class ZnodeView:
         node = self._tree.get(ControllerEpochZNode.path)
         return 0 if isinstance(node, Failure) else ControllerEpochZNode.decode(node.data)
 
-    def brokers(self) -> dict[BrokerId, Broker]:
+    def brokers(self) -> dict[BrokerId, BrokerAndEpoch]:
         """Registered brokers, in order of id."""
-        found: dict[BrokerId, Broker] = {}
+        found: dict[BrokerId, BrokerAndEpoch] = {}
         for name in sorted(self.children(BrokerIdsZNode.path), key=int):
             broker_id = BrokerId(int(name))
             node = self._tree.get(BrokerIdZNode.path(broker_id))
             assert not isinstance(node, Failure), "a listed child exists"
-            found[broker_id] = BrokerIdZNode.decode(broker_id, node.data)
+            found[broker_id] = BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)
         return found
 
     def topics(self) -> dict[str, TopicAssignment]:
+        """Every topic, in order of name."""
         found: dict[str, TopicAssignment] = {}
         for topic in self.children(TopicsZNode.path):
             node = self._tree.get(TopicZNode.path(topic))
@@ -53,27 +57,56 @@ class ZnodeView:
         return found
 
     def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
-        """None while the controller has not created it."""
+        """The partition's state; None while the controller has not created it."""
+        state = self._state(partition)
+        return None if state is None else state.leader_and_isr
+
+    def _state(self, partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
         node = self._tree.get(TopicPartitionStateZNode.path(partition))
         if isinstance(node, Failure):
             return None
-        return TopicPartitionStateZNode.decode(partition, node.data, node.stat.version).leader_and_isr
+        return TopicPartitionStateZNode.decode(partition, node.data, node.stat.version)
 
     def states(self) -> dict[TopicPartition, LeaderAndIsr | None]:
-        """Every partition that is assigned, in order."""
+        """The state of every assigned partition, in order."""
         assigned = (partition for topic in self.topics().values() for partition in sorted(topic.partitions))
         return {partition: self.state(partition) for partition in assigned}
 
     def topics_to_be_deleted(self) -> tuple[str, ...]:
-        """Those with a marker in `/admin/delete_topics`, whether they exist or not."""
+        """The topics with a marker in `/admin/delete_topics`, whether they exist or not."""
         return self.children(DeleteTopicsZNode.path)
 
     def data(self, path: str) -> bytes | None:
-        """None where there is no such znode."""
+        """The bytes of a znode; None where there is no such znode."""
         node = self._tree.get(path)
         return None if isinstance(node, Failure) else node.data
 
     def children(self, path: str) -> tuple[str, ...]:
-        """Their names, in order; none where there is no such znode."""
+        """The names of a znode's children, in order; none where there is no such znode."""
         children = self._tree.children(path)
         return () if isinstance(children, Failure) else tuple(sorted(children.names))
+
+    def picture(self) -> ClusterPicture:
+        """Everything the tree holds about the cluster."""
+        topics = self.topics()
+        moves = self.data(ReassignPartitionsZNode.path)
+        return ClusterPicture(
+            controller=self.controller_id(),
+            controller_epoch=self.controller_epoch(),
+            brokers=self.brokers(),
+            partitions={
+                partition: PartitionPicture(assignment=assignment, state=self._state(partition))
+                for topic in topics.values()
+                for partition, assignment in sorted(topic.partitions.items())
+            },
+            topic_ids={name: topic.topic_id for name, topic in topics.items()},
+            topics_to_delete=self.topics_to_be_deleted(),
+            requested_moves=() if moves is None else tuple(ReassignPartitionsZNode.decode(moves)),
+            controller_requests=tuple(self._controller_requests()),
+        )
+
+    def _controller_requests(self) -> list[str]:
+        """The paths of the znodes that notify the controller or ask it for an election."""
+        found = [f"{queue}/{name}" for queue in NOTIFICATION_QUEUES for name in self.children(queue)]
+        elections = PreferredReplicaElectionZNode.path
+        return found if self.data(elections) is None else [*found, elections]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from brokers.config.properties import format_properties
 from brokers.metrics.metrics_server import ADDRESS_FILE
+from understudy.testbed import linux
 from understudy.testbed.processes import ChildProcess
 from understudy.testbed.run_folder import BrokerEntry, write_whole
 
@@ -30,8 +31,8 @@ class BrokerProcess:
         self.port = 0
         """The port it registered last; 0 before."""
         self.process: ChildProcess | None = None
-        self.should_live = False
-        """It was started, and nothing was done to it that ends it."""
+        self.should_run = False
+        """Whether it has been started, and no fault has been injected that ends it."""
         self._properties = dict(properties)
 
     @property
@@ -42,12 +43,16 @@ class BrokerProcess:
     def is_running(self) -> bool:
         return self.process is not None and self.process.is_running
 
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.is_running and linux.is_paused(self.process.pid)
+
     def launch(self) -> None:
         """Write its configuration and start it; does not wait."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.config.write_text(format_properties(self._all_properties()), encoding="utf-8")
         self.process = ChildProcess(self.name, self._command(), log=self.log, directory=self.directory)
-        self.should_live = True
+        self.should_run = True
 
     def arm(self, point: str, action: str) -> None:
         """Have it pause or crash when it next reaches `point`; other armed points stay armed."""
@@ -56,7 +61,7 @@ class BrokerProcess:
         self.directory.mkdir(parents=True, exist_ok=True)
         write_whole(self.points, json.dumps(armed, indent=2).encode() + b"\n")
         if action == "crash":
-            self.should_live = False
+            self.should_run = False
 
     def armed(self) -> dict[str, str]:
         """The points that are armed and have not struck yet."""

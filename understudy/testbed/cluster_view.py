@@ -1,12 +1,13 @@
 """What ZooKeeper says about a cluster, asked without `await`: one session on a loop and a thread of its own.
 
-For the testbed's waits, role look-ups and `understudy status`. It reads; only a missing chroot is made at its first
-question.
+For the testbed's waits, role look-ups and `understudy status`. It only reads, but for `delete_controller`, and a
+chroot that is missing is created when the session opens.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -15,15 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from brokers.machine.real_world import MachineClock
 from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
-from foundation.zk.client import Failure, Notification, ZooKeeperClient, ZooKeeperUnreachable
+from foundation.zk.admin_znodes import DeleteTopicsZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
+from foundation.zk.client import Delete, Failure, Notification, ZooKeeperClient, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.kazoo_client import KazooZooKeeper
-from foundation.zk.znodes import ControllerEpochZNode, MalformedZNode
-from understudy.testbed.picture import ClusterPicture, PartitionPicture
+from foundation.zk.znodes import ControllerEpochZNode, ControllerZNode, MalformedZNode
+from understudy.picture import NOTIFICATION_QUEUES, ClusterPicture, PartitionPicture
 
 T = TypeVar("T")
 
@@ -90,6 +92,15 @@ class ClusterView:
         if isinstance(state, Failure) or state.leader_and_isr.leader < 0:
             return None
         return state.leader_and_isr.leader
+
+    def isr(self, partition: TopicPartition) -> tuple[BrokerId, ...]:
+        """The in-sync replicas in the partition's state znode; empty where there is no such partition."""
+        state = self._ask(lambda session: session.store.states.read([partition]))[partition]
+        return () if isinstance(state, Failure) else state.leader_and_isr.isr
+
+    def delete_controller(self, broker_id: int) -> None:
+        """Delete `/controller` where `broker_id` owns it; where another broker does, leave it alone."""
+        self._ask(lambda session: _delete_controller(session.handle, broker_id))
 
     def picture(self) -> ClusterPicture:
         """Everything at about the same moment."""
@@ -175,7 +186,40 @@ async def _picture(session: _Session) -> ClusterPicture:
             partition: PartitionPicture(assignment=assignment, state=_readable(states[partition]))
             for partition, assignment in replicas.items()
         },
+        topic_ids={name: topic.topic_id for name, topic in assignments.items()},
+        topics_to_delete=await _children(session.handle, DeleteTopicsZNode.path),
+        requested_moves=await _requested_moves(session.handle),
+        controller_requests=tuple(await _controller_requests(session.handle)),
     )
+
+
+async def _delete_controller(handle: ZooKeeperClient, broker_id: int) -> None:
+    node = await handle.get(ControllerZNode.path)
+    if not isinstance(node, Failure) and ControllerZNode.decode(node.data).broker_id == broker_id:
+        await handle.write(Delete(ControllerZNode.path, node.stat.version))
+
+
+async def _children(handle: ZooKeeperClient, path: str) -> tuple[str, ...]:
+    """The names of a znode's children, sorted; none where there is no such znode."""
+    children = await handle.children(path)
+    return () if isinstance(children, Failure) else tuple(sorted(children.names))
+
+
+async def _requested_moves(handle: ZooKeeperClient) -> tuple[TopicPartition, ...]:
+    """The partitions that `/admin/reassign_partitions` names; none where it cannot be read."""
+    node = await handle.get(ReassignPartitionsZNode.path)
+    if isinstance(node, Failure):
+        return ()
+    with contextlib.suppress(MalformedZNode):
+        return tuple(ReassignPartitionsZNode.decode(node.data))
+    return ()
+
+
+async def _controller_requests(handle: ZooKeeperClient) -> list[str]:
+    """The paths of the znodes that notify the controller or ask it for an election."""
+    found = [f"{queue}/{name}" for queue in NOTIFICATION_QUEUES for name in await _children(handle, queue)]
+    elections = PreferredReplicaElectionZNode.path
+    return found if isinstance(await handle.get(elections), Failure) else [*found, elections]
 
 
 def _readable(state: LeaderIsrAndControllerEpoch | Failure) -> LeaderIsrAndControllerEpoch | None:

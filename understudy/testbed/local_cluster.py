@@ -1,54 +1,51 @@
-"""`LocalCluster`: brokers as processes on this machine, and faults that prove themselves.
+"""`LocalCluster`: brokers as processes on this machine.
 
     with LocalCluster(brokers=3) as cluster:
-        cluster.controller().kill()
-        cluster.wait_until(lambda: cluster.controller_id() not in (None, 1), "another broker is controller")
+        fallen = cluster.controller()
+        fallen.kill()
+        cluster.wait_until(lambda: cluster.controller_id() not in (None, fallen.id), "another broker is controller")
 
-Every fault is written to the testbed's event log before it strikes, aimed at a broker by id or by role. What is struck
-is only ever a process this cluster started. Kafka's relatives are `QuorumTestHarness` and ducktape's `KafkaService`.
+It implements `understudy.cluster.Cluster`. Every fault is recorded in the testbed's event log before it is injected, and
+only into processes that this cluster has started. Kafka's relatives are `QuorumTestHarness` and ducktape's
+`KafkaService`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from brokers.machine.real_world import MachineClock
 from brokers.machine.socket_network import SocketNetwork
-from controller.points import POINTS
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.files import JsonLinesFiles
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import FaultInjected, ProcessExiting, ProcessStarted, StepReached
 from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
+from understudy.findings import Finding, Findings, findings
 from understudy.java import JavaRuntime
+from understudy.picture import ClusterPicture
 from understudy.testbed import run_folder
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.testbed.processes import ChildProcess, ProcessDied
 
 T = TypeVar("T")
 
 START_TIMEOUT_S = 120.0
-STOP_TIMEOUT_S = 15.0
+SETTLE_TIMEOUT_S = 60.0
 _POLL_S = 0.02
-
-
-class ClusterError(Exception):
-    """The cluster cannot do what was asked. The message names the broker or role, the reason, and where to look."""
-
-
-class WaitTimedOut(ClusterError):
-    """Something did not become true in time."""
 
 
 class LocalCluster:
@@ -108,6 +105,8 @@ class LocalCluster:
         self._view: ClusterView | None = None
         self._files: JsonLinesFiles | None = None
         self._events: EventLog | None = None
+        self._is_ready = False
+        """Whether every broker serves requests, or has served them and was ended by a fault."""
 
     # -- what it is
 
@@ -139,45 +138,71 @@ class LocalCluster:
             raise ClusterError("this cluster has not been started")
         return self._view
 
-    # -- whom to strike
+    @property
+    def admin(self) -> AdminClient:
+        """A client whose bootstrap servers are the brokers that run now."""
+        return AdminClient(SocketNetwork(), [broker.address for broker in self.brokers if broker.is_running])
 
-    def broker(self, broker_id: int) -> BrokerHandle:
+    # -- brokers and partitions
+
+    def broker(self, broker_id: int) -> LocalBroker:
         if broker_id not in self._racks:
-            raise ClusterError(
-                f"there is no broker {broker_id}; this cluster has {', '.join(map(str, self.broker_ids))}"
-            )
-        return BrokerHandle(self, broker_id)
+            raise no_such_broker(broker_id, self.broker_ids)
+        return LocalBroker(self, broker_id)
 
     @property
-    def brokers(self) -> tuple[BrokerHandle, ...]:
-        return tuple(BrokerHandle(self, broker_id) for broker_id in self.broker_ids)
+    def brokers(self) -> tuple[LocalBroker, ...]:
+        return tuple(LocalBroker(self, broker_id) for broker_id in self.broker_ids)
 
     def controller_id(self) -> int | None:
-        """Who is registered in `/controller`; None while nobody is."""
+        """The id of the broker that owns `/controller`; None where there is no controller."""
         return self.view.controller_id()
 
-    def controller(self) -> BrokerHandle:
-        """The broker that is controller now.
+    def controller(self) -> LocalBroker:
+        """The broker that owns `/controller`.
 
         Raises:
-            ClusterError: nobody is, or a broker that is not of this cluster.
+            ClusterError: there is no controller at this moment, or it is not a broker of this cluster.
         """
         return self._holder(self.controller_id(), "controller")
 
-    def leader(self, topic: str, partition: int) -> BrokerHandle:
-        """The broker that leads the partition, according to ZooKeeper. Raises as `controller`."""
-        return self._holder(self.view.leader(TopicPartition(topic, partition)), f"leader of {topic}-{partition}")
+    def leader_id(self, topic: str, partition: int) -> int | None:
+        return self.view.leader(TopicPartition(topic, partition))
 
-    # -- its life
+    def leader(self, topic: str, partition: int) -> LocalBroker:
+        """The partition's leader in ZooKeeper. Raises as `controller`."""
+        return self._holder(self.leader_id(topic, partition), f"leader of {topic}-{partition}")
+
+    def isr(self, topic: str, partition: int) -> tuple[int, ...]:
+        return self.view.isr(TopicPartition(topic, partition))
+
+    # -- what is wrong
+
+    def picture(self) -> ClusterPicture:
+        return self.view.picture()
+
+    def findings(self) -> Findings:
+        """What is wrong with the cluster now, as far as ZooKeeper and the processes show; memories cannot be read."""
+        brokers = self._brokers.values()
+        return findings(
+            self.picture(),
+            running=[BrokerId(broker.id) for broker in brokers if broker.is_running and not broker.is_paused],
+            missing=[BrokerId(broker.id) for broker in brokers if broker.should_run and not broker.is_running],
+        )
+
+    # -- starting and stopping
 
     def start(self) -> None:
-        """Start everything, brokers at the same time; return when all are registered and know each other and the
-        controller.
+        """Start ZooKeeper and all brokers; return when every broker has metadata of all brokers and the controller.
+
+        Harmless where the cluster has been started.
 
         Raises:
             ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
             ZooKeeperNotStarted, ZooKeeperUnreachable: there is no ZooKeeper to run on.
         """
+        if self._is_ready:
+            return
         self._claim_directory()
         self._open_event_log()
         if self.embedded_zookeeper is not None:
@@ -189,6 +214,7 @@ class LocalCluster:
         kafkas = [broker for broker_id, broker in self._brokers.items() if broker_id in self._kafka_brokers]
         for brokers in filter(None, (ours, kafkas)):
             self._start_brokers(brokers)
+        self._is_ready = True
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End everything in order: the other brokers, then the controller, then ZooKeeper; SIGKILL for what is left at
@@ -203,7 +229,7 @@ class LocalCluster:
         for stage in ([b for b in running if b.id != last], [b for b in running if b.id == last]):
             for broker in stage:
                 self._record(FaultInjected(fault="stop", target=broker.name))
-                broker.should_live = False
+                broker.should_run = False
                 assert broker.process is not None
                 broker.process.ask_to_end()
             for broker in stage:
@@ -243,47 +269,103 @@ class LocalCluster:
 
     # -- waiting
 
-    def wait_until(self, predicate: Callable[[], T | None], what: str, timeout_s: float = START_TIMEOUT_S) -> T:
-        """Ask again and again until `predicate` answers something true, and return that.
-
-        Raises:
-            WaitTimedOut: not within `timeout_s`.
-            ClusterError: meanwhile a broker died that nothing was done to.
-        """
+    def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = START_TIMEOUT_S) -> T:
+        """Evaluate `condition` again and again until it is true, and return its value. See `Cluster.wait_until`."""
         deadline = time.monotonic() + timeout_s
-        while not (answer := predicate()):
+        while not (value := condition()):
             self.check()
             if time.monotonic() > deadline:
                 raise WaitTimedOut(f"not within {timeout_s:g} s: {what}. {self._situation()}")
             time.sleep(_POLL_S)
-        return answer
+        return value
+
+    def settle(self, *, timeout_s: float = SETTLE_TIMEOUT_S) -> None:
+        """Wait until no finding is left that the live brokers must resolve.
+
+        Raises:
+            Unsettled: one was left after `timeout_s`.
+        """
+        left: tuple[Finding, ...] = ()
+
+        def has_settled() -> bool:
+            nonlocal left
+            left = self.findings().unresolved
+            return not left
+
+        try:
+            self.wait_until(has_settled, "the cluster has settled", timeout_s)
+        except WaitTimedOut as timed_out:
+            raise Unsettled(f"not settled: {'; '.join(map(str, left))}. {timed_out}") from None
 
     def check(self) -> None:
-        """Raise ClusterError where a broker has died that nothing was done to."""
+        """Raise ClusterError where a broker has ended although no fault was injected into it."""
         for broker in self._brokers.values():
-            if broker.should_live and broker.process is not None:
+            if broker.should_run and broker.process is not None:
                 try:
                     broker.process.check()
                 except ProcessDied as died:
                     raise ClusterError(str(died)) from None
 
-    def reached(self, step: str, note: str = "") -> None:
-        """Write into the event log how far a scenario has come."""
+    # -- clients
+
+    def ask(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a client's call, such as `admin.elect_leaders()`, to its end, and return its result."""
+        return asyncio.run(call)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
+        """Create a topic over Kafka's protocol. Raises as `AdminClient.create_topic`."""
+        self.ask(
+            self.admin.create_topic(
+                name, partitions=partitions, replication_factor=replication_factor, assignment=assignment
+            )
+        )
+
+    def record_step(self, step: str, note: str = "") -> None:
+        """Write into the event log how far an experiment has come."""
         self._record(StepReached(step=step, note=note))
 
-    # -- what the handles do
+    # -- what the handles of its brokers use (`BrokerOwner`)
 
-    def _process_of(self, broker_id: int) -> BrokerProcess:
+    def process_of(self, broker_id: int) -> BrokerProcess:
         if broker_id not in self._brokers:
             raise ClusterError("this cluster has not been started")
         return self._brokers[broker_id]
 
-    def _strike(self, broker: BrokerProcess, fault: str, role: str, action: Callable[[], object]) -> None:
+    def inject(
+        self, broker_id: int, fault: str, role: str, action: Callable[[ChildProcess], object], *, ends: bool = False
+    ) -> None:
+        broker = self.process_of(broker_id)
         if not broker.is_running:
-            raise ClusterError(f"{fault} did not strike: {broker.name} is not running")
+            raise ClusterError(f"{fault} was not injected: {broker.name} is not running")
+        assert broker.process is not None
         self._record(FaultInjected(fault=fault, target=broker.name, role=role))
-        action()
+        broker.should_run = broker.should_run and not ends
+        action(broker.process)
         self._write_cluster_file()
+
+    def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
+        self.inject(broker_id, "stop", role, ChildProcess.ask_to_end, ends=True)
+        child = self.process_of(broker_id).process
+        if child is not None and not child.wait(timeout_s):
+            self.inject(broker_id, "kill", role, ChildProcess.kill, ends=True)
+        self._write_cluster_file()
+
+    def start_broker(self, broker_id: int) -> None:
+        self._start_brokers([self.process_of(broker_id)])
+
+    def depose(self, broker_id: int, role: str) -> None:
+        broker = self.process_of(broker_id)
+        if self.controller_id() != broker_id:
+            raise ClusterError(f"{broker.name} cannot be deposed: it is not the controller")
+        self._record(FaultInjected(fault="depose", target=broker.name, role=role or "controller"))
+        self.view.delete_controller(broker_id)
 
     def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
         folder = self.directory / f"broker-{broker_id}"
@@ -295,7 +377,7 @@ class LocalCluster:
         """Start them at the same time; wait until they are registered, and a controller has told them of each other."""
         ids = {broker.id for broker in brokers}
         for broker in brokers:
-            broker.should_live = False
+            broker.should_run = False
         # Kafka refuses to start beside a registration it does not own: its old session has to end first.
         self.wait_until(
             lambda: ids.isdisjoint(self.view.brokers()),
@@ -334,12 +416,12 @@ class LocalCluster:
             return False
         return metadata.controller_id >= 0 and {known.node_id for known in metadata.brokers} >= set(self.view.brokers())
 
-    def _holder(self, broker_id: int | None, role: str) -> BrokerHandle:
+    def _holder(self, broker_id: int | None, role: str) -> LocalBroker:
         if broker_id is None:
-            raise ClusterError(f"no broker is {role} at this moment; wait for one with wait_until")
+            raise no_holder(role)
         if broker_id not in self._racks:
             raise ClusterError(f"the {role} is broker {broker_id}, which this cluster does not own")
-        return BrokerHandle(self, broker_id, role)
+        return LocalBroker(self, broker_id, role)
 
     def _claim_directory(self) -> None:
         try:
@@ -410,6 +492,7 @@ class LocalCluster:
             self._view = None
 
     def _close_event_log(self, reason: str) -> None:
+        self._is_ready = False
         if self._files is not None:
             self._record(ProcessExiting(reason=reason))
             self._files.close()
@@ -421,102 +504,9 @@ class LocalCluster:
             self._temporary.cleanup()
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerHandle:
-    """One broker of a cluster, by id, and the role it was found by. Every verb is on record before it strikes."""
-
-    cluster: LocalCluster
-    id: int
-    role: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"broker-{self.id}"
-
-    @property
-    def process(self) -> BrokerProcess:
-        return self.cluster._process_of(self.id)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process exists; a paused one does."""
-        return self.process.is_running
-
-    @property
-    def address(self) -> str:
-        return f"{HOST}:{self.process.port}"
-
-    @property
-    def metrics_address(self) -> str:
-        """`host:port` at which it answers `GET /metrics`.
-
-        Raises:
-            ClusterError: it does not; a cluster with `metrics.port` among its `properties` does.
-        """
-        bound = self.process.metrics_address() if self.is_running else None
-        if bound is None:
-            raise ClusterError(
-                f"{self.name} serves no metrics; start it, in a cluster with properties={{'metrics.port': '0'}}"
-            )
-        return bound
-
-    def kill(self) -> None:
-        """SIGKILL: its session ends only when it has timed out."""
-        self._strike("kill", lambda child: child.kill(), ends=True)
-
-    def pause(self) -> None:
-        """SIGSTOP: its connections stay open and silent, its session times out."""
-        self._strike("pause", lambda child: child.pause())
-
-    def resume(self) -> None:
-        """SIGCONT: it goes on where it stood, believing what it believed."""
-        self._strike("continue", lambda child: child.resume())
-
-    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """SIGTERM: a controlled shutdown; SIGKILL, on record, after `timeout_s`."""
-        self._strike("stop", lambda child: child.ask_to_end(), ends=True)
-        child = self.process.process
-        if child is not None and not child.wait(timeout_s):
-            self._strike("kill", lambda child: child.kill(), ends=True)
-        self.cluster._write_cluster_file()
-
-    def start(self) -> None:
-        """Start it again, on its port and its data, and wait until it is registered.
-
-        A killed broker's registration outlives it by the session timeout, and this waits for that.
-        """
-        if self.is_running:
-            raise ClusterError(f"start did not strike: {self.name} is running")
-        self.cluster._start_brokers([self.process])
-
-    def restart(self) -> None:
-        """Stop it if it runs, and start it."""
-        if self.is_running:
-            self.stop()
-        self.start()
-
-    def arm(self, point: str, action: str) -> None:
-        """Have it `pause` or `crash` when its controller next reaches the named point (`controller.points.POINTS`).
-
-        Raises:
-            ClusterError: there is no such point or action.
-        """
-        if point not in POINTS:
-            raise ClusterError(f"there is no point {point!r}; the points are {', '.join(POINTS)}")
-        if action not in ("pause", "crash"):
-            raise ClusterError(f"a point can pause or crash a broker, not {action!r}")
-        self.cluster.reached("armed", f"{self.name}: {action} at {point}")
-        self.process.arm(point, action)
-
-    def _strike(self, fault: str, action: Callable[[ChildProcess], object], *, ends: bool = False) -> None:
-        broker = self.process
-
-        def act() -> None:
-            assert broker.process is not None
-            broker.should_live = broker.should_live and not ends
-            action(broker.process)
-
-        self.cluster._strike(broker, fault, self.role, act)
+def _as_cluster(cluster: LocalCluster) -> Cluster:
+    """Let mypy check that a local cluster implements `Cluster`."""
+    return cluster
 
 
 def new_run_id() -> str:

@@ -30,7 +30,7 @@ class AlterPartitionRequestPartitionData(Message, frozen=True, kw_only=True):
     new_isr: Annotated[tuple[int32, ...], until(2)] = ()
     """The ISR proposed, leader included."""
     new_isr_with_epochs: Annotated[tuple[AlterPartitionBrokerState, ...], since(3)] = ()
-    """The ISR proposed, each member with the epoch under which the leader knows it."""
+    """The ISR proposed, each member with the broker epoch that the leader knows."""
     leader_recovery_state: Annotated[int8, since(1)] = 0
     """1 while the leader recovers from an unclean election."""
     partition_epoch: int32 = 0
@@ -40,7 +40,7 @@ class AlterPartitionRequestPartitionData(Message, frozen=True, kw_only=True):
 class AlterPartitionBrokerState(Message, frozen=True, kw_only=True):
     broker_id: int32 = 0
     broker_epoch: int64 = -1
-    """-1 where the leader does not know it; then it is not checked."""
+    """The member's broker epoch; -1 where the leader does not know it, which is not checked."""
 
 
 class AlterPartitionResponse(Message, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (key 45): move partitions to other brokers, or cancel such moves (KIP-455).
+"""AlterPartitionReassignments (key 45): reassign partitions to other brokers, or cancel reassignments (KIP-455).
 
 There is one version, and it is flexible.
 """
@@ -10,7 +10,7 @@ from foundation.wire.schema import Message, int16, int32
 
 class AlterPartitionReassignmentsRequest(Message, frozen=True, kw_only=True):
     timeout_ms: int32 = 60000
-    """Kafka's controller in ZooKeeper mode does not look at it."""
+    """Kafka's controller in ZooKeeper mode ignores it."""
     topics: tuple[ReassignableTopic, ...] = ()
 
 
@@ -22,13 +22,13 @@ class ReassignableTopic(Message, frozen=True, kw_only=True):
 class ReassignablePartition(Message, frozen=True, kw_only=True):
     partition_index: int32 = 0
     replicas: tuple[int32, ...] | None = None
-    """Where it shall be, the preferred leader first; None cancels the move under way."""
+    """The target replicas, the preferred leader first; None cancels the reassignment in progress."""
 
 
 class AlterPartitionReassignmentsResponse(Message, frozen=True, kw_only=True):
     throttle_time_ms: int32 = 0
     error_code: int16 = 0
-    """Other than 0: nothing was tried."""
+    """Other than 0: no reassignment was attempted."""
     error_message: str | None = None
     responses: tuple[ReassignableTopicResponse, ...] = ()
 

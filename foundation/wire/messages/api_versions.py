@@ -1,4 +1,4 @@
-"""ApiVersions (key 18): what a broker speaks. The response always has header 0, so that anyone can read it.
+"""ApiVersions (key 18): the versions that a broker serves. The response always has header 0, so that all can decode it.
 
 Versions: 1 throttle time; 3 flexible, client software, features (KIP-511, KIP-584); 4 features from version 0 may be
 listed.
@@ -18,7 +18,7 @@ class ApiVersionsRequest(Message, frozen=True, kw_only=True):
 
 class ApiVersionsResponse(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
-    """UNSUPPORTED_VERSION comes in version 0, with the range of this API alone."""
+    """UNSUPPORTED_VERSION is answered in version 0, with the versions of this API only."""
     api_keys: tuple[ApiVersion, ...] = ()
     throttle_time_ms: Annotated[int32, since(1), ignorable] = 0
     supported_features: Annotated[tuple[SupportedFeatureKey, ...], since(3), tag(0), ignorable] = ()
@@ -26,7 +26,7 @@ class ApiVersionsResponse(Message, frozen=True, kw_only=True):
     """-1: unknown."""
     finalized_features: Annotated[tuple[FinalizedFeatureKey, ...], since(3), tag(2), ignorable] = ()
     zk_migration_ready: Annotated[bool, since(3), tag(3), ignorable] = False
-    """Never True of a broker in ZooKeeper mode."""
+    """Never True from a broker in ZooKeeper mode."""
 
 
 class ApiVersion(Message, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ class ControlledShutdownRequest(Message, frozen=True, kw_only=True):
 class ControlledShutdownResponse(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
     remaining_partitions: tuple[RemainingPartition, ...] = ()
-    """Those the broker still leads: ask again, or stop nevertheless."""
+    """Partitions that the broker still leads: it may send the request again, or stop nevertheless."""
 
 
 class RemainingPartition(Message, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ class CreatePartitionsRequest(Message, frozen=True, kw_only=True):
 class CreatePartitionsTopic(Message, frozen=True, kw_only=True):
     name: str = ""
     count: int32 = 0
-    """The total afterwards, not how many to add."""
+    """The total number of partitions afterwards."""
     assignments: tuple[CreatePartitionsAssignment, ...] | None = None
-    """One per new partition; None: the cluster chooses."""
+    """The replicas of each new partition; None: the broker chooses them."""
 
 
 class CreatePartitionsAssignment(Message, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""CreateTopics (key 19): new topics, placed by hand or by the cluster.
+"""CreateTopics (key 19): create topics, with replicas chosen by the client or the broker.
 
 Versions: 1 validate only, error messages; 2 throttle time; 4 defaults by -1 (KIP-464); 5 flexible, the resulting
 configuration (KIP-525); 6 throttling as an error (KIP-599); 7 topic ids.
@@ -15,7 +15,7 @@ from foundation.wire.schema import Message, ignorable, int8, int16, int32, since
 class CreateTopicsRequest(Message, frozen=True, kw_only=True):
     topics: tuple[CreatableTopic, ...] = ()
     timeout_ms: int32 = 60000
-    """How long to wait until the receiver's metadata shows the topics; they are created all the same."""
+    """How long the answer waits for leaders of the topics; they are created also after a timeout."""
     validate_only: Annotated[bool, since(1)] = False
 
 
@@ -32,7 +32,7 @@ class CreatableTopic(Message, frozen=True, kw_only=True):
 class CreatableReplicaAssignment(Message, frozen=True, kw_only=True):
     partition_index: int32 = 0
     broker_ids: tuple[int32, ...] = ()
-    """The first is the preferred leader."""
+    """The replicas, the preferred leader first."""
 
 
 class CreatableTopicConfig(Message, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class CreatableTopicResult(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
     error_message: Annotated[str | None, since(1), ignorable] = None
     topic_config_error_code: Annotated[int16, since(5), tag(0), ignorable] = 0
-    """Why `configs` is missing, where it is."""
+    """The error because of which `configs` is missing."""
     num_partitions: Annotated[int32, since(5), ignorable] = -1
     replication_factor: Annotated[int16, since(5), ignorable] = -1
     configs: Annotated[tuple[CreatableTopicConfigs, ...] | None, since(5), ignorable] = None

@@ -15,12 +15,12 @@ class DeleteTopicsRequest(Message, frozen=True, kw_only=True):
     topics: Annotated[tuple[DeleteTopicState, ...], since(6)] = ()
     topic_names: Annotated[tuple[str, ...], until(5), ignorable] = ()
     timeout_ms: int32 = 0
-    """How long to wait until the deletion is complete; it goes on all the same."""
+    """How long the answer waits for the deletion, which goes on after a timeout."""
 
 
 class DeleteTopicState(Message, frozen=True, kw_only=True):
     name: str | None = None
-    """Either name or id is given, not both."""
+    """Each topic has either a name or an id."""
     topic_id: TopicId = NO_TOPIC_ID
 
 
@@ -31,7 +31,7 @@ class DeleteTopicsResponse(Message, frozen=True, kw_only=True):
 
 class DeletableTopicResult(Message, frozen=True, kw_only=True):
     name: Annotated[str | None, nullable_since(6)] = None
-    """None only for an id nobody knows."""
+    """None only for an unknown id."""
     topic_id: Annotated[TopicId, since(6), ignorable] = NO_TOPIC_ID
     error_code: int16 = 0
     error_message: Annotated[str | None, since(5), ignorable] = None

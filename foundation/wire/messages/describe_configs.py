@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): configuration of topics and brokers, with where each value comes from.
+"""DescribeConfigs (key 32): the configuration of topics and brokers, with the source of each value.
 
 Versions: 1 synonyms and sources (KIP-226); 3 types and documentation (KIP-569); 4 flexible.
 """
@@ -46,7 +46,7 @@ class DescribeConfigsResourceResult(Message, frozen=True, kw_only=True):
     """1 topic, 2 broker, 3 cluster default of brokers, 4 static, 5 default, 6 broker logger."""
     is_sensitive: bool = False
     synonyms: Annotated[tuple[DescribeConfigsSynonym, ...], since(1), ignorable] = ()
-    """All places the value may come from, the one in force first."""
+    """All sources of the value, the one in force first."""
     config_type: Annotated[int8, since(3), ignorable] = 0
     """0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password."""
     documentation: Annotated[str | None, since(3), ignorable] = None

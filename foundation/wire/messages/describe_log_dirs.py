@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): where a broker keeps its replicas, and how much room there is.
+"""DescribeLogDirs (key 35): the log directories of a broker, their replicas and sizes.
 
 Versions: 2 flexible; 3 an error of the whole request; 4 the size of the volume (KIP-827).
 """
@@ -31,7 +31,7 @@ class DescribeLogDirsResult(Message, frozen=True, kw_only=True):
     log_dir: str = ""
     topics: tuple[DescribeLogDirsTopic, ...] = ()
     total_bytes: Annotated[int64, since(4), ignorable] = -1
-    """Of the volume the directory is in; −1 where that cannot be told."""
+    """Bytes of the directory's volume; −1 where they are not known."""
     usable_bytes: Annotated[int64, since(4), ignorable] = -1
 
 
@@ -43,8 +43,8 @@ class DescribeLogDirsTopic(Message, frozen=True, kw_only=True):
 class DescribeLogDirsPartition(Message, frozen=True, kw_only=True):
     partition_index: int32 = 0
     partition_size: int64 = 0
-    """Bytes of its segments."""
+    """Bytes of the replica's segments."""
     offset_lag: int64 = 0
-    """How far its end lies behind the high watermark, or a future log behind the current one."""
+    """Offsets from its end to the high watermark, or from a future log's end to the current log's."""
     is_future_key: bool = False
-    """A log that will replace the current one when it has caught up."""
+    """True for a log that will replace the current one when it has caught up."""

@@ -1,4 +1,4 @@
-"""Fetch (key 1): records, to followers and to consumers alike.
+"""Fetch (key 1): records for followers and consumers.
 
 Versions: 1 throttle time; 3 total size; 4 isolation; 5 log start offset; 7 sessions (KIP-227); 9 leader epoch
 (KIP-320); 11 rack (KIP-392); 12 flexible, divergence (KIP-595); 13 topic ids; 15 replica state (KIP-903); 16 node
@@ -22,7 +22,7 @@ class FetchReplicaState(Message, frozen=True, kw_only=True):
 class FetchRequest(Message, frozen=True, kw_only=True):
     cluster_id: Annotated[str | None, since(12), tag(0), ignorable] = None
     replica_id: Annotated[int32, until(14)] = -1
-    """The follower; -1: a consumer. Later versions say it in `replica_state`."""
+    """Broker id of the follower; -1: a consumer. Later versions have it in `replica_state`."""
     replica_state: Annotated[FetchReplicaState, since(15), tag(1)] = FetchReplicaState()
     max_wait_ms: int32 = 0
     min_bytes: int32 = 0
@@ -47,12 +47,12 @@ class FetchTopic(Message, frozen=True, kw_only=True):
 class FetchPartition(Message, frozen=True, kw_only=True):
     partition: int32 = 0
     current_leader_epoch: Annotated[int32, since(9), ignorable] = -1
-    """What the sender believes; another answers FENCED or UNKNOWN_LEADER_EPOCH. -1 is not checked."""
+    """The leader epoch that the sender knows; a wrong one is refused. -1 is not checked."""
     fetch_offset: int64 = 0
     last_fetched_epoch: Annotated[int32, since(12)] = -1
-    """Epoch of the follower's last record: how the leader notices that logs diverged. -1: empty log or consumer."""
+    """Leader epoch of the follower's last record, by which the leader finds divergence. -1: none, or a consumer."""
     log_start_offset: Annotated[int64, since(5), ignorable] = -1
-    """Of the follower's log; -1 from a consumer."""
+    """The follower's log start offset; -1 from a consumer."""
     partition_max_bytes: int32 = 0
     replica_directory_id: Annotated[TopicId, since(17), tag(0), ignorable] = NO_TOPIC_ID
 
@@ -70,7 +70,7 @@ class FetchResponse(Message, frozen=True, kw_only=True):
     """0: no session."""
     responses: tuple[FetchableTopicResponse, ...] = ()
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], since(16), tag(0)] = ()
-    """Where to find the leaders named in `current_leader`."""
+    """The endpoints of the leaders in `current_leader`."""
 
 
 class FetchableTopicResponse(Message, frozen=True, kw_only=True):
@@ -101,15 +101,15 @@ class PartitionData(Message, frozen=True, kw_only=True):
     last_stable_offset: Annotated[int64, since(4), ignorable] = -1
     log_start_offset: Annotated[int64, since(5), ignorable] = -1
     diverging_epoch: Annotated[EpochEndOffset, since(12), tag(0)] = EpochEndOffset()
-    """Where the follower must truncate to, when set."""
+    """The end offset to which the follower must truncate, where it is set."""
     current_leader: Annotated[LeaderIdAndEpoch, since(12), tag(1)] = LeaderIdAndEpoch()
-    """Set with the errors that mean: you asked the wrong one, or in the wrong epoch."""
+    """Set with the errors for a wrong leader or leader epoch."""
     snapshot_id: Annotated[SnapshotId, since(12), tag(2)] = SnapshotId()
     aborted_transactions: Annotated[tuple[AbortedTransaction, ...] | None, since(4), ignorable] = None
     preferred_read_replica: Annotated[int32, since(11)] = -1
     """-1: keep reading from the leader."""
     records: bytes | None = None
-    """Record batches as they lie in the log; the last may be cut off."""
+    """Record batches as in the log; the last may be incomplete."""
 
 
 class AbortedTransaction(Message, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""FindCoordinator (key 10): which broker coordinates a group, or the transactions of a transactional id.
+"""FindCoordinator (key 10): the broker that coordinates a group, or the transactions of a transactional id.
 
 Versions: 1 key type and messages; 3 flexible; 4 any number of keys (KIP-699); 5 a new error code (KIP-890); 6 share
 groups (KIP-932).

@@ -1,6 +1,6 @@
-"""InitProducerId (key 22): a producer asks for the id that its batches are numbered under (KIP-98).
+"""InitProducerId (key 22): a producer requests its producer id (KIP-98).
 
-Versions: 2 first flexible; 3 the producer's present id and epoch, to go on with (KIP-360); 4 and 5 new error codes
+Versions: 2 flexible; 3 the producer's present id and epoch, to be continued (KIP-360); 4 and 5 new error codes
 only.
 """
 
@@ -16,7 +16,7 @@ NO_PRODUCER_EPOCH = -1
 
 class InitProducerIdRequest(Message, frozen=True, kw_only=True):
     transactional_id: str | None = None
-    """Null where the producer is merely idempotent."""
+    """Null from a producer that is idempotent and not transactional."""
     transaction_timeout_ms: int32 = 0
     producer_id: Annotated[int64, since(3)] = NO_PRODUCER_ID
     producer_epoch: Annotated[int16, since(3)] = NO_PRODUCER_EPOCH

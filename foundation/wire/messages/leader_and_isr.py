@@ -1,4 +1,4 @@
-"""LeaderAndIsr (key 4): the controller tells a broker which partitions it leads and which it follows.
+"""LeaderAndIsr (key 4): the controller makes a broker leader or follower of partitions.
 
 Versions: 1 is-new; 2 broker epoch, grouped by topic; 3 adding and removing replicas; 4 flexible; 5 topic ids and type
 (KIP-516); 6 leader recovery state (KIP-704); 7 KRaft controller flag (KIP-866).
@@ -24,25 +24,25 @@ class LeaderAndIsrRequest(Message, frozen=True, kw_only=True):
     ungrouped_partition_states: Annotated[tuple[LeaderAndIsrPartitionState, ...], until(1)] = ()
     topic_states: Annotated[tuple[LeaderAndIsrTopicState, ...], since(2)] = ()
     live_leaders: tuple[LeaderAndIsrLiveLeader, ...] = ()
-    """Those brokers that lead a partition of this request, on the inter-broker listener."""
+    """The live brokers that lead a partition of this request, with their inter-broker endpoints."""
 
 
 class LeaderAndIsrPartitionState(Message, frozen=True, kw_only=True):
     topic_name: Annotated[str, until(1), ignorable] = ""
     partition_index: int32 = 0
     controller_epoch: int32 = 0
-    """Of the controller that made this leadership, which may be an earlier one than the sender."""
+    """Epoch of the controller that wrote this state, which may be older than the sender's."""
     leader: int32 = 0
     leader_epoch: int32 = 0
     isr: tuple[int32, ...] = ()
     partition_epoch: int32 = 0
     """The data version of the partition's state znode."""
     replicas: tuple[int32, ...] = ()
-    """The whole assignment, those being added and removed included."""
+    """All replicas, those being added and removed included."""
     adding_replicas: Annotated[tuple[int32, ...], since(3), ignorable] = ()
     removing_replicas: Annotated[tuple[int32, ...], since(3), ignorable] = ()
     is_new: Annotated[bool, since(1), ignorable] = False
-    """The replica may be created while a log directory is offline: it cannot be one that is lost there."""
+    """The partition is new: its replica may be created although a log directory is offline."""
     leader_recovery_state: Annotated[int8, since(6)] = 0
     """1 while the leader recovers from an unclean election."""
 
@@ -50,7 +50,7 @@ class LeaderAndIsrPartitionState(Message, frozen=True, kw_only=True):
 class LeaderAndIsrTopicState(Message, frozen=True, kw_only=True):
     topic_name: str = ""
     topic_id: Annotated[TopicId, since(5), ignorable] = NO_TOPIC_ID
-    """Zero while unknown."""
+    """Zero where the topic has no id."""
     partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): which partitions are on the move (KIP-455).
+"""ListPartitionReassignments (key 46): the reassignments in progress (KIP-455).
 
 There is one version, and it is flexible.
 """
@@ -34,6 +34,6 @@ class OngoingTopicReassignment(Message, frozen=True, kw_only=True):
 class OngoingPartitionReassignment(Message, frozen=True, kw_only=True):
     partition_index: int32 = 0
     replicas: tuple[int32, ...] = ()
-    """All of them, those on their way in and out included."""
+    """All replicas, those being added and removed included."""
     adding_replicas: tuple[int32, ...] = ()
     removing_replicas: tuple[int32, ...] = ()

@@ -1,4 +1,4 @@
-"""Metadata (key 3): brokers, controller, topics and who leads their partitions.
+"""Metadata (key 3): brokers, controller, topics and the leaders of their partitions.
 
 Versions: 1 all topics by null, controller id, rack; 2 cluster id; 3 throttle time; 4 auto creation by choice; 5 offline
 replicas; 7 leader epoch; 8 authorized operations; 9 flexible; 10 topic ids; 11 cluster operations moved to
@@ -15,7 +15,7 @@ from foundation.wire.schema import Message, between, ignorable, int16, int32, nu
 
 class MetadataRequest(Message, frozen=True, kw_only=True):
     topics: Annotated[tuple[MetadataRequestTopic, ...] | None, nullable_since(1)] = None
-    """None: all topics. Empty: none from version 1 on, all in version 0, which cannot say null."""
+    """None: all topics. Empty: none from version 1 on, all in version 0, which has no null."""
     allow_auto_topic_creation: Annotated[bool, since(4)] = True
     include_cluster_authorized_operations: Annotated[bool, between(8, 10)] = False
     include_topic_authorized_operations: Annotated[bool, since(8)] = False
@@ -35,7 +35,7 @@ class MetadataResponse(Message, frozen=True, kw_only=True):
     """-1: unknown."""
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: Annotated[int32, between(8, 10)] = -(2**31)
-    """A bit per operation; the default says that nobody asked."""
+    """A bit for each operation; the default where the request did not include them."""
 
 
 class MetadataResponseBroker(Message, frozen=True, kw_only=True):
@@ -48,12 +48,12 @@ class MetadataResponseBroker(Message, frozen=True, kw_only=True):
 class MetadataResponseTopic(Message, frozen=True, kw_only=True):
     error_code: int16 = 0
     name: Annotated[str | None, nullable_since(12)] = None
-    """None only for a topic asked for by an id nobody knows."""
+    """None only for a topic that was requested by an unknown id."""
     topic_id: Annotated[TopicId, since(10), ignorable] = NO_TOPIC_ID
     is_internal: Annotated[bool, since(1), ignorable] = False
     partitions: tuple[MetadataResponsePartition, ...] = ()
     topic_authorized_operations: Annotated[int32, since(8)] = -(2**31)
-    """A bit per operation; the default says that nobody asked."""
+    """A bit for each operation; the default where the request did not include them."""
 
 
 class MetadataResponsePartition(Message, frozen=True, kw_only=True):

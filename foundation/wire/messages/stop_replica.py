@@ -1,4 +1,4 @@
-"""StopReplica (key 5): the controller tells a broker to stop hosting replicas, and perhaps to delete them.
+"""StopReplica (key 5): the controller makes a broker stop replicas, and delete them if requested.
 
 Versions: 1 broker epoch, grouped by topic; 2 flexible; 3 leader epoch and deletion per partition; 4 KRaft controller
 flag (KIP-866).
@@ -19,7 +19,7 @@ class StopReplicaRequest(Message, frozen=True, kw_only=True):
     broker_epoch: Annotated[int64, since(1), ignorable] = -1
     """The czxid of the receiver's registration; -1 is not checked."""
     delete_partitions: Annotated[bool, until(2)] = False
-    """For all partitions of the request; later versions say it of each."""
+    """For all partitions of the request; later versions have a flag for each."""
     ungrouped_partitions: Annotated[tuple[StopReplicaPartitionV0, ...], until(0)] = ()
     topics: Annotated[tuple[StopReplicaTopicV1, ...], between(1, 2)] = ()
     topic_states: Annotated[tuple[StopReplicaTopicState, ...], since(3)] = ()

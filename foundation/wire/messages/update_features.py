@@ -1,4 +1,4 @@
-"""UpdateFeatures (key 57): finalize features, or take that back (KIP-584).
+"""UpdateFeatures (key 57): finalize features, or delete finalized ones (KIP-584).
 
 Versions: 1 an upgrade type in place of a flag, and requests that are only validated (KIP-778). Both are flexible.
 """
@@ -28,7 +28,7 @@ class FeatureUpdateKey(Message, frozen=True, kw_only=True):
 class UpdateFeaturesResponse(Message, frozen=True, kw_only=True):
     throttle_time_ms: int32 = 0
     error_code: int16 = 0
-    """Other than 0: no update was looked at."""
+    """Other than 0: no update was processed."""
     error_message: str | None = None
     results: tuple[UpdatableFeatureResult, ...] = ()
 

@@ -1,5 +1,4 @@
-"""UpdateMetadata (key 6): the controller tells a broker what the cluster looks like; clients' metadata is answered from
-it.
+"""UpdateMetadata (key 6): the controller sends a broker the metadata with which it answers clients.
 
 Versions: 1 endpoints and security protocol; 2 rack; 3 listener names; 4 offline replicas; 5 broker epoch, grouped by
 topic; 6 flexible; 7 topic ids; 8 KRaft controller flag and type (KIP-866).
@@ -25,14 +24,14 @@ class UpdateMetadataRequest(Message, frozen=True, kw_only=True):
     ungrouped_partition_states: Annotated[tuple[UpdateMetadataPartitionState, ...], until(4)] = ()
     topic_states: Annotated[tuple[UpdateMetadataTopicState, ...], since(5)] = ()
     live_brokers: tuple[UpdateMetadataBroker, ...] = ()
-    """Always all of them, those about to shut down included."""
+    """All live brokers, those that are shutting down included."""
 
 
 class UpdateMetadataPartitionState(Message, frozen=True, kw_only=True):
     topic_name: Annotated[str, until(4), ignorable] = ""
     partition_index: int32 = 0
     controller_epoch: int32 = 0
-    """Of the controller that made this leadership, which may be an earlier one than the sender."""
+    """Epoch of the controller that wrote this state, which may be older than the sender's."""
     leader: int32 = 0
     """-1: none; -2: the topic is queued for deletion."""
     leader_epoch: int32 = 0

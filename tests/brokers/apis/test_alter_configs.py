@@ -51,7 +51,7 @@ def running() -> Iterator[SimulatedCluster]:
 def cluster(running: SimulatedCluster) -> SimulatedCluster:
     """The one cluster, without what earlier tests have configured."""
     topics = [(TOPIC, name, f"topics/{name}", 1) for name in ("orders", "other")]
-    brokers = [(BROKER, str(number), f"brokers/{number}", number) for number in running.brokers]
+    brokers = [(BROKER, str(number), f"brokers/{number}", number) for number in running.broker_ids]
     for kind, name, path, broker in (*topics, *brokers, (BROKER, "", "brokers/<default>", 1)):
         if stored(running, path) not in (None, EMPTY):
             assert replace(running, kind, name, {}, broker=broker) == ("NONE", None)
@@ -391,7 +391,7 @@ def test_a_throttle_is_accepted_and_taken_off_as_the_tool_does(cluster: Simulate
     ]
     assert alter(cluster, *on) == [("NONE", None)] * 2
     cluster.run_for(1_000)
-    running = cluster.broker(1).running
+    running = cluster.broker(1).instance
     assert running is not None
     assert [running.dynamic.quota(name) for name in rates] == [1_000_000, 1_000_000]
     off = [

@@ -30,7 +30,7 @@ def ask(
     asked = MetadataRequest(
         topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=may
     )
-    number = cluster.controller() if broker is None else broker
+    number = cluster.controller_id() if broker is None else broker
     response = cluster.ask(cluster.admin.ask(f"broker-{number}", 9092, asked, version=version))
     assert isinstance(response, MetadataResponse)
     return {str(topic.name): Errors(topic.error_code).name for topic in response.topics}
@@ -49,11 +49,11 @@ def config_of(cluster: SimulatedCluster, topic: str) -> dict[str, str | None]:
 
 @pytest.mark.spec("TC-9")
 def test_any_broker_makes_a_topic_that_is_asked_for(cluster: SimulatedCluster) -> None:
-    other = next(number for number in cluster.brokers if number != cluster.controller())
+    other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     assert ask(cluster, "wanted", broker=other) == {"wanted": "LEADER_NOT_AVAILABLE"}
     cluster.run_for(2_000)
     assert ask(cluster, "wanted", broker=other) == {"wanted": "NONE"}
-    assert cluster.leader_of("wanted", 0) is not None
+    assert cluster.leader_id("wanted", 0) is not None
 
 
 @pytest.mark.spec("TC-9")

@@ -32,7 +32,7 @@ from foundation.wire.messages.create_topics import (
 from foundation.zk.client import Notification, WatchFired, WatchKind
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.services import Stage
-from tests.controller.stage import Stage as ZooKeeperStage
+from tests.controller.harness import ControllerHarness
 from understudy.simulator.cluster import SimulatedCluster
 
 DEFAULTS = topic_defaults(KafkaConfig.from_properties({"zookeeper.connect": "z"}))
@@ -215,7 +215,7 @@ def create(
     cluster: SimulatedCluster, request: CreateTopicsRequest, *, version: int = 7, broker: int | None = None
 ) -> dict[str, tuple[str, str | None]]:
     """Name → (error, message), asked of the controller or of `broker`."""
-    number = cluster.controller() if broker is None else broker
+    number = cluster.controller_id() if broker is None else broker
     response = cluster.ask(cluster.admin.ask(f"broker-{number}", 9092, request, version=version))
     assert isinstance(response, CreateTopicsResponse)
     return {topic.name: (Errors(topic.error_code).name, topic.error_message) for topic in response.topics}
@@ -239,20 +239,20 @@ def test_good_topics_are_made_and_bad_ones_do_not_harm_them(cluster: SimulatedCl
         "bad/name": "INVALID_TOPIC_EXCEPTION",
         good + "-too": "NONE",
     }
-    assert cluster.leader_of(good, 1) is not None
+    assert cluster.leader_id(good, 1) is not None
 
 
 @pytest.mark.spec("TC-3")
 def test_a_topic_that_is_there_twice_is_refused_each_time(cluster: SimulatedCluster) -> None:
     request = CreateTopicsRequest(topics=(topic("twice"), topic("alone"), topic("twice")), timeout_ms=5_000)
-    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request))
+    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, request))
     assert isinstance(response, CreateTopicsResponse)
     assert [(answered.name, Errors(answered.error_code).name) for answered in response.topics] == [
         ("twice", "INVALID_REQUEST"),
         ("alone", "NONE"),
         ("twice", "INVALID_REQUEST"),
     ]
-    assert cluster.leader_of("twice", 0) is None
+    assert cluster.leader_id("twice", 0) is None
 
 
 @pytest.mark.spec("TC-4", "TC-8")
@@ -264,7 +264,7 @@ def test_blanks_around_a_value_are_kept_in_zookeeper_and_not_shown(cluster: Simu
     asked = CreatableTopic(name="blanks", num_partitions=1, replication_factor=1, configs=configs)
     response = cluster.ask(
         cluster.admin.ask(
-            f"broker-{cluster.controller()}", 9092, CreateTopicsRequest(topics=(asked,), timeout_ms=5_000)
+            f"broker-{cluster.controller_id()}", 9092, CreateTopicsRequest(topics=(asked,), timeout_ms=5_000)
         )
     )
     assert isinstance(response, CreateTopicsResponse)
@@ -274,7 +274,7 @@ def test_blanks_around_a_value_are_kept_in_zookeeper_and_not_shown(cluster: Simu
 
 @pytest.mark.spec("TC-1", "TC-3")
 def test_only_the_controllers_broker_creates(cluster: SimulatedCluster) -> None:
-    other = next(number for number in cluster.brokers if number != cluster.controller())
+    other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     assert create(cluster, CreateTopicsRequest(topics=(topic("elsewhere"),)), broker=other) == {
         "elsewhere": ("NOT_CONTROLLER", "")
     }
@@ -285,7 +285,7 @@ def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_cont
     cluster: SimulatedCluster,
 ) -> None:
     assert create(cluster, CreateTopicsRequest(topics=(topic("aside"),), timeout_ms=5_000)) == {"aside": ("NONE", None)}
-    node = f"broker-{cluster.controller()}"
+    node = f"broker-{cluster.controller_id()}"
     records = {record.seq: record for record in map(decode_record, cluster.chronicle) if record.node == node}
 
     def causes(path: str) -> list[str]:
@@ -305,7 +305,7 @@ def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_cont
 def test_looking_for_colliding_names_arms_no_watch() -> None:
     """Otherwise a topic would be announced to the controller more than once."""
     heard: list[Notification] = []
-    with ZooKeeperStage() as below:
+    with ControllerHarness() as below:
         below.start()
         world = below.operator.world
 
@@ -365,7 +365,7 @@ def test_validate_only_writes_nothing(cluster: SimulatedCluster) -> None:
     answers = create(cluster, request)
     assert {name: error for name, (error, _) in answers.items()} == {"dry": "NONE", "wet.": "INVALID_PARTITIONS"}
     cluster.run_for(1_000)
-    assert cluster.leader_of("dry", 0) is None
+    assert cluster.leader_id("dry", 0) is None
 
 
 @pytest.mark.spec("TC-7")
@@ -388,7 +388,7 @@ def test_the_answer_tells_what_was_made(cluster: SimulatedCluster) -> None:
         configs=(CreatableTopicConfig(name="retention.ms", value="7"),),
     )
     request = CreateTopicsRequest(topics=(configured,))
-    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request))
+    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, request))
     assert isinstance(response, CreateTopicsResponse)
     [told] = response.topics
     metadata = cluster.ask(cluster.admin.metadata(["told"]))
@@ -402,7 +402,7 @@ def grow(
     cluster: SimulatedCluster, *topics: CreatePartitionsTopic, validate_only: bool = False
 ) -> dict[str, tuple[str, str | None]]:
     request = CreatePartitionsRequest(topics=topics, timeout_ms=5_000, validate_only=validate_only)
-    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request))
+    response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, request))
     assert isinstance(response, CreatePartitionsResponse)
     return {result.name: (Errors(result.error_code).name, result.error_message) for result in response.results}
 
@@ -415,11 +415,11 @@ def manual(*lists: tuple[int, ...]) -> tuple[CreatePartitionsAssignment, ...]:
 def test_a_topic_grows(cluster: SimulatedCluster) -> None:
     cluster.create_topic("grows", partitions=1, replication_factor=2)
     assert grow(cluster, CreatePartitionsTopic(name="grows", count=3), validate_only=True)["grows"] == ("NONE", None)
-    assert cluster.leader_of("grows", 2) is None
+    assert cluster.leader_id("grows", 2) is None
     assert grow(cluster, CreatePartitionsTopic(name="grows", count=3))["grows"] == ("NONE", None)
-    assert cluster.leader_of("grows", 2) is not None
+    assert cluster.leader_id("grows", 2) is not None
     assert grow(cluster, CreatePartitionsTopic(name="grows", count=4, assignments=manual((3, 1))))["grows"][0] == "NONE"
-    assert cluster.leader_of("grows", 3) == 3
+    assert cluster.leader_id("grows", 3) == 3
 
 
 @pytest.mark.spec("TP-1")
@@ -482,7 +482,7 @@ def test_a_topic_grows(cluster: SimulatedCluster) -> None:
 def test_growth_that_is_refused(
     cluster: SimulatedCluster, asked: CreatePartitionsTopic, error: str, message: str
 ) -> None:
-    if cluster.leader_of("two", 0) is None:
+    if cluster.leader_id("two", 0) is None:
         cluster.create_topic("two", partitions=2, replication_factor=2)
     assert grow(cluster, asked) == {asked.name: (error, message)}
 

@@ -192,7 +192,7 @@ def cluster() -> Iterator[SimulatedCluster]:
 
 
 def ask(cluster: SimulatedCluster, request: Message, *, version: int | None = None) -> Message:
-    return cluster.ask(cluster.admin.ask(f"broker-{cluster.controller()}", 9092, request, version=version))
+    return cluster.ask(cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, request, version=version))
 
 
 def left_of(cluster: SimulatedCluster, topic: str) -> list[str]:
@@ -255,7 +255,7 @@ def test_two_clients_wait_for_the_same_deletion(cluster: SimulatedCluster) -> No
     heard: list[list[Answer]] = []
 
     async def delete() -> None:
-        heard.append(answers(await cluster.admin.ask(f"broker-{cluster.controller()}", 9092, by_name("wanted"))))
+        heard.append(answers(await cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, by_name("wanted"))))
 
     async def both() -> None:
         await asyncio.gather(delete(), delete())
@@ -269,8 +269,8 @@ def test_a_topic_that_waits_to_be_deleted_can_be_nothing_else() -> None:
     with SimulatedCluster(seed=1, brokers=3) as cluster:
         cluster.start()
         cluster.create_topic("doomed", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
-        gone = next(broker for broker in (3, 2) if broker != cluster.controller())
-        cluster.broker(gone).crash()
+        gone = next(broker for broker in (3, 2) if broker != cluster.controller_id())
+        cluster.broker(gone).kill()
         cluster.run_for(10_000)
         assert answers(ask(cluster, by_name("doomed"))) == [("doomed", NO_TOPIC_ID, "NONE")]
         cluster.run_for(2_000)
@@ -300,8 +300,8 @@ def test_a_topic_that_waits_to_be_deleted_can_be_nothing_else() -> None:
         ] == [(Errors.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")]
         assert answers(ask(cluster, by_name("doomed"))) == [("doomed", NO_TOPIC_ID, "UNKNOWN_TOPIC_OR_PARTITION")]
 
-        cluster.broker(gone).restart()
+        cluster.broker(gone).begin_start()
         cluster.run_for(10_000)
         assert left_of(cluster, "doomed") == []
         cluster.create_topic("doomed")
-        assert cluster.leader_of("doomed", 0) is not None
+        assert cluster.leader_id("doomed", 0) is not None

@@ -169,12 +169,12 @@ def find(cluster: SimulatedCluster, broker: int, *keys: str, key_type: int = GRO
 
 @pytest.mark.spec("CO-3", "TC-10")
 def test_a_missing_topic_is_made_once_and_then_every_broker_says_the_same(cluster: SimulatedCluster) -> None:
-    other = next(number for number in cluster.brokers if number != cluster.controller())
+    other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     assert find(cluster, other, "my-group", "group1") == [("COORDINATOR_NOT_AVAILABLE", -1)] * 2
     cluster.run_for(2_000)
-    leaders = [cluster.leader_of("__consumer_offsets", partition_for(group, 5)) for group in ("my-group", "group1")]
+    leaders = [cluster.leader_id("__consumer_offsets", partition_for(group, 5)) for group in ("my-group", "group1")]
     assert None not in leaders
-    for broker in cluster.brokers:
+    for broker in cluster.broker_ids:
         assert find(cluster, broker, "my-group", "group1") == [("NONE", leader) for leader in leaders]
 
 
@@ -182,7 +182,7 @@ def test_a_missing_topic_is_made_once_and_then_every_broker_says_the_same(cluste
 def test_whoever_leads_next_coordinates_next(cluster: SimulatedCluster) -> None:
     cluster.create_topic("__transaction_state", assignment={index: [3, 1] for index in range(50)})
     assert find(cluster, 1, "payments", key_type=TRANSACTION) == [("NONE", 3)]
-    cluster.broker(3).crash()
+    cluster.broker(3).kill()
     cluster.settle()
     assert find(cluster, 1, "payments", key_type=TRANSACTION) == [("NONE", 1)]
     assert find(cluster, 2, "payments", key_type=TRANSACTION) == [("NONE", 1)]
@@ -194,9 +194,9 @@ def test_a_broker_counts_the_partitions_when_it_starts_and_never_again(cluster: 
     cluster.create_topic("__consumer_offsets", assignment={0: [1, 2], 1: [1, 2]})
     group = next(f"group-{number}" for number in range(100) if partition_for(f"group-{number}", 5) >= 2)
     assert find(cluster, 3, group) == [("COORDINATOR_NOT_AVAILABLE", -1)]
-    cluster.broker(3).stop()
+    cluster.broker(3).begin_stop()
     cluster.settle()
-    cluster.broker(3).start()
+    cluster.broker(3).launch()
     cluster.settle()
     assert find(cluster, 3, group) == [("NONE", 1)]
     assert find(cluster, 2, group) == [("COORDINATOR_NOT_AVAILABLE", -1)]

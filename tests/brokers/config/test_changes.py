@@ -40,14 +40,14 @@ def change(cluster: SimulatedCluster, broker: str, changes: Mapping[str, str | N
 
 
 def config(cluster: SimulatedCluster, broker: int) -> KafkaConfig:
-    running = cluster.broker(broker).running
+    running = cluster.broker(broker).instance
     assert running is not None
     return running.config
 
 
 def values(cluster: SimulatedCluster) -> list[int]:
     """`min.insync.replicas` of each broker, as it is now."""
-    return [config(cluster, number).min_insync_replicas for number in cluster.brokers]
+    return [config(cluster, number).min_insync_replicas for number in cluster.broker_ids]
 
 
 def notifications(cluster: SimulatedCluster) -> list[str]:
@@ -87,10 +87,10 @@ def test_a_broker_that_starts_knows_what_was_configured_before(cluster: Simulate
     change(cluster, "2", {KEY: "2"})
     change(cluster, "2", {"num.io.threads": "30"})
     for number in (1, 2):
-        cluster.broker(number).crash()
+        cluster.broker(number).kill()
     cluster.run_for(10_000)
     for number in (1, 2):
-        cluster.broker(number).start()
+        cluster.broker(number).launch()
     cluster.run_for(200)
     cluster.settle()
     assert values(cluster) == [3, 2, 3]
@@ -103,10 +103,10 @@ def test_a_notification_of_the_first_version_is_understood(cluster: SimulatedClu
     leave_to_who_was_not_in_sync(cluster)
     write(cluster, "/config/topics/orders", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
     cluster.run_for(2_000)
-    assert cluster.leader_of("orders", 0) is None
+    assert cluster.leader_id("orders", 0) is None
     announce(cluster, b'{"version":1,"entity_type":"topics","entity_name":"orders"}')
     cluster.run_for(2_000)
-    assert cluster.leader_of("orders", 0) == 2
+    assert cluster.leader_id("orders", 0) == 2
 
 
 @pytest.mark.spec("CF-2")
@@ -177,10 +177,10 @@ def test_old_notifications_are_purged_by_zookeepers_clock(cluster: SimulatedClus
 
 @pytest.mark.spec("CF-2")
 def test_what_changed_while_a_broker_had_no_session_is_not_lost(cluster: SimulatedCluster) -> None:
-    other = next(number for number in cluster.brokers if number != cluster.controller())
+    other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     cluster.cut_from_zookeeper(other)
     cluster.run_for(10_000)
-    asked = next(f"broker-{number}:9092" for number in cluster.brokers if number != other)
+    asked = next(f"broker-{number}:9092" for number in cluster.broker_ids if number != other)
     cluster.ask(cluster.admin.asking(asked).alter_config(BROKER, "", {KEY: "3"}))
     cluster.run_for(500)
     # A later purge may have taken the notification away before this broker is back.
@@ -195,9 +195,9 @@ def test_what_changed_while_a_broker_had_no_session_is_not_lost(cluster: Simulat
 
 @pytest.mark.spec("CF-2")
 def test_a_short_loss_of_the_connection_loses_no_change(cluster: SimulatedCluster) -> None:
-    other = next(number for number in cluster.brokers if number != cluster.controller())
+    other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     cluster.cut_from_zookeeper(other)
-    asked = next(f"broker-{number}:9092" for number in cluster.brokers if number != other)
+    asked = next(f"broker-{number}:9092" for number in cluster.broker_ids if number != other)
     for value in ("2", "3"):
         cluster.ask(cluster.admin.asking(asked).alter_config(BROKER, "", {KEY: value}))
     cluster.heal()
@@ -214,15 +214,15 @@ def test_a_new_topic_announces_nothing(cluster: SimulatedCluster) -> None:
 
 def leave_to_who_was_not_in_sync(cluster: SimulatedCluster) -> None:
     """Partition 0 of `orders`, on brokers 2 and 3: only broker 2 is alive, and it fell out of the ISR before 3 died."""
-    cluster.broker(2).crash()
+    cluster.broker(2).kill()
     cluster.run_for(15_000)
-    assert cluster.isr_of("orders", 0) == (3,)
-    cluster.broker(3).crash()
-    cluster.broker(3).wanted = False
+    assert cluster.isr("orders", 0) == (3,)
+    cluster.broker(3).kill()
+    cluster.broker(3).should_run = False
     cluster.run_for(15_000)
-    cluster.broker(2).start()
+    cluster.broker(2).launch()
     cluster.run_for(10_000)
-    assert cluster.leader_of("orders", 0) is None
+    assert cluster.leader_id("orders", 0) is None
 
 
 @pytest.mark.spec("CF-5")
@@ -232,10 +232,10 @@ def test_a_topic_that_may_lose_data_gets_its_leader_at_once(cluster: SimulatedCl
     asked = cluster.admin.asking("broker-1:9092")
     cluster.ask(asked.alter_config(TOPIC, "orders", {"retention.ms": "1", "unclean.leader.election.enable": "false"}))
     cluster.run_for(2_000)
-    assert cluster.leader_of("orders", 0) is None
+    assert cluster.leader_id("orders", 0) is None
     cluster.ask(asked.alter_config(TOPIC, "orders", {"unclean.leader.election.enable": "true"}))
     cluster.run_for(2_000)
-    assert cluster.leader_of("orders", 0) == 2
+    assert cluster.leader_id("orders", 0) == 2
 
 
 @pytest.mark.spec("CF-6")
@@ -246,24 +246,24 @@ def test_the_default_of_all_brokers_may_come_to_allow_an_unclean_election(cluste
     asked = cluster.admin.asking("broker-1:9092")
     cluster.ask(asked.alter_config(BROKER, "", {"unclean.leader.election.enable": "false"}))
     cluster.run_for(2_000)
-    assert cluster.leader_of("orders", 0) is None
+    assert cluster.leader_id("orders", 0) is None
     cluster.ask(asked.alter_config(BROKER, "", {"unclean.leader.election.enable": "true"}))
     cluster.run_for(2_000)
-    assert cluster.leader_of("orders", 0) == 2
+    assert cluster.leader_id("orders", 0) == 2
 
 
 @pytest.mark.spec("PSM-17")
 def test_the_controller_goes_by_the_default_as_it_is_when_it_elects(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders", assignment={0: (2, 3)})
     change(cluster, "", {"unclean.leader.election.enable": "true"})
-    cluster.broker(2).crash()
+    cluster.broker(2).kill()
     cluster.run_for(15_000)
-    cluster.broker(3).crash()
-    cluster.broker(3).wanted = False
+    cluster.broker(3).kill()
+    cluster.broker(3).should_run = False
     cluster.run_for(15_000)
-    cluster.broker(2).start()
+    cluster.broker(2).launch()
     cluster.run_for(10_000)
-    assert cluster.leader_of("orders", 0) == 2
+    assert cluster.leader_id("orders", 0) == 2
 
 
 @pytest.mark.spec("CF-2")
@@ -294,7 +294,7 @@ def test_the_next_session_registers_the_addresses_that_could_not_be_written(clus
     cluster.run_for(10_000)
     cluster.heal()
     cluster.settle()
-    assert [(at.host, at.port) for at in cluster.znodes.brokers()[BrokerId(2)].endpoints] == [("broker-2", 9093)]
+    assert [(at.host, at.port) for at in cluster.znodes.brokers()[BrokerId(2)].broker.endpoints] == [("broker-2", 9093)]
 
 
 class Handler:

@@ -28,7 +28,7 @@ from foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, Produce
 from foundation.zk.client import Delete, SetData
 from foundation.zk.cluster_znodes import LatestProducerIdBlock
 from tests.brokers.peers import ScriptedPeer
-from tests.controller.stage import Stage
+from tests.controller.harness import ControllerHarness
 from understudy.simulator.loop import new_loop
 from understudy.simulator.world import SimulatedClock
 from understudy.simulator.zookeeper import LostAnswer
@@ -307,23 +307,23 @@ def test_a_controller_that_does_not_answer_is_given_up_and_asked_for_the_next_pr
 class Brokers:
     """Brokers 1 and 2 of an older protocol, over the simulated ZooKeeper."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ControllerHarness) -> None:
         self.stage = stage
         self.managers = {number: self._manager(number) for number in (1, 2)}
 
     def id(self, of: int) -> int | str:
         """What a producer hears of broker `of`."""
-        return self.stage.member(of).run(self._asked(of))
+        return self.stage.broker(of).run(self._asked(of))
 
     def ids(self, of: int, count: int) -> list[int | str]:
         async def together() -> list[int | str]:
             return list(await asyncio.gather(*(self._asked(of) for _ in range(count))))
 
-        return self.stage.member(of).run(together())
+        return self.stage.broker(of).run(together())
 
     def start(self, number: int) -> None:
         """What broker `number` does as it starts."""
-        self.stage.member(number).run(self.managers[number].run())
+        self.stage.broker(number).run(self.managers[number].run())
 
     def znode(self) -> bytes | None:
         return self.stage.znodes()[ProducerIdBlockZNode.path]
@@ -338,7 +338,7 @@ class Brokers:
             return error.error.name
 
     def _manager(self, number: int) -> ZkProducerIdManager:
-        member = self.stage.member(number)
+        member = self.stage.broker(number)
 
         async def begin() -> ZkProducerIdManager:
             return ZkProducerIdManager(BrokerId(number), zk=lambda: member.zk, timeout_ms=8_000)
@@ -348,7 +348,7 @@ class Brokers:
 
 @pytest.fixture
 def brokers() -> Iterator[Brokers]:
-    with Stage(standing=(), brokers=(1, 2)) as stage:
+    with ControllerHarness(electable=(), brokers=(1, 2)) as stage:
         stage.start()
         yield Brokers(stage)
 
@@ -385,7 +385,7 @@ def test_a_broker_starts_also_where_it_can_take_no_block(brokers: Brokers) -> No
     brokers.stage.zookeeper.hold("broker-1", requests=True, answers=True)
     brokers.start(1)
     brokers.stage.zookeeper.heal("broker-1")
-    brokers.stage.member(1).run(brokers.stage.member(1).open_session())
+    brokers.stage.broker(1).run(brokers.stage.broker(1).open_session())
     assert brokers.id(1) == 1_000
 
 
@@ -403,7 +403,7 @@ def test_two_brokers_at_the_same_moment_take_different_blocks(brokers: Brokers) 
         heard[of] = await brokers._asked(of)
 
     for number in brokers.managers:
-        brokers.stage.member(number).process.spawn(ask(number))
+        brokers.stage.broker(number).process.spawn(ask(number))
     brokers.stage.settle()
     assert sorted(heard.values(), key=str) == [0, 1_000]
 
@@ -418,7 +418,7 @@ def test_a_block_whose_answer_was_lost_is_left_alone(brokers: Brokers, applied: 
 
 @pytest.mark.spec("CO-6")
 def test_without_zookeeper_a_producer_waits_so_long_and_asks_again(brokers: Brokers) -> None:
-    member = brokers.stage.member(1)
+    member = brokers.stage.broker(1)
     brokers.stage.zookeeper.hold("broker-1", requests=True, answers=True)
     began = brokers.stage.loop.time()
     assert brokers.ids(1, 3) == ["COORDINATOR_LOAD_IN_PROGRESS"] * 3
@@ -445,7 +445,7 @@ def test_a_znode_that_says_nothing_costs_an_answer(brokers: Brokers) -> None:
 @pytest.mark.spec("ZN-8")
 def test_a_broker_that_is_always_second_gives_up_for_now(brokers: Brokers) -> None:
     """Somebody else writes whenever it has read."""
-    zk = brokers.stage.member(1).zk
+    zk = brokers.stage.broker(1).zk
     read = zk.producer_ids.read
 
     async def overtaken() -> LatestProducerIdBlock:

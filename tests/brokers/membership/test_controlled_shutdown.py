@@ -55,10 +55,10 @@ def stopped(cluster: SimulatedCluster) -> int:
     """How often the controller was asked to let a broker go that stops."""
     cluster.start()
     cluster.settle()
-    leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
-    leaver.stop()
+    leaver = cluster.broker(next(broker for broker in cluster.broker_ids if broker != cluster.controller_id()))
+    leaver.begin_stop()
     cluster.run_for(1_000)
-    assert not leaver.alive
+    assert not leaver.is_running
     events = [record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, EventStarted)]
     return [event.event for event in events].count("ControlledShutdown")
 
@@ -76,23 +76,22 @@ def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_go
         cluster.start()
         cluster.settle()
         controller = cluster.controller()
-        assert controller is not None
-        leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != controller))
-        cluster.cut([leaver.id], [controller])
-        leaver.stop()
+        leaver = next(broker for broker in cluster.brokers if broker != controller)
+        cluster.cut([leaver.id], [controller.id])
+        leaver.begin_stop()
         cluster.run_for(2_000)
-        assert leaver.running is not None
-        assert leaver.running.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        assert leaver.instance is not None
+        assert leaver.instance.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
         cluster.run_for(20_000)
-        assert not leaver.alive
+        assert not leaver.is_running
 
 
 def test_a_registration_that_nobody_can_read_keeps_no_broker_from_leaving() -> None:
     with SimulatedCluster(2, brokers=3) as cluster:
         cluster.start()
         cluster.settle()
-        leaver = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
+        leaver = cluster.broker(next(broker for broker in cluster.broker_ids if broker != cluster.controller_id()))
         cluster.write("/brokers/ids/9", b"by hand")
-        leaver.stop()
+        leaver.begin_stop()
         cluster.run_for(5_000)
-        assert not leaver.alive
+        assert not leaver.is_running

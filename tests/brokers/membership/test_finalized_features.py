@@ -8,20 +8,20 @@ from brokers.membership.finalized_features import IncompatibleFeatures
 from foundation.cluster.features import FinalizedFeatures
 from foundation.zk.admin_znodes import Features, FeatureZNode
 from foundation.zk.client import Delete, SetData
-from tests.controller.stage import Stage
+from tests.controller.harness import ControllerHarness
 from understudy.simulator.cluster import SimulatedCluster
 
 
-def write(stage: Stage, data: bytes) -> None:
+def write(stage: ControllerHarness, data: bytes) -> None:
     stage.operator.run(stage.operator.client.write(SetData("/feature", data)))
     stage.settle()
 
 
 @pytest.mark.spec("AP-2", "ZN-7")
 def test_the_cache_follows_the_znode() -> None:
-    with Stage(standing=(0, 1), brokers=()) as stage:
+    with ControllerHarness(electable=(0, 1), brokers=()) as stage:
         stage.start()
-        caches = [stage.member(broker).features for broker in (0, 1)]
+        caches = [stage.broker(broker).features for broker in (0, 1)]
 
         def known() -> list[FinalizedFeatures | None]:
             (one, other) = (cache.features for cache in caches)
@@ -47,17 +47,17 @@ def test_the_cache_follows_the_znode() -> None:
 
 @pytest.mark.spec("AP-2")
 def test_another_session_reads_what_changed_while_there_was_none() -> None:
-    with Stage(standing=(0, 1), brokers=()) as stage:
+    with ControllerHarness(electable=(0, 1), brokers=()) as stage:
         stage.start()
         stage.zookeeper.hold("broker-1")
         write(stage, FeatureZNode.encode(Features(2, True, {})))
-        assert stage.member(1).features.features == FinalizedFeatures({}, 0)
-        stage.zookeeper.expire(stage.member(1).client.session_id)
+        assert stage.broker(1).features.features == FinalizedFeatures({}, 0)
+        stage.zookeeper.expire(stage.broker(1).client.session_id)
         stage.zookeeper.heal("broker-1")
         stage.settle(8_000)
-        assert stage.member(1).features.features == FinalizedFeatures({}, 1)
+        assert stage.broker(1).features.features == FinalizedFeatures({}, 1)
         write(stage, FeatureZNode.encode(Features(2, True, {})))
-        assert stage.member(1).features.features == FinalizedFeatures({}, 2), "and watches it"
+        assert stage.broker(1).features.features == FinalizedFeatures({}, 2), "and watches it"
 
 
 @pytest.mark.spec("ZN-7")

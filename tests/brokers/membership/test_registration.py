@@ -49,7 +49,7 @@ def test_an_address_is_registered_by_one_broker_whatever_its_listener_is_called(
 def starting(*own_settings: dict[str, str]) -> SimulatedCluster:
     """A cluster of which only broker 1 runs."""
     cluster = SimulatedCluster(3, brokers=len(own_settings), own_settings=own_settings)
-    cluster.broker(1).start()
+    cluster.broker(1).launch()
     cluster.run_for(1_000)
     return cluster
 
@@ -69,7 +69,7 @@ def is_registered(cluster: SimulatedCluster, broker: int) -> bool:
 def test_a_broker_that_advertises_the_address_of_another_does_not_start(second: dict[str, str]) -> None:
     """Also where its port could not be bound: Kafka looks for the clash in ZooKeeper before it opens a fixed port."""
     with starting({}, second) as cluster:
-        cluster.broker(2).start()
+        cluster.broker(2).launch()
         cluster.run_for(1_000)
         (exit_,) = cluster.exits
         assert (exit_.node, type(exit_.error)) == ("broker-2", RegistrationRefused)
@@ -92,11 +92,11 @@ def test_a_fixed_port_is_closed_until_the_broker_is_registered(
             return listen(process, host, port, serve)
 
         monkeypatch.setattr(cluster.network, "listen", observed)
-        cluster.broker(2).start()
+        cluster.broker(2).launch()
         cluster.run_for(1_000)
         cluster.settle()
         assert bound == [("broker-2", not is_open_before)]
-        (endpoint,) = cluster.znodes.brokers()[BrokerId(2)].endpoints
+        (endpoint,) = cluster.znodes.brokers()[BrokerId(2)].broker.endpoints
         assert endpoint.port != 0
 
 
@@ -111,7 +111,7 @@ def test_a_broker_whose_fixed_port_is_taken_unregisters_and_never_becomes_contro
             connection.close()
 
         cluster.network.listen(process, "broker-1", PORT, ignore)
-        broker.start()
+        broker.launch()
         cluster.run_for(500)
         (exit_,) = cluster.exits
         assert type(exit_.error) is ConnectionFailed

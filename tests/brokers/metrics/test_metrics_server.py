@@ -12,7 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from brokers.machine.socket_network import SocketNetwork
 from brokers.metrics.metrics_server import ADDRESS_FILE, CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refused
-from foundation.cluster.identifiers import BrokerId
 from foundation.metrics.mbeans import Kind, MBean, Reading
 from foundation.wire.network import Connection, ConnectionFailed
 from understudy.simulator.cluster import SimulatedCluster
@@ -211,7 +210,7 @@ def test_over_real_sockets_any_free_port_will_do_and_a_taken_one_is_named() -> N
 
 def scrape(cluster: SimulatedCluster, broker_id: int) -> dict[str, float]:
     """The series without labels that this broker shows on port 7071, asked for on its own machine."""
-    process = cluster.brokers[BrokerId(broker_id)].node.process
+    process = cluster.broker(broker_id).node.process
     assert process is not None
 
     async def asking() -> bytes:
@@ -234,12 +233,12 @@ def test_brokers_tell_who_is_controller_and_what_they_lead() -> None:
         cluster.start()
         cluster.create_topic("orders", partitions=6, replication_factor=3)
         cluster.settle()
-        first = cluster.controller()
+        first = cluster.controller_id()
         assert first is not None
-        found = {broker_id: scrape(cluster, broker_id) for broker_id in cluster.brokers}
+        found = {broker_id: scrape(cluster, broker_id) for broker_id in cluster.broker_ids}
         active = "kafka_controller_kafkacontroller_activecontrollercount"
         assert {broker_id: series[active] for broker_id, series in found.items()} == {
-            broker_id: float(broker_id == first) for broker_id in cluster.brokers
+            broker_id: float(broker_id == first) for broker_id in cluster.broker_ids
         }
         for series in found.values():
             assert series["kafka_server_metadataloader_currentcontrollerid"] == first
@@ -250,9 +249,9 @@ def test_brokers_tell_who_is_controller_and_what_they_lead() -> None:
         assert found[first]["kafka_controller_kafkacontroller_globalpartitioncount"] == 6
         assert found[first]["kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms_count"] > 10
 
-        cluster.brokers[first].crash()
+        cluster.broker(first).kill()
         cluster.settle()
-        left = {broker_id: scrape(cluster, broker_id) for broker_id in cluster.brokers if broker_id != first}
+        left = {broker_id: scrape(cluster, broker_id) for broker_id in cluster.broker_ids if broker_id != first}
         assert sum(series[active] for series in left.values()) == 1
         assert sum(series["kafka_server_replicamanager_underreplicatedpartitions"] for series in left.values()) == 6
 
@@ -263,9 +262,9 @@ def test_numbers_change_no_history() -> None:
         with SimulatedCluster(seed=5, brokers=3, settings=settings) as cluster:
             cluster.start()
             cluster.create_topic("orders", partitions=3, replication_factor=3)
-            controller = cluster.controller()
+            controller = cluster.controller_id()
             assert controller is not None
-            cluster.brokers[controller].crash()
+            cluster.broker(controller).kill()
             cluster.settle()
             return b"".join(cluster.chronicle)
 

@@ -13,7 +13,7 @@ from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from foundation.zk.znodes import TopicPartitionStateZNode
-from tests.controller.stage import Stage
+from tests.controller.harness import ControllerHarness
 from tests.controller.values import state, tp
 
 LEADER, CONTROLLER_EPOCH = 2, 3
@@ -28,9 +28,9 @@ def change(name: str = "t-0", *, isr: tuple[int, ...] = (2,), partition_epoch: i
 class Leader:
     """Broker 2 leads partitions 0 to 2 of topic t, written by the controller of epoch 3."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ControllerHarness) -> None:
         self.stage = stage
-        self.member = stage.member(LEADER)
+        self.member = stage.broker(LEADER)
         self.answers: list[tuple[str, Errors, int]] = []
         stage.create_topic("t", {0: [2, 1], 1: [2, 1], 2: [2, 1]})
         operator = stage.operator
@@ -67,7 +67,7 @@ class Leader:
 
 @pytest.fixture
 def leader() -> Iterator[Leader]:
-    with Stage(standing=(), brokers=(1, LEADER)) as stage:
+    with ControllerHarness(electable=(), brokers=(1, LEADER)) as stage:
         stage.start()
         yield Leader(stage)
 

@@ -21,7 +21,15 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.controller.stage import line_of
+from tests.controller.requests import (
+    LeaderAndIsrSent,
+    ReplicaStopped,
+    RequestSent,
+    StateSent,
+    StopReplicaSent,
+    UpdateMetadataSent,
+    sent,
+)
 
 A, B = TopicId("a" * 22), TopicId("b" * 22)
 
@@ -57,19 +65,19 @@ def tell(*partitions: tuple[int, int], live: tuple[int, ...] = (1,)) -> ControlR
     )
 
 
-def lines(requests: list[ControlRequest]) -> list[str]:
-    return [line_of(request.message) for request in requests]
+def all_sent(requests: list[ControlRequest]) -> list[RequestSent]:
+    return [sent(request.message) for request in requests]
 
 
-def test_one_request_is_left_alone() -> None:
+def test_one_request_is_not_coalesced() -> None:
     only = start((0, 1))
     assert coalesce([only]) == [only]
     assert coalesce([]) == []
 
 
 @pytest.mark.spec("D14")
-def test_the_newest_state_of_each_partition_survives() -> None:
-    melted = coalesce(
+def test_coalescing_keeps_the_newest_state() -> None:
+    coalesced = coalesce(
         [
             start((0, 1), (1, 1), leaders=(1,)),
             tell((0, 1), (1, 1)),
@@ -77,12 +85,26 @@ def test_the_newest_state_of_each_partition_survives() -> None:
             tell((1, 2), live=(1, 2)),
         ]
     )
-    assert lines(melted) == [
-        "UMR E4  live [1, 2]",
-        "LISR E4 t-0 0@1.0/0 []; t-1 0@2.0/0 [] leaders [1, 2]",
-        "UMR E4 t-0 0@1.0/0 [] offline []; t-1 0@2.0/0 [] offline [] live [1, 2]",
+    assert all_sent(coalesced) == [
+        UpdateMetadataSent([], live_brokers=[1, 2], controller_epoch=4),
+        LeaderAndIsrSent(
+            [
+                StateSent(partition="t-0", leader=0, isr=(), epoch=1, by=0),
+                StateSent(partition="t-1", leader=0, isr=(), epoch=2, by=0),
+            ],
+            live_leaders=[1, 2],
+            controller_epoch=4,
+        ),
+        UpdateMetadataSent(
+            [
+                StateSent(partition="t-0", leader=0, isr=(), epoch=1, by=0),
+                StateSent(partition="t-1", leader=0, isr=(), epoch=2, by=0),
+            ],
+            live_brokers=[1, 2],
+            controller_epoch=4,
+        ),
     ]
-    assert [(r.broker_id, r.broker_epoch, r.version, r.partitions) for r in melted] == [
+    assert [(r.broker_id, r.broker_epoch, r.version, r.partitions) for r in coalesced] == [
         (1, 7, 8, 0),
         (1, 7, 7, 2),
         (1, 7, 8, 2),
@@ -90,39 +112,64 @@ def test_the_newest_state_of_each_partition_survives() -> None:
 
 
 @pytest.mark.spec("D14", "C10")
-def test_live_brokers_come_before_the_leaders_among_them() -> None:
-    melted = coalesce([start((0, 1), leaders=(5,)), tell((0, 1), live=(1, 5))])
-    assert lines(melted)[0] == "UMR E4  live [1, 5]"
+def test_coalescing_sends_live_brokers_first() -> None:
+    coalesced = coalesce([start((0, 1), leaders=(5,)), tell((0, 1), live=(1, 5))])
+    assert all_sent(coalesced)[0] == UpdateMetadataSent([], live_brokers=[1, 5], controller_epoch=4)
 
 
-def test_what_is_new_stays_new_until_it_was_heard() -> None:
-    assert lines(coalesce([start((0, 0), new=True), start((0, 1))])) == ["LISR E4 t-0* 0@1.0/0 [] leaders []"]
-
-
-def test_what_is_to_be_deleted_stays_to_be_deleted() -> None:
-    assert lines(coalesce([stop((0, 3), delete=True), stop((0, 4))])) == ["SR E4 t-0 @4 delete"]
-
-
-def test_stop_and_start_keep_their_order_per_partition() -> None:
-    melted = coalesce([start((0, 1), (1, 1)), stop((0, 1)), start((0, 2), (1, 2)), stop((2, 1))])
-    assert lines(melted) == [
-        "LISR E4 t-0 0@1.0/0 []; t-1 0@2.0/0 [] leaders []",
-        "SR E4 t-0 @1; t-2 @1",
-        "LISR E4 t-0 0@2.0/0 [] leaders []",
+def test_coalescing_keeps_is_new() -> None:
+    assert all_sent(coalesce([start((0, 0), new=True), start((0, 1))])) == [
+        LeaderAndIsrSent(
+            [StateSent(partition="t-0", leader=0, isr=(), epoch=1, by=0, is_new=True)],
+            live_leaders=[],
+            controller_epoch=4,
+        )
     ]
 
 
-def test_a_topic_created_again_is_another_topic() -> None:
-    melted = coalesce([start((0, 5), topic_id=A), stop((0, 5), delete=True), start((0, 0), topic_id=B, new=True)])
-    assert lines(melted) == [
-        "LISR E4 t-0 0@5.0/0 [] leaders []",
-        "SR E4 t-0 @5 delete",
-        "LISR E4 t-0* 0@0.0/0 [] leaders []",
+def test_coalescing_keeps_deletion() -> None:
+    assert all_sent(coalesce([stop((0, 3), delete=True), stop((0, 4))])) == [
+        StopReplicaSent([ReplicaStopped(partition="t-0", epoch=4, delete=True)], controller_epoch=4)
     ]
 
 
-def test_metadata_alone_melts_into_the_newest() -> None:
-    assert lines(coalesce([tell(live=(1, 2)), tell(live=(1,))])) == ["UMR E4  live [1]"]
+def test_coalescing_keeps_the_order_of_stop_and_start() -> None:
+    coalesced = coalesce([start((0, 1), (1, 1)), stop((0, 1)), start((0, 2), (1, 2)), stop((2, 1))])
+    assert all_sent(coalesced) == [
+        LeaderAndIsrSent(
+            [
+                StateSent(partition="t-0", leader=0, isr=(), epoch=1, by=0),
+                StateSent(partition="t-1", leader=0, isr=(), epoch=2, by=0),
+            ],
+            live_leaders=[],
+            controller_epoch=4,
+        ),
+        StopReplicaSent(
+            [ReplicaStopped(partition="t-0", epoch=1), ReplicaStopped(partition="t-2", epoch=1)], controller_epoch=4
+        ),
+        LeaderAndIsrSent(
+            [StateSent(partition="t-0", leader=0, isr=(), epoch=2, by=0)], live_leaders=[], controller_epoch=4
+        ),
+    ]
+
+
+def test_coalescing_separates_topics_by_id() -> None:
+    coalesced = coalesce([start((0, 5), topic_id=A), stop((0, 5), delete=True), start((0, 0), topic_id=B, new=True)])
+    assert all_sent(coalesced) == [
+        LeaderAndIsrSent(
+            [StateSent(partition="t-0", leader=0, isr=(), epoch=5, by=0)], live_leaders=[], controller_epoch=4
+        ),
+        StopReplicaSent([ReplicaStopped(partition="t-0", epoch=5, delete=True)], controller_epoch=4),
+        LeaderAndIsrSent(
+            [StateSent(partition="t-0", leader=0, isr=(), by=0, is_new=True)], live_leaders=[], controller_epoch=4
+        ),
+    ]
+
+
+def test_coalescing_update_metadata_alone() -> None:
+    assert all_sent(coalesce([tell(live=(1, 2)), tell(live=(1,))])) == [
+        UpdateMetadataSent([], live_brokers=[1], controller_epoch=4)
+    ]
 
 
 class BrokerModel:
@@ -148,10 +195,10 @@ steps = st.tuples(st.sampled_from([start, stop, tell]), st.integers(0, 3), st.in
 
 
 @given(st.lists(steps, max_size=30))
-def test_the_broker_ends_where_it_would_have(stream: list[tuple[object, int, int]]) -> None:
+def test_coalesced_requests_leave_the_broker_in_the_same_state(stream: list[tuple[object, int, int]]) -> None:
     requests = [make((partition, epoch)) for make, partition, epoch in stream]  # type: ignore[operator]  # sampled from three functions
-    melted = coalesce(requests)
-    expected, found = BrokerModel(requests), BrokerModel(melted)
+    coalesced = coalesce(requests)
+    expected, found = BrokerModel(requests), BrokerModel(coalesced)
     assert found.last == expected.last
     assert found.metadata == expected.metadata
-    assert len(melted) <= len(requests) + 1, "no more than it was, and the live brokers in front"
+    assert len(coalesced) <= len(requests) + 1, "no more than it was, and the live brokers in front"

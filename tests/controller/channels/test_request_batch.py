@@ -17,7 +17,15 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
 )
-from tests.controller.stage import line_of
+from tests.controller.requests import (
+    LeaderAndIsrSent,
+    ReplicaStopped,
+    RequestSent,
+    StateSent,
+    StopReplicaSent,
+    UpdateMetadataSent,
+    sent,
+)
 from tests.controller.values import context, ids, led, registered, replicas, tp
 
 
@@ -25,8 +33,8 @@ def batch_of(cluster: ControllerContext) -> RequestBatch:
     return RequestBatch(cluster, BrokerId(1), "PLAINTEXT")
 
 
-def lines(requests: list[ControlRequest]) -> list[str]:
-    return [f"{request.broker_id}: {line_of(request.message)}" for request in requests]
+def by_broker(requests: list[ControlRequest]) -> list[tuple[int, RequestSent]]:
+    return [(request.broker_id, sent(request.message)) for request in requests]
 
 
 def leader_and_isr(requests: list[ControlRequest]) -> dict[int, LeaderAndIsrRequest]:
@@ -42,23 +50,58 @@ def stop_replica(requests: list[ControlRequest]) -> dict[int, StopReplicaRequest
 
 
 @pytest.mark.spec("RB-2", "RB-3")
-def test_order_of_kinds_and_of_brokers() -> None:
+def test_order_of_requests() -> None:
     cluster = context((1, 2, 3), {"a-0": replicas(2, 1)}, {"a-0": led(2, (2, 1), epoch=5, version=8)})
     batch = batch_of(cluster)
     batch.add_stop_replica(BrokerId(3), (tp("a-0"),), delete=False)
     batch.add_leader_and_isr(ids(2, 1), tp("a-0"))
-    assert lines(batch.requests()) == [
-        "1: LISR E4 a-0 2@5.8/4 [2, 1] leaders [2]",
-        "2: LISR E4 a-0 2@5.8/4 [2, 1] leaders [2]",
-        "1: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
-        "2: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
-        "3: UMR E4 a-0 2@5.8/4 [2, 1] offline [] live [1, 2, 3]",
-        "3: SR E4 a-0 @5",
+    assert by_broker(batch.requests()) == [
+        (
+            1,
+            LeaderAndIsrSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_leaders=[2],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            2,
+            LeaderAndIsrSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_leaders=[2],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            1,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_brokers=[1, 2, 3],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            2,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_brokers=[1, 2, 3],
+                controller_epoch=4,
+            ),
+        ),
+        (
+            3,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=2, isr=(2, 1), epoch=5, version=8, by=4)],
+                live_brokers=[1, 2, 3],
+                controller_epoch=4,
+            ),
+        ),
+        (3, StopReplicaSent([ReplicaStopped(partition="a-0", epoch=5)], controller_epoch=4)),
     ]
 
 
 @pytest.mark.spec("RB-3")
-def test_many_partitions_are_added_as_one_by_one() -> None:
+def test_adding_many_partitions_equals_adding_each() -> None:
     names = ("a-0", "a-1", "b-0")
     cluster = context((1, 2), dict.fromkeys(names, replicas(2, 1)), dict.fromkeys(names, led(2, (2, 1))))
     one_by_one, at_once = batch_of(cluster), batch_of(cluster)
@@ -67,11 +110,11 @@ def test_many_partitions_are_added_as_one_by_one() -> None:
     for name in names:
         one_by_one.add_leader_and_isr(ids(2), tp(name))
     at_once.add_all_leader_and_isr(BrokerId(2), [tp(name) for name in names])
-    assert lines(at_once.requests()) == lines(one_by_one.requests())
+    assert by_broker(at_once.requests()) == by_broker(one_by_one.requests())
 
 
 @pytest.mark.spec("RB-7")
-def test_a_leader_and_isr_in_full() -> None:
+def test_leader_and_isr_in_full() -> None:
     cluster = context(
         (1, 2),
         {"a-0": replicas(1, 2, 3, adding=(3,), removing=(2,))},
@@ -105,7 +148,7 @@ def test_a_leader_and_isr_in_full() -> None:
 
 
 @pytest.mark.spec("RB-8")
-def test_an_update_metadata_in_full() -> None:
+def test_update_metadata_in_full() -> None:
     cluster = context((1, 2), {"a-0": replicas(3, 1, 2)}, {"a-0": led(1, (1, 2), epoch=5, version=8, by=3)})
     cluster.shutting_down_broker_ids.add(BrokerId(2))
     batch = batch_of(cluster)
@@ -140,17 +183,20 @@ def test_an_update_metadata_in_full() -> None:
 
 
 @pytest.mark.spec("RB-3")
-def test_new_is_sticky_per_broker() -> None:
+def test_new_partition_stays_new_for_a_broker() -> None:
     cluster = context((1, 2), {"a-0": replicas(1, 2)}, {"a-0": led(1, (1, 2))})
     batch = batch_of(cluster)
     batch.add_leader_and_isr(ids(1), tp("a-0"), is_new=True)
     batch.add_leader_and_isr(ids(1, 2), tp("a-0"))
-    told = leader_and_isr(batch.requests())
-    assert {broker: told[broker].topic_states[0].partition_states[0].is_new for broker in told} == {1: True, 2: False}
+    requests = leader_and_isr(batch.requests())
+    assert {broker: requests[broker].topic_states[0].partition_states[0].is_new for broker in requests} == {
+        1: True,
+        2: False,
+    }
 
 
 @pytest.mark.spec("RB-4")
-def test_deletion_is_sticky_and_the_epoch_is_that_of_when_it_was_added() -> None:
+def test_stop_replica_keeps_deletion_and_takes_the_epoch_when_added() -> None:
     cluster = context((1,), {"a-0": replicas(1), "b-0": replicas(1)}, {"a-0": led(1, (1,), epoch=5)})
     batch = batch_of(cluster)
     batch.add_stop_replica(BrokerId(1), (tp("a-0"),), delete=True)
@@ -159,40 +205,53 @@ def test_deletion_is_sticky_and_the_epoch_is_that_of_when_it_was_added() -> None
     cluster.put_leadership({tp("a-0"): led(1, (1,), epoch=6)})
     (request,) = batch.requests()
     assert request.version == 4
-    assert line_of(request.message) == "SR E4 a-0 @5 delete; b-0 @-1"
+    assert sent(request.message) == StopReplicaSent(
+        [ReplicaStopped(partition="a-0", epoch=5, delete=True), ReplicaStopped(partition="b-0", epoch=-1)],
+        controller_epoch=4,
+    )
 
 
 @pytest.mark.spec("RB-5")
-def test_every_target_of_an_update_metadata_gets_every_partition() -> None:
+def test_update_metadata_has_every_partition_for_every_broker() -> None:
     cluster = context((1, 2, 3), {"a-0": replicas(1), "b-0": replicas(2)}, {"a-0": led(1, (1,)), "b-0": led(2, (2,))})
     batch = batch_of(cluster)
     batch.add_update_metadata(ids(1), [tp("a-0")])
     batch.add_update_metadata(ids(2), [tp("b-0")])
-    told = update_metadata(batch.requests())
-    assert list(told) == [1, 2]
-    assert told[1].topic_states is told[2].topic_states
-    assert [topic.topic_name for topic in told[1].topic_states] == ["a", "b"]
+    requests = update_metadata(batch.requests())
+    assert list(requests) == [1, 2]
+    assert requests[1].topic_states is requests[2].topic_states
+    assert [topic.topic_name for topic in requests[1].topic_states] == ["a", "b"]
 
 
 @pytest.mark.spec("RB-5")
-def test_without_leadership_there_is_nothing_to_tell_but_who_lives() -> None:
+def test_update_metadata_without_leadership_has_only_live_brokers() -> None:
     cluster = context((1, 2), {"a-0": replicas(1)})
     batch = batch_of(cluster)
     batch.add_update_metadata(ids(1, 2), [tp("a-0")])
-    assert lines(batch.requests()) == ["1: UMR E4  live [1, 2]", "2: UMR E4  live [1, 2]"]
+    assert by_broker(batch.requests()) == [
+        (1, UpdateMetadataSent([], live_brokers=[1, 2], controller_epoch=4)),
+        (2, UpdateMetadataSent([], live_brokers=[1, 2], controller_epoch=4)),
+    ]
 
 
 @pytest.mark.spec("RB-5")
-def test_a_topic_queued_for_deletion_is_led_by_nobody_any_more() -> None:
+def test_update_metadata_of_a_topic_queued_for_deletion() -> None:
     cluster = context((1,), {"a-0": replicas(1)}, {"a-0": led(1, (1,), epoch=5, version=8)})
     cluster.topics_to_be_deleted.add("a")
     batch = batch_of(cluster)
     batch.add_update_metadata(ids(1), [tp("a-0")])
-    assert lines(batch.requests()) == ["1: UMR E4 a-0 -2@0.0/4 [1] offline [] live [1]"]
+    assert by_broker(batch.requests()) == [
+        (
+            1,
+            UpdateMetadataSent(
+                [StateSent(partition="a-0", leader=-2, isr=(1,), by=4)], live_brokers=[1], controller_epoch=4
+            ),
+        )
+    ]
 
 
 @pytest.mark.spec("RB-6")
-def test_who_is_not_registered_gets_nothing() -> None:
+def test_unregistered_broker_gets_no_requests() -> None:
     cluster = context((1,), {"a-0": replicas(1, 2)}, {"a-0": led(1, (1, 2))})
     batch = batch_of(cluster)
     batch.add_leader_and_isr(ids(1, 2, -1), tp("a-0"))
@@ -205,16 +264,18 @@ def test_who_is_not_registered_gets_nothing() -> None:
 
 
 @pytest.mark.spec("BUG-9")
-def test_a_leader_without_the_listener_is_left_out_and_harms_no_other() -> None:
+def test_leader_without_the_listener_is_left_out() -> None:
     cluster = context((1,), {"a-0": replicas(2, 1), "b-0": replicas(1)}, {"a-0": led(2, (2, 1)), "b-0": led(1, (1,))})
     cluster.add_live_brokers({BrokerId(2): registered(2, listeners=("CLIENTS",))})
     batch = batch_of(cluster)
     batch.add_leader_and_isr(ids(1), tp("a-0"))
     batch.add_leader_and_isr(ids(1), tp("b-0"))
-    assert line_of(batch.requests()[0].message).endswith("leaders [1]")
+    request = sent(batch.requests()[0].message)
+    assert isinstance(request, LeaderAndIsrSent)
+    assert request.live_leaders == [1]
 
 
-def test_a_topic_without_id_travels_with_the_zero_id() -> None:
+def test_topic_without_id_has_the_zero_id() -> None:
     cluster = context((1,), {"a-0": replicas(1)}, {"a-0": led(1, (1,))})
     cluster.topic_ids.clear()
     batch = batch_of(cluster)
@@ -222,7 +283,7 @@ def test_a_topic_without_id_travels_with_the_zero_id() -> None:
     assert leader_and_isr(batch.requests())[1].topic_states[0].topic_id == NO_TOPIC_ID
 
 
-def test_equal_lists_are_one_object_and_every_state_is_built_once() -> None:
+def test_equal_lists_share_one_object_and_states_are_built_once() -> None:
     cluster = context(
         (1, 2, 3),
         {"a-0": replicas(1, 2, 3), "a-1": replicas(1, 2, 3)},
@@ -231,18 +292,18 @@ def test_equal_lists_are_one_object_and_every_state_is_built_once() -> None:
     batch = batch_of(cluster)
     batch.add_leader_and_isr(ids(1, 2, 3), tp("a-0"))
     batch.add_leader_and_isr(ids(1, 2), tp("a-1"))
-    told = leader_and_isr(batch.requests())
-    assert told[1].topic_states is told[2].topic_states
-    assert told[1].live_leaders is told[2].live_leaders
-    assert told[3].topic_states[0].partition_states[0] is told[1].topic_states[0].partition_states[0]
-    assert [leader.broker_id for leader in told[3].live_leaders] == [1]
+    requests = leader_and_isr(batch.requests())
+    assert requests[1].topic_states is requests[2].topic_states
+    assert requests[1].live_leaders is requests[2].live_leaders
+    assert requests[3].topic_states[0].partition_states[0] is requests[1].topic_states[0].partition_states[0]
+    assert [leader.broker_id for leader in requests[3].live_leaders] == [1]
 
 
-def test_an_empty_batch_asks_for_nothing() -> None:
+def test_empty_batch_has_no_requests() -> None:
     assert batch_of(context()).requests() == []
 
 
-def test_partitions_are_grouped_by_topic_in_the_order_they_came() -> None:
+def test_partitions_are_grouped_by_topic_in_order() -> None:
     names = ["b-1", "a-0", "b-0"]
     cluster = context((1,), {name: replicas(1) for name in names}, {name: led(1, (1,)) for name in names})
     batch = batch_of(cluster)

@@ -4,7 +4,7 @@ import pytest
 
 from controller.channels.coalescing import coalesce
 from controller.channels.request_batch import ControlRequest, RequestBatch
-from controller.channels.request_shapes import in_shape, split_by_deletion
+from controller.channels.request_shapes import in_version, split_by_deletion
 from controller.context import ControllerContext
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
@@ -53,7 +53,7 @@ def versions(requests: list[ControlRequest]) -> set[tuple[str, int]]:
     ],
 )
 @pytest.mark.spec("IO-3")
-def test_every_request_leaves_in_the_version_of_the_protocol(
+def test_request_versions_follow_the_protocol_version(
     version: str, leader_and_isr: int, stop_replica: int, update_metadata: int
 ) -> None:
     made = batch(version)
@@ -76,7 +76,7 @@ def stopped(request: ControlRequest) -> list[tuple[str, int, bool]]:
 
 
 @pytest.mark.spec("RB-9")
-def test_a_stop_replica_mixes_deletions_from_version_3_on() -> None:
+def test_stop_replica_has_deletions_by_partition_from_version_3() -> None:
     made = batch("2.6")
     for name, delete in (("a-0", True), ("b-0", False), ("a-1", False)):
         made.add_stop_replica(BrokerId(2), (tp(name),), delete=delete)
@@ -86,7 +86,7 @@ def test_a_stop_replica_mixes_deletions_from_version_3_on() -> None:
 
 
 @pytest.mark.spec("RB-9")
-def test_below_version_3_deletions_go_first_in_a_request_of_their_own() -> None:
+def test_stop_replica_below_version_3_is_split_by_deletion() -> None:
     made = batch("2.5")
     for name, delete in (("a-0", True), ("b-0", False), ("a-1", False)):
         made.add_stop_replica(BrokerId(2), (tp(name),), delete=delete)
@@ -97,7 +97,7 @@ def test_below_version_3_deletions_go_first_in_a_request_of_their_own() -> None:
         (2, [("a", 1, False), ("b", 0, False)], 2),
         (3, [("b", 0, False)], 1),
     ]
-    on_the_wire = [in_shape(request.message, request.version) for request in requests]
+    on_the_wire = [in_version(request.message, request.version) for request in requests]
     assert [message.delete_partitions for message in on_the_wire if isinstance(message, StopReplicaRequest)] == [
         True,
         False,
@@ -106,7 +106,7 @@ def test_below_version_3_deletions_go_first_in_a_request_of_their_own() -> None:
 
 
 @pytest.mark.spec("RB-9")
-def test_what_is_coalesced_is_split_again() -> None:
+def test_coalesced_stop_replica_is_split_by_deletion() -> None:
     made = [batch("2.5"), batch("2.5")]
     made[0].add_stop_replica(BrokerId(2), (tp("a-0"),), delete=True)
     made[1].add_stop_replica(BrokerId(2), (tp("a-1"),), delete=False)
@@ -128,18 +128,18 @@ STOP = StopReplicaRequest(
 
 
 @pytest.mark.spec("RB-9")
-def test_the_older_shapes_of_stop_replica() -> None:
-    assert in_shape(STOP, 3) is STOP
+def test_stop_replica_in_older_versions() -> None:
+    assert in_version(STOP, 3) is STOP
     by_topic = StopReplicaRequest(
         delete_partitions=True, topics=(StopReplicaTopicV1(name="a", partition_indexes=(0, 4)),)
     )
-    assert in_shape(STOP, 2) == in_shape(STOP, 1) == by_topic
+    assert in_version(STOP, 2) == in_version(STOP, 1) == by_topic
     ungrouped = tuple(StopReplicaPartitionV0(topic_name="a", partition_index=p) for p in (0, 4))
-    assert in_shape(STOP, 0) == StopReplicaRequest(delete_partitions=True, ungrouped_partitions=ungrouped)
+    assert in_version(STOP, 0) == StopReplicaRequest(delete_partitions=True, ungrouped_partitions=ungrouped)
     assert split_by_deletion(STOP, 0) == (STOP,)
 
 
-def test_ungrouped_partitions_name_their_topics() -> None:
+def test_ungrouped_partitions_have_topic_names() -> None:
     made = batch("0.10.2")
     made.add_leader_and_isr(ids(1), tp("a-1"))
     made.add_leader_and_isr(ids(1), tp("b-0"))
@@ -159,39 +159,41 @@ def update_metadata(version: str) -> UpdateMetadataRequest:
     assert request.body is not None
     read = decode(UpdateMetadataRequest, request.version, request.body.at(request.broker_epoch))
     assert read == decode(
-        UpdateMetadataRequest, request.version, encode(in_shape(request.message, request.version), request.version)
+        UpdateMetadataRequest, request.version, encode(in_version(request.message, request.version), request.version)
     )
     return read
 
 
 @pytest.mark.spec("RB-8")
-def test_before_version_3_endpoints_are_told_apart_by_their_protocol_only() -> None:
+def test_update_metadata_below_version_3_has_no_listener_names() -> None:
     endpoint = UpdateMetadataEndpoint(port=9092, host="broker-3", listener="", security_protocol=0)
     assert update_metadata("0.10.1").live_brokers[2] == UpdateMetadataBroker(id=3, endpoints=(endpoint, endpoint))
 
 
 @pytest.mark.spec("RB-8")
-def test_version_0_knows_one_address_of_each_broker() -> None:
+def test_update_metadata_version_0_has_one_address_per_broker() -> None:
     assert update_metadata("0.8.2").live_brokers == tuple(
         UpdateMetadataBroker(id=broker, v0_host=f"broker-{broker}", v0_port=9092) for broker in (1, 2, 3)
     )
 
 
 @pytest.mark.spec("RB-8")
-def test_version_0_leaves_a_broker_without_a_plain_address_out() -> None:
+def test_update_metadata_version_0_leaves_out_brokers_without_plaintext() -> None:
     lonely = context((1,), {"a-0": replicas(1)}, {"a-0": led(1, (1,))})
     lonely.add_live_brokers({BrokerId(2): registered(2, listeners=("INTERNAL",))})
     made = RequestBatch(lonely, BrokerId(1), "PLAINTEXT", MetadataVersion.IBP_0_8_2)
     made.add_update_metadata(ids(1, 2))
-    told = [in_shape(request.message, request.version) for request in made.requests()]
+    messages = [in_version(request.message, request.version) for request in made.requests()]
     assert [
-        [broker.id for broker in message.live_brokers] for message in told if isinstance(message, UpdateMetadataRequest)
+        [broker.id for broker in message.live_brokers]
+        for message in messages
+        if isinstance(message, UpdateMetadataRequest)
     ] == [[1], [1]]
 
 
 @pytest.mark.spec("RB-7")
-@pytest.mark.parametrize(("version", "told"), [("3.2", 1), ("3.1", 0)])
-def test_recovery_is_told_from_3_2_on(version: str, told: int) -> None:
+@pytest.mark.parametrize(("version", "expected"), [("3.2", 1), ("3.1", 0)])
+def test_leader_recovery_state_is_sent_from_3_2(version: str, expected: int) -> None:
     recovering = cluster()
     unclean = state(1, (1,), epoch=5, recovering=True)
     recovering.put_leadership({tp("a-0"): LeaderIsrAndControllerEpoch(unclean, 4)})
@@ -199,4 +201,4 @@ def test_recovery_is_told_from_3_2_on(version: str, told: int) -> None:
     made.add_leader_and_isr(ids(1), tp("a-0"))
     message = made.requests()[0].message
     assert isinstance(message, LeaderAndIsrRequest)
-    assert message.topic_states[0].partition_states[0].leader_recovery_state == told
+    assert message.topic_states[0].partition_states[0].leader_recovery_state == expected

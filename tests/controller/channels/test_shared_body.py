@@ -22,7 +22,7 @@ from tests.controller.values import context, ids, led, replicas, tp
         + [(UpdateMetadataRequest, version) for version in range(9)]
     ),
 )
-def test_a_brokers_bytes_are_those_of_its_own_request(
+def test_shared_body_equals_the_encoded_request(
     epoch: int, controller: int, request: tuple[type[Shareable], int]
 ) -> None:
     kind, version = request
@@ -33,7 +33,7 @@ def test_a_brokers_bytes_are_those_of_its_own_request(
 
 
 @pytest.mark.spec("RB-5", "RB-7", "RB-8")
-def test_brokers_that_hear_the_same_share_their_bytes_and_each_hears_its_own_epoch() -> None:
+def test_equal_requests_share_a_body_with_each_brokers_epoch() -> None:
     cluster = context(
         (1, 2, 3),
         {"a-0": replicas(1, 2, 3), "a-1": replicas(3, 2)},

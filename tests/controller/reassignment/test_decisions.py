@@ -42,7 +42,7 @@ def outcome(found: ReplicaAssignment | ApiError) -> ReplicaAssignment | Errors:
         (replicas(2, 3, 1, adding=(3,), removing=(1,)), None, replicas(2, 1)),
     ],
 )
-def test_what_a_client_may_ask_for(
+def test_requested_by_client(
     current: ReplicaAssignment, target: tuple[int, ...] | None, found: ReplicaAssignment | Errors
 ) -> None:
     asked = None if target is None else ids(*target)
@@ -62,14 +62,14 @@ def test_what_a_client_may_ask_for(
         ),
     ],
 )
-def test_a_refusal_names_what_is_wrong_as_scala_prints_it(target: tuple[int, ...], message: str) -> None:
+def test_refusal_messages_are_kafkas(target: tuple[int, ...], message: str) -> None:
     refused = requested_by_client(replicas(1, 2), ids(*target), LIVE)
     assert isinstance(refused, ApiError)
     assert refused.message == message
 
 
 @pytest.mark.spec("RA-2")
-def test_more_than_four_live_brokers_are_a_set_of_another_name() -> None:
+def test_refusal_prints_more_than_four_brokers_as_scala_does() -> None:
     refused = requested_by_client(replicas(1, 2), ids(9), ids(5, 4, 3, 2, 1))
     assert isinstance(refused, ApiError)
     assert refused.message.endswith("live broker list: HashSet(1, 2, 3, 4, 5)")
@@ -85,7 +85,7 @@ def test_more_than_four_live_brokers_are_a_set_of_another_name() -> None:
         ((-1, 1), Errors.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_what_the_znode_may_ask_for(target: tuple[int, ...], found: ReplicaAssignment | Errors) -> None:
+def test_requested_by_znode(target: tuple[int, ...], found: ReplicaAssignment | Errors) -> None:
     assert outcome(requested_by_znode(replicas(1, 2), ids(*target))) == found
 
 
@@ -101,9 +101,7 @@ def test_what_the_znode_may_ask_for(target: tuple[int, ...], found: ReplicaAssig
         (replicas(3, 1, 2, adding=(3,), removing=(2,)), (3,), False),
     ],
 )
-def test_whether_turning_back_would_stop_all_that_is_in_sync(
-    wanted: ReplicaAssignment, isr: tuple[int, ...], lost: bool
-) -> None:
+def test_only_unwanted_in_sync(wanted: ReplicaAssignment, isr: tuple[int, ...], lost: bool) -> None:
     assert only_unwanted_in_sync(replicas(3, 1, 2, adding=(3,), removing=(1, 2)), wanted, ids(*isr)) == lost
 
 
@@ -120,16 +118,16 @@ def test_whether_turning_back_would_stop_all_that_is_in_sync(
         (replicas(3, 1, 2, adding=(3,), removing=(2,)), None, False),
     ],
 )
-def test_when_a_move_is_over(assignment: ReplicaAssignment, isr: tuple[int, ...] | None, complete: bool) -> None:
+def test_is_complete(assignment: ReplicaAssignment, isr: tuple[int, ...] | None, complete: bool) -> None:
     assert is_complete(assignment, None if isr is None else ids(*isr)) == complete
 
 
-def test_who_leaves_when_it_is_over() -> None:
+def test_leaving_replicas() -> None:
     assert leaving_replicas(replicas(3, 1, 2, adding=(3,), removing=(2,)), ids(3, 1, 2)) == ids(2)
     assert leaving_replicas(replicas(1, 2), ids(4, 1, 3)) == ids(4, 3)
 
 
-def test_a_few_take_turns_alone_and_many_share_them() -> None:
+def test_in_groups() -> None:
     few = {BrokerId(number): "" for number in range(3)}
     assert list(in_groups(few, 20)) == [{BrokerId(0): ""}, {BrokerId(1): ""}, {BrokerId(2): ""}]
     many = dict.fromkeys(range(10_001), "")

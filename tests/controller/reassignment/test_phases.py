@@ -1,4 +1,4 @@
-"""How a partition moves: what is written and who is told, phase by phase."""
+"""The phases of a reassignment: the writes, and the requests sent."""
 
 from __future__ import annotations
 
@@ -16,101 +16,118 @@ from foundation.cluster.metadata_version import MetadataVersion
 from foundation.eventlog.records import LeadershipNotWritten
 from foundation.zk.client import SetData
 from foundation.zk.znodes import TopicPartitionStateZNode
-from tests.controller.reassignment.moving_orders import Orders
+from tests.controller.reassignment.harness import ReassignmentHarness
+from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
 from tests.controller.values import ids, led, replicas, state, tp
 
 # ------------------------------------------------------------------ a move
 
 
 @pytest.mark.spec("RA-8", "RA-10", "RA-5", "RB-10")
-def test_a_move_begins() -> None:
-    with Orders() as office:
-        assert office.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
-        assert office.steps() == ["assignment 0:[3, 1, 2, 0]+[3]-[0] 1:[1, 2, 0]", "state 0 0@1 [0, 1, 2]"]
-        assert office.assignment("orders-0") == replicas(3, 1, 2, 0, adding=(3,), removing=(0,))
-        assert office.replica_state("orders-0", 3) is ReplicaState.NEW
-        assert office.list_moves() == {tp("orders-0"): office.assignment("orders-0")}
-        told = {broker: office.member(broker).told() for broker in range(5)}
-        assert [line for line in told[1] if "LISR" in line] == ["LISR E1 orders-0 0@1.1/1 [0, 1, 2] leaders [0]"]
-        # as one of the origin it may not be new there; the replica being added hears it twice (A1, A2)
-        assert [line for line in told[3] if "LISR" in line] == ["LISR E1 orders-0* 0@1.1/1 [0, 1, 2] leaders [0]"] * 2
-        assert office.told_of(4, "orders-0") == ["UMR", "UMR"]
+def test_phases_u_and_a() -> None:
+    with ReassignmentHarness() as harness:
+        assert harness.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
+        assert harness.steps() == ["assignment 0:[3, 1, 2, 0]+[3]-[0] 1:[1, 2, 0]", "state 0 0@1 [0, 1, 2]"]
+        assert harness.assignment("orders-0") == replicas(3, 1, 2, 0, adding=(3,), removing=(0,))
+        assert harness.replica_state("orders-0", 3) is ReplicaState.NEW
+        assert harness.list_moves() == {tp("orders-0"): harness.assignment("orders-0")}
+        assert harness.broker(1).requests(LeaderAndIsrSent) == [
+            LeaderAndIsrSent(
+                [StateSent(partition="orders-0", leader=0, isr=(0, 1, 2), epoch=1, version=1)], live_leaders=[0]
+            )
+        ]
+        # as one of the origin it may not be new there; the replica being added receives it twice (A1, A2)
+        assert (
+            harness.broker(3).requests(LeaderAndIsrSent)
+            == [
+                LeaderAndIsrSent(
+                    [StateSent(partition="orders-0", leader=0, isr=(0, 1, 2), epoch=1, version=1, is_new=True)],
+                    live_leaders=[0],
+                )
+            ]
+            * 2
+        )
+        assert harness.requests_about(4, "orders-0") == [UpdateMetadataSent, UpdateMetadataSent]
 
 
 @pytest.mark.spec("RA-11", "RA-12", "BUG-15", "RA-13", "PSM-13")
-def test_a_move_ends() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 1, 2]})
-        office.start_chapter()
-        office.sync("orders-0", 0, 1, 2, 3)
-        assert office.steps() == [
+def test_phase_b() -> None:
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 1, 2]})
+        harness.start_recording()
+        harness.sync("orders-0", 0, 1, 2, 3)
+        assert harness.steps() == [
             "state 0 0@1 [0, 1, 2, 3]",
             "state 0 3@2 [0, 1, 2, 3]",
             "state 0 3@3 [1, 2, 3]",
             "assignment 0:[3, 1, 2] 1:[1, 2, 0]",
         ]
-        # the epoch from before it left, then the last one; nobody waits for an answer
-        assert [line for line in office.member(0).told() if line.startswith("SR")] == [
-            "SR E1 orders-0 @2",
-            "SR E1 orders-0 @3 delete",
+        # the epoch from before it left, then the last one; no response is waited for
+        assert harness.broker(0).requests(StopReplicaSent) == [
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=2)]),
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=3, delete=True)]),
         ]
-        assert office.assignment("orders-0") == replicas(3, 1, 2)
-        assert office.replica_state("orders-0", 3) is ReplicaState.ONLINE
-        assert office.replica_state("orders-0", 0) is None
-        assert office.list_moves() == {}
-        assert office.told_of(4, "orders-0")[-1] == "UMR"
+        assert harness.assignment("orders-0") == replicas(3, 1, 2)
+        assert harness.replica_state("orders-0", 3) is ReplicaState.ONLINE
+        assert harness.replica_state("orders-0", 0) is None
+        assert harness.list_moves() == {}
+        assert harness.requests_about(4, "orders-0")[-1] is UpdateMetadataSent
 
 
 @pytest.mark.spec("RA-9", "RA-13")
-def test_nothing_happens_before_all_of_the_target_is_in_sync() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 4]})
-        office.start_chapter()
-        office.sync("orders-0", 0, 1, 2, 4)
-        assert office.steps() == ["state 0 0@1 [0, 1, 2, 4]"]
-        office.sync("orders-0", 0, 1, 2, 4, 3)
-        assert office.assignment("orders-0") == replicas(3, 4)
-        assert office.steps()[-3:] == ["state 0 3@4 [2, 4, 3]", "state 0 3@5 [4, 3]", "assignment 0:[3, 4] 1:[1, 2, 0]"]
+def test_phase_b_waits_until_all_target_replicas_are_in_sync() -> None:
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 4]})
+        harness.start_recording()
+        harness.sync("orders-0", 0, 1, 2, 4)
+        assert harness.steps() == ["state 0 0@1 [0, 1, 2, 4]"]
+        harness.sync("orders-0", 0, 1, 2, 4, 3)
+        assert harness.assignment("orders-0") == replicas(3, 4)
+        assert harness.steps()[-3:] == [
+            "state 0 3@4 [2, 4, 3]",
+            "state 0 3@5 [4, 3]",
+            "assignment 0:[3, 4] 1:[1, 2, 0]",
+        ]
 
 
 @pytest.mark.spec("RA-9")
-def test_a_leader_that_writes_its_isr_itself_is_believed() -> None:
-    """Memory has not heard of it; ZooKeeper has. Its state is watched from the beginning of the move."""
+def test_isr_written_by_the_leader_itself_completes_a_reassignment() -> None:
+    """The ISR is in ZooKeeper and not in memory. The state is watched from the start of the reassignment."""
     legacy = ControllerSettings(inter_broker_protocol_version=MetadataVersion.IBP_2_7_IV1)
-    with Orders(settings=legacy) as office:
+    with ReassignmentHarness(settings=legacy) as harness:
         watched: list[TopicPartition] = []
-        read = office.term.zk.states.read
+        read = harness.term.zk.states.read
 
         async def watching(partitions: Sequence[TopicPartition], *, watch: bool = False) -> object:
             watched.extend(partitions if watch else ())
             return await read(partitions, watch=watch)
 
-        office.term.zk.states.read = watching  # type: ignore[method-assign,assignment]
-        office.reassign({"orders-0": [3, 1, 2]})
+        harness.term.zk.states.read = watching  # type: ignore[method-assign,assignment]
+        harness.reassign({"orders-0": [3, 1, 2]})
         assert watched == [tp("orders-0")]
-        office.start_chapter()
+        harness.start_recording()
         path = TopicPartitionStateZNode.path(tp("orders-0"))
         data = TopicPartitionStateZNode.encode(state(0, (0, 1, 2, 3), epoch=1), 1)
-        office.operator.run(office.operator.client.write(SetData(path, data)))
-        office.run(partition_reassignment.process_partition_reassignment_isr_change(office.term, tp("orders-0")))
-        assert office.assignment("orders-0") == replicas(3, 1, 2)
-        assert office.known("orders-0") == led(3, (1, 2, 3), epoch=3, version=4, by=1)
+        harness.operator.run(harness.operator.client.write(SetData(path, data)))
+        harness.run(partition_reassignment.process_partition_reassignment_isr_change(harness.term, tp("orders-0")))
+        assert harness.assignment("orders-0") == replicas(3, 1, 2)
+        assert harness.known("orders-0") == led(3, (1, 2, 3), epoch=3, version=4, by=1)
 
 
 @pytest.mark.spec("RA-13")
-def test_a_watch_that_fires_when_the_move_is_over_changes_nothing() -> None:
-    with Orders() as office:
-        office.run(partition_reassignment.process_partition_reassignment_isr_change(office.term, tp("orders-0")))
-        assert office.steps() == []
+def test_isr_watch_after_completion_changes_nothing() -> None:
+    with ReassignmentHarness() as harness:
+        harness.run(partition_reassignment.process_partition_reassignment_isr_change(harness.term, tp("orders-0")))
+        assert harness.steps() == []
 
 
 @pytest.mark.spec("RA-11")
-def test_a_leader_of_the_target_stays() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 0]})
-        office.start_chapter()
-        office.sync("orders-0", 0, 1, 2, 3)
-        assert office.steps()[1:] == [
+def test_leader_in_the_target_stays() -> None:
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 0]})
+        harness.start_recording()
+        harness.sync("orders-0", 0, 1, 2, 3)
+        assert harness.steps()[1:] == [
             "state 0 0@2 [0, 1, 2, 3]",
             "state 0 0@3 [0, 2, 3]",
             "state 0 0@4 [0, 3]",
@@ -119,213 +136,218 @@ def test_a_leader_of_the_target_stays() -> None:
 
 
 @pytest.mark.spec("RA-11")
-def test_a_leader_of_the_target_that_is_dead_is_replaced() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [0, 1, 3]})
-        office.start_chapter()
-        office.term.context.shutting_down_broker_ids.add(BrokerId(0))
-        office.sync("orders-0", 0, 1, 2, 3)
-        assert office.steps()[1:3] == ["state 0 1@2 [0, 1, 2, 3]", "state 0 1@3 [0, 1, 3]"]
+def test_offline_leader_in_the_target_is_replaced() -> None:
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [0, 1, 3]})
+        harness.start_recording()
+        harness.term.context.shutting_down_broker_ids.add(BrokerId(0))
+        harness.sync("orders-0", 0, 1, 2, 3)
+        assert harness.steps()[1:3] == ["state 0 1@2 [0, 1, 2, 3]", "state 0 1@3 [0, 1, 3]"]
 
 
 @pytest.mark.spec("RA-16")
-def test_another_order_takes_one_pass() -> None:
-    with Orders() as office:
-        assert office.reassign({"orders-0": [2, 0, 1]}) == {"orders-0": "NONE"}
-        assert office.steps() == [
+def test_reordered_replicas_complete_at_once() -> None:
+    with ReassignmentHarness() as harness:
+        assert harness.reassign({"orders-0": [2, 0, 1]}) == {"orders-0": "NONE"}
+        assert harness.steps() == [
             "assignment 0:[2, 0, 1] 1:[1, 2, 0]",
             "state 0 0@1 [0, 1, 2]",
             "assignment 0:[2, 0, 1] 1:[1, 2, 0]",
         ]
-        assert office.told_of(1, "orders-0") == ["LISR", "UMR", "UMR"]
-        assert office.told_of(3, "orders-0") == ["UMR", "UMR"]
+        assert harness.requests_about(1, "orders-0") == [LeaderAndIsrSent, UpdateMetadataSent, UpdateMetadataSent]
+        assert harness.requests_about(3, "orders-0") == [UpdateMetadataSent, UpdateMetadataSent]
 
 
 @pytest.mark.spec("RA-18")
-def test_its_own_writes_look_like_added_partitions_and_are_none() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 1, 2]})
-        office.start_chapter()
-        office.run(process_partition_modifications(office.term, "orders"))
-        assert office.steps() == []
+def test_own_assignment_writes_add_no_partitions() -> None:
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 1, 2]})
+        harness.start_recording()
+        harness.run(process_partition_modifications(harness.term, "orders"))
+        assert harness.steps() == []
 
 
 # ------------------------------------------------------------------ turning back, and elsewhere
 
 
 @pytest.mark.spec("RA-15", "RA-3", "BUG-19")
-def test_a_move_is_cancelled() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 4, 1]})
-        office.sync("orders-0", 0, 1, 2, 4)
-        office.start_chapter()
-        assert office.reassign({"orders-0": None, "orders-1": None}) == {
+def test_reassignment_is_cancelled() -> None:
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 4, 1]})
+        harness.sync("orders-0", 0, 1, 2, 4)
+        harness.start_recording()
+        assert harness.reassign({"orders-0": None, "orders-1": None}) == {
             "orders-0": "NONE",
             "orders-1": "NO_REASSIGNMENT_IN_PROGRESS",
         }
         # the origin in the order the move had put it in; who had arrived leaves the ISR; the leader's epoch grows once
         # more
-        assert office.steps() == [
+        assert harness.steps() == [
             "assignment 0:[1, 0, 2] 1:[1, 2, 0]",
             "state 0 0@2 [0, 1, 2]",
             "state 0 0@3 [0, 1, 2]",
             "assignment 0:[1, 0, 2] 1:[1, 2, 0]",
         ]
         for broker in (3, 4):
-            stops = [line for line in office.member(broker).told() if line.startswith("SR")]
-            assert len(stops) == 2
-            assert stops[1].endswith("delete")
-            assert office.replica_state("orders-0", broker) is None
-        # the replica that had not joined is stopped as of an epoch it may have heard already (KAFKA-13972)
-        assert "SR E1 orders-0 @1" in office.member(3).told()
-        assert office.list_moves() == {}
+            stop, delete = harness.broker(broker).requests(StopReplicaSent)
+            assert isinstance(stop, StopReplicaSent)
+            assert [replica.delete for replica in stop.replicas] == [False]
+            assert isinstance(delete, StopReplicaSent)
+            assert [replica.delete for replica in delete.replicas] == [True]
+            assert harness.replica_state("orders-0", broker) is None
+        # the replica that had not joined is stopped with an epoch that it may have received already (KAFKA-13972)
+        assert StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=1)]) in harness.broker(3).requests()
+        assert harness.list_moves() == {}
 
 
 @pytest.mark.spec("RA-8", "RA-3")
-def test_a_move_is_superseded_by_another() -> None:
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 1, 2]})
-        office.start_chapter()
-        office.reassign({"orders-0": [4, 1]})
-        assert office.steps() == ["assignment 0:[4, 1, 2, 0]+[4]-[2, 0] 1:[1, 2, 0]", "state 0 0@2 [0, 1, 2]"]
-        assert [line for line in office.member(3).told() if line.startswith("SR")] == [
-            "SR E1 orders-0 @1",
-            "SR E1 orders-0 @1 delete",
+def test_reassignment_is_replaced_by_another() -> None:
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 1, 2]})
+        harness.start_recording()
+        harness.reassign({"orders-0": [4, 1]})
+        assert harness.steps() == ["assignment 0:[4, 1, 2, 0]+[4]-[2, 0] 1:[1, 2, 0]", "state 0 0@2 [0, 1, 2]"]
+        assert harness.broker(3).requests(StopReplicaSent) == [
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=1)]),
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=1, delete=True)]),
         ]
-        assert office.replica_state("orders-0", 3) is None
-        assert office.replica_state("orders-0", 4) is ReplicaState.NEW
+        assert harness.replica_state("orders-0", 3) is None
+        assert harness.replica_state("orders-0", 4) is ReplicaState.NEW
 
 
 @pytest.mark.spec("RA-8")
-def test_a_leader_that_is_not_wanted_any_more_is_replaced_though_the_move_goes_on() -> None:
-    """In Kafka the partition would have no leader, and nobody would look for one."""
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 4]})
-        office.sync("orders-0", 0, 1, 2, 3)
-        office.run(handle_state_changes(office.term, [tp("orders-0")], PartitionState.ONLINE, Strategy.PREFERRED))
-        office.start_chapter()
-        office.reassign({"orders-0": [4, 1]})
-        assert office.steps()[1:] == ["state 0 -1@3 [0, 1, 2]", "state 0 1@4 [0, 1, 2]", "state 0 1@5 [0, 1, 2]"]
-        assert office.partition_states("orders-0") == [PartitionState.ONLINE]
+def test_leader_stopped_by_another_reassignment_is_replaced() -> None:
+    """In Kafka the partition has no leader until a broker starts or fails."""
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 4]})
+        harness.sync("orders-0", 0, 1, 2, 3)
+        harness.run(handle_state_changes(harness.term, [tp("orders-0")], PartitionState.ONLINE, Strategy.PREFERRED))
+        harness.start_recording()
+        harness.reassign({"orders-0": [4, 1]})
+        assert harness.steps()[1:] == ["state 0 -1@3 [0, 1, 2]", "state 0 1@4 [0, 1, 2]", "state 0 1@5 [0, 1, 2]"]
+        assert harness.partition_states("orders-0") == [PartitionState.ONLINE]
 
 
 @pytest.mark.spec("RA-15", "RA-8")
-def test_the_only_replica_in_sync_is_not_deleted_by_turning_back() -> None:
-    """Kafka stops it and deletes its data, and nobody else may lead."""
-    with Orders() as office:
-        office.reassign({"orders-0": [3, 4]})
-        office.sync("orders-0", 0, 1, 2, 3)
-        office.run(handle_state_changes(office.term, [tp("orders-0")], PartitionState.ONLINE, Strategy.PREFERRED))
-        office.write_isr("orders-0", 3)
-        office.start_chapter()
-        moving = office.assignment("orders-0")
-        assert office.reassign({"orders-0": None, "orders-1": [2, 1, 0]}) == {
+def test_cancellation_does_not_delete_the_only_replica_in_sync() -> None:
+    """Kafka stops it and deletes its data, although no other replica may lead."""
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3, 4]})
+        harness.sync("orders-0", 0, 1, 2, 3)
+        harness.run(handle_state_changes(harness.term, [tp("orders-0")], PartitionState.ONLINE, Strategy.PREFERRED))
+        harness.write_isr("orders-0", 3)
+        harness.start_recording()
+        moving = harness.assignment("orders-0")
+        assert harness.reassign({"orders-0": None, "orders-1": [2, 1, 0]}) == {
             "orders-0": "INVALID_REPLICA_ASSIGNMENT",
             "orders-1": "NONE",
         }
-        assert office.reassign({"orders-0": [4, 1]}) == {"orders-0": "INVALID_REPLICA_ASSIGNMENT"}
-        office.ask_by_znode({"orders-0": [1, 2]})
-        assert office.process_znode() == frozenset()
-        assert office.member(3).told() != []
-        assert [line for line in office.member(3).told() if line.startswith("SR")] == []
-        assert office.assignment("orders-0") == moving
-        office.write_isr("orders-0", 3, 0)
-        assert office.reassign({"orders-0": None}) == {"orders-0": "NONE"}
+        assert harness.reassign({"orders-0": [4, 1]}) == {"orders-0": "INVALID_REPLICA_ASSIGNMENT"}
+        harness.request_by_znode({"orders-0": [1, 2]})
+        assert harness.process_znode() == frozenset()
+        assert harness.broker(3).requests() != []
+        assert harness.broker(3).requests(StopReplicaSent) == []
+        assert harness.assignment("orders-0") == moving
+        harness.write_isr("orders-0", 3, 0)
+        assert harness.reassign({"orders-0": None}) == {"orders-0": "NONE"}
 
 
 @pytest.mark.spec("RA-15")
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("joins_late", [False, True])
-def test_a_replica_in_sync_that_a_dead_controller_had_cancelled_is_stopped(joins_late: bool, noted: bool) -> None:
+def test_unassigned_replica_in_sync_is_stopped_after_failover(joins_late: bool, noted: bool) -> None:
     """It died between the topic's znode and the replicas: nothing in ZooKeeper says any more that broker 3 was coming.
     Nor has the leader heard of it, which may let it join even after the takeover. Its state may be noted as that of no
     replica."""
-    with Orders() as office:
+    with ReassignmentHarness() as harness:
         if noted:
-            office.term.context.replica_states[BrokerId(3)] = {tp("orders-0"): ReplicaState.NON_EXISTENT}
-        office.write_isr("orders-0", 0, 1, 2, 3)
-        office.start_chapter()
+            harness.term.context.replica_states[BrokerId(3)] = {tp("orders-0"): ReplicaState.NON_EXISTENT}
+        harness.write_isr("orders-0", 0, 1, 2, 3)
+        harness.start_recording()
         if joins_late:
-            office.run(partition_reassignment.maybe_complete(office.term, [tp("orders-0")]))
+            harness.run(partition_reassignment.maybe_complete(harness.term, [tp("orders-0")]))
         else:
-            office.run(partition_reassignment.resume(office.term))
-        office.settle()
-        assert office.steps() == [
+            harness.run(partition_reassignment.resume(harness.term))
+        harness.settle()
+        assert harness.steps() == [
             "state 0 0@1 [0, 1, 2, 3]",
             "state 0 0@2 [0, 1, 2]",
             "assignment 0:[0, 1, 2] 1:[1, 2, 0]",
         ]
-        assert "SR E1 orders-0 @2 delete" in office.member(3).told()
+        assert (
+            StopReplicaSent([ReplicaStopped(partition="orders-0", epoch=2, delete=True)])
+            in harness.broker(3).requests()
+        )
 
 
 # ------------------------------------------------------------------ what gets in the way
 
 
-def test_nobody_is_stopped_where_nobody_of_the_target_can_lead() -> None:
+def test_no_replica_is_stopped_if_no_target_replica_can_lead() -> None:
     """Kafka goes on, and deletes the only replicas that are alive."""
-    with Orders() as office:
-        office.reassign({"orders-0": [3]})
-        office.start_chapter()
-        office.term.context.shutting_down_broker_ids.add(BrokerId(3))
-        office.sync("orders-0", 0, 1, 2, 3)
-        assert office.steps() == ["state 0 0@1 [0, 1, 2, 3]"]
-        assert office.assignment("orders-0") == replicas(3, 0, 1, 2, adding=(3,), removing=(0, 1, 2))
-        assert [failed.why for failed in office.controller.records(LeadershipNotWritten)] == ["reassignment"]
-        office.term.context.shutting_down_broker_ids.clear()
-        office.run(partition_reassignment.resume_for_brokers(office.term, ids(3)))
-        assert office.assignment("orders-0") == replicas(3)
+    with ReassignmentHarness() as harness:
+        harness.reassign({"orders-0": [3]})
+        harness.start_recording()
+        harness.term.context.shutting_down_broker_ids.add(BrokerId(3))
+        harness.sync("orders-0", 0, 1, 2, 3)
+        assert harness.steps() == ["state 0 0@1 [0, 1, 2, 3]"]
+        assert harness.assignment("orders-0") == replicas(3, 0, 1, 2, adding=(3,), removing=(0, 1, 2))
+        assert [failed.why for failed in harness.controller.records(LeadershipNotWritten)] == ["reassignment"]
+        harness.term.context.shutting_down_broker_ids.clear()
+        harness.run(partition_reassignment.resume_for_brokers(harness.term, ids(3)))
+        assert harness.assignment("orders-0") == replicas(3)
 
 
-def test_a_state_that_keeps_changing_fails_its_partition() -> None:
-    with Orders(settings=ControllerSettings(conflict_rounds=1)) as office:
-        office.rewrite_state("orders", 0)
-        office.term.context.put_leadership({tp("orders-0"): led(0, (0, 1, 2), by=1)})
+def test_state_that_keeps_conflicting_fails_its_reassignment() -> None:
+    with ReassignmentHarness(settings=ControllerSettings(conflict_rounds=1)) as harness:
+        harness.rewrite_state("orders", 0)
+        harness.term.context.put_leadership({tp("orders-0"): led(0, (0, 1, 2), by=1)})
 
         async def as_memory_has_it(
             partitions: Sequence[TopicPartition], *, watch: bool = False
         ) -> dict[TopicPartition, object]:
-            return {partition: office.term.context.leadership[partition] for partition in partitions}
+            return {partition: harness.term.context.leadership[partition] for partition in partitions}
 
-        office.term.zk.states.read = as_memory_has_it  # type: ignore[method-assign,assignment]
-        assert office.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "UNKNOWN_SERVER_ERROR"}
-        assert office.replica_state("orders-0", 3) is None
+        harness.term.zk.states.read = as_memory_has_it  # type: ignore[method-assign,assignment]
+        assert harness.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "UNKNOWN_SERVER_ERROR"}
+        assert harness.replica_state("orders-0", 3) is None
 
 
-def test_a_state_that_has_changed_is_read_again() -> None:
-    with Orders() as office:
-        before = office.known("orders-0")
-        office.rewrite_state("orders", 0)
-        read = office.term.zk.states.read
+def test_conflicting_state_is_read_again() -> None:
+    with ReassignmentHarness() as harness:
+        before = harness.known("orders-0")
+        harness.rewrite_state("orders", 0)
+        read = harness.term.zk.states.read
         asked = []
 
         async def late(partitions: Sequence[TopicPartition], *, watch: bool = False) -> object:
             asked.append(partitions)
             return {tp("orders-0"): before} if len(asked) == 1 else await read(partitions, watch=watch)
 
-        office.term.zk.states.read = late  # type: ignore[method-assign,assignment]
-        assert office.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
-        assert office.steps()[-1] == "state 0 0@1 [0, 1, 2]"
+        harness.term.zk.states.read = late  # type: ignore[method-assign,assignment]
+        assert harness.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
+        assert harness.steps()[-1] == "state 0 0@1 [0, 1, 2]"
 
 
 @pytest.mark.spec("BUG-18")
-def test_partitions_that_memory_has_not_heard_of_stay() -> None:
+def test_partitions_added_to_the_znode_meanwhile_are_kept() -> None:
     """They have been added a moment ago. Kafka writes over them."""
-    with Orders() as office:
-        office.add_partitions("orders", {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]})
-        office.reassign({"orders-0": [3, 1, 2]})
-        assert office.steps()[-2] == "assignment 0:[3, 1, 2, 0]+[3]-[0] 1:[1, 2, 0] 2:[2, 0, 1]"
-        office.run(process_partition_modifications(office.term, "orders"))
-        assert office.known("orders-2") == led(2, (2, 0, 1), by=1)
+    with ReassignmentHarness() as harness:
+        harness.add_partitions("orders", {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]})
+        harness.reassign({"orders-0": [3, 1, 2]})
+        assert harness.steps()[-2] == "assignment 0:[3, 1, 2, 0]+[3]-[0] 1:[1, 2, 0] 2:[2, 0, 1]"
+        harness.run(process_partition_modifications(harness.term, "orders"))
+        assert harness.known("orders-2") == led(2, (2, 0, 1), by=1)
 
 
-def test_many_partitions_share_the_writes_of_their_topic() -> None:
+def test_many_reassignments_share_the_writes_of_their_topic() -> None:
     many = {number: [0, 1] for number in range(100)}
-    with Orders({"orders": many}) as office:
-        results = office.reassign({f"orders-{number}": [0, 3] for number in many})
+    with ReassignmentHarness({"orders": many}) as harness:
+        results = harness.reassign({f"orders-{number}": [0, 3] for number in many})
         assert set(results.values()) == {"NONE"}
-        writes = [step for step in office.steps() if step.startswith("assignment")]
+        writes = [step for step in harness.steps() if step.startswith("assignment")]
         assert len(writes) == phases.TURNS
         assert writes[-1].count("+[3]-[1]") == len(many)
-        moves = office.list_moves()
+        moves = harness.list_moves()
         assert isinstance(moves, Mapping)
         assert len(moves) == len(many)

@@ -1,4 +1,4 @@
-"""What a client hears of one item must not cost it the answers to the others."""
+"""Error messages always fit a response: a message too long for a Kafka string would lose the whole response."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foundation.wire.primitives import MAX_STRING_BYTES
 
 
 @pytest.mark.parametrize("letter", ["a", "ü", "€", "𝄞"])
-def test_a_message_longer_than_an_answer_can_carry_is_cut_between_characters(letter: str) -> None:
+def test_an_error_message_longer_than_a_kafka_string_is_cut_between_characters(letter: str) -> None:
     refusal = ApiError(Errors.INVALID_CONFIG, f"Unknown: {letter * MAX_STRING_BYTES}")
     answer = AlterConfigsResponse(responses=(AlterConfigsResourceResponse(error_message=refusal.message),))
     assert decode(AlterConfigsResponse, 0, encode(answer, 0)) == answer
@@ -19,6 +19,6 @@ def test_a_message_longer_than_an_answer_can_carry_is_cut_between_characters(let
     assert refusal.message.endswith(f"{letter}…")
 
 
-def test_a_message_that_fits_is_whole() -> None:
+def test_an_error_message_that_fits_is_kept_whole() -> None:
     longest = "a" * MAX_STRING_BYTES
     assert ApiError(Errors.INVALID_CONFIG, longest).message == longest

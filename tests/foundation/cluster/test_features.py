@@ -1,4 +1,4 @@
-"""What a broker can work with."""
+"""Finalized features are compatible with a broker only within the versions it supports."""
 
 from __future__ import annotations
 
@@ -21,5 +21,7 @@ SUPPORTED = (SupportedFeature("f", 1, 3), SupportedFeature("g", 0, 0))
         ({"z": 1, "h": 1, "f": 2}, ("h is finalized at 1 and not supported", "z is finalized at 1 and not supported")),
     ],
 )
-def test_what_is_finalized_must_be_within_what_is_supported(finalized: dict[str, int], wrong: tuple[str, ...]) -> None:
+def test_a_finalized_version_must_be_within_the_supported_range(
+    finalized: dict[str, int], wrong: tuple[str, ...]
+) -> None:
     assert incompatibilities(SUPPORTED, finalized) == wrong

@@ -1,4 +1,5 @@
-"""Every expectation here is Kafka 3.9's: its MetadataVersion, ControllerChannelManager, KafkaServer and ZkData."""
+"""Metadata versions: each expectation is that of MetadataVersion, ControllerChannelManager, KafkaServer and ZkData of
+Kafka 3.9."""
 
 from __future__ import annotations
 
@@ -38,13 +39,13 @@ def test_all_versions_in_order() -> None:
         ("2.8-IV1.7", "2.8-IV1"),
     ],
 )
-def test_a_release_stands_for_its_last_step(text: str, version: str) -> None:
+def test_a_release_name_means_its_latest_metadata_version(text: str, version: str) -> None:
     assert str(parse(text)) == version
     assert parse(text).release == version.partition("-")[0]
 
 
 @pytest.mark.parametrize("text", ["", "3", "0.10", "2.9", "4.0", "4.0-IV0", "3.9-IV1", "3.9-iv0", " 3.9", "latest"])
-def test_anything_else_is_refused_with_what_there_is(text: str) -> None:
+def test_an_unknown_version_is_refused_with_the_known_ones(text: str) -> None:
     with pytest.raises(UnknownMetadataVersion) as refused:
         parse(text)
     assert str(refused.value).startswith(f"Version {text} is not a valid version; expected a release (0.8.0, 0.8.1, ")
@@ -61,7 +62,7 @@ def test_anything_else_is_refused_with_what_there_is(text: str) -> None:
         ("3.2-IV0", "3.1-IV0", "is_leader_recovery_supported"),
     ],
 )
-def test_gates(since: str, before: str, gate: str) -> None:
+def test_features_begin_at_the_versions_of_kafka(since: str, before: str, gate: str) -> None:
     opened = [getattr(version, gate) for version in MetadataVersion]
     assert opened == [version >= parse(since) for version in MetadataVersion]
     assert not getattr(parse(before), gate)

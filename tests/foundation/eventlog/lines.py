@@ -1,4 +1,4 @@
-"""Event logs for tests: several nodes writing lines on one clock that the test moves by hand."""
+"""Event logs for tests: several nodes write lines with one clock, which the test sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class HandClock:
 
 @dataclass
 class Logs:
-    """The logs of one run; `logs.node("broker-1").append(...)` writes, `logs.lines` holds what was written."""
+    """The event logs of one run: `logs.node("broker-1").append(...)` writes, `logs.lines` holds the written lines."""
 
     run: str = "run-1"
     clock: HandClock = field(default_factory=HandClock)

@@ -1,4 +1,4 @@
-"""Event logs of made-up runs: one told by hand, whose numbers can be checked by reading, and endless random ones."""
+"""Event logs of invented runs: one written by hand, whose numbers can be checked by reading it, and random ones."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ GONE = WatchFiredRecord(path="/controller", kind="deleted")
 
 
 def killed_controller(run: str = "run-1") -> Logs:
-    """Three brokers, `orders` with two partitions; broker 1 leads and controls, is killed, comes back; then an orderly
-    end.
+    """Three brokers and `orders` with two partitions: broker 1, controller and leader, is killed and restarted.
 
-    Time begins at 1000 ms. Killed at 3000, noticed at 6000, elected at 6010, ready at 6050, last answer at 6080.
+    Time begins at 1000 ms. Broker 1 is killed at 3000; its death is noticed at 6000; another controller is elected at
+    6010, ready at 6050, and has its last response at 6080.
     """
     logs = Logs(run=run)
     at = logs.at
@@ -154,10 +154,10 @@ def _request(
 
 
 class RandomRun:
-    """A log of nonsense that is valid record by record: what happens makes no sense, but it happens to the same few
-    things.
+    """A log of valid records in a random, impossible order, all about the same few brokers and partitions.
 
-    Clocks tie often, epochs repeat and go back, causes point everywhere, answers come twice or never.
+    Clock values are often equal, epochs repeat and decrease, causes are any earlier record, and responses come twice
+    or not at all.
     """
 
     def __init__(self, seed: int, *, records: int, run: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Where lines go: names, incarnations, rolling, and what is on disk when `write` returns."""
+"""Event-log files: their names, incarnations and rolling, and what is on disk when `write` returns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_start_is_a_new_incarnation_per_node(tmp_path: Path) -> None:
     assert JsonLinesFiles(tmp_path, "broker-2").incarnation == 8
 
 
-def test_a_full_file_rolls_and_a_line_longer_than_a_file_still_fits(tmp_path: Path) -> None:
+def test_a_full_file_rolls_and_a_line_longer_than_the_limit_is_written(tmp_path: Path) -> None:
     files = JsonLinesFiles(tmp_path, "testbed", max_file_bytes=10)
     for line in (b"12345\n", b"123\n", b"1\n", b"a line longer than ten bytes\n", b"2\n"):
         files.write(line)
@@ -34,7 +34,7 @@ def test_a_full_file_rolls_and_a_line_longer_than_a_file_still_fits(tmp_path: Pa
     assert [found.file for found in log_files(tmp_path)] == [1, 2, 3, 4]
 
 
-def test_files_are_found_in_order_and_strangers_are_left_alone(tmp_path: Path) -> None:
+def test_log_files_are_found_in_order_and_other_files_are_ignored(tmp_path: Path) -> None:
     for name in (
         "broker-2-0001-0001.jsonl",
         "broker-1-0002-0001.jsonl",
@@ -48,7 +48,7 @@ def test_files_are_found_in_order_and_strangers_are_left_alone(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("node", ["", "a/b", "broker 1", "x" * 201])
-def test_a_name_that_cannot_be_a_file_is_refused_by_value(tmp_path: Path, node: str) -> None:
+def test_a_node_name_that_cannot_be_a_file_name_is_refused(tmp_path: Path, node: str) -> None:
     with pytest.raises(ValueError, match="cannot name an event-log file"):
         JsonLinesFiles(tmp_path, node)
 

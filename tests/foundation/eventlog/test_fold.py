@@ -1,11 +1,11 @@
-"""The picture at chosen moments of a story, and that no log, however strange, has none."""
+"""The state that the fold computes from an event log: at chosen times of a known run, and for any valid log."""
 
 from __future__ import annotations
 
 import pytest
 
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fold import EMPTY, ClusterPicture, Life, fold, fold_all
+from foundation.eventlog.fold import EMPTY, EventLogPicture, Life, fold, fold_all
 from foundation.eventlog.reader import read_lines
 from foundation.eventlog.records import (
     ControllerElected,
@@ -24,12 +24,12 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 ORDERS_0 = TopicPartition("orders", 0)
 
 
-def picture_at(ms: float) -> ClusterPicture:
+def picture_at(ms: float) -> EventLogPicture:
     records = read_lines(killed_controller().lines).records
     return fold_all(record for record in records if record.mono_ms <= ms)
 
 
-def test_before_the_kill() -> None:
+def test_state_before_the_controller_is_killed() -> None:
     picture = picture_at(2999)
     assert picture.controller is not None
     assert (picture.controller.broker_id, picture.controller.epoch, picture.controller.is_ready) == (1, 1, True)
@@ -40,7 +40,7 @@ def test_before_the_kill() -> None:
     assert picture.step == "the last sign"
 
 
-def test_between_kill_and_election() -> None:
+def test_state_between_kill_and_election() -> None:
     picture = picture_at(6002)
     assert picture.broker(1).life is Life.DEAD
     assert picture.struck == "kill broker-1"
@@ -54,7 +54,7 @@ def test_requests_are_in_flight_until_they_are_answered() -> None:
     assert picture_at(6090).in_flight == {}
 
 
-def test_at_the_end() -> None:
+def test_state_at_the_end_of_the_run() -> None:
     picture = picture_at(99_999)
     assert picture.controller is not None
     assert picture.controller.broker_id == 2
@@ -65,18 +65,18 @@ def test_at_the_end() -> None:
     assert picture.records == 48
 
 
-def folded(logs: Logs) -> ClusterPicture:
+def folded(logs: Logs) -> EventLogPicture:
     return fold_all(read_lines(logs.lines).records)
 
 
-def test_zookeepers_state_does_not_become_older() -> None:
+def test_an_older_partition_state_replaces_no_newer_one() -> None:
     logs = Logs()
     logs.at(1000, "broker-2", LeadershipWritten(why="offline", partitions=(Leadership("orders", 0, 2, 5, (2,), 7, 2),)))
     logs.at(2000, "broker-1", LeadershipWritten(why="offline", partitions=(Leadership("orders", 0, 1, 4, (1,), 6, 1),)))
     assert folded(logs).partitions[ORDERS_0].leader == 2
 
 
-def test_what_a_broker_believes_is_its_own() -> None:
+def test_each_brokers_view_of_partitions_is_kept_apart() -> None:
     logs = Logs()
     told = MetadataUpdated(
         controller_id=2,
@@ -108,7 +108,7 @@ def test_what_a_broker_believes_is_its_own() -> None:
     assert (picture.broker(1).metadata_controller, picture.broker(2).metadata_controller) == (2, 3)
 
 
-def test_a_pause_a_lost_session_and_a_second_life() -> None:
+def test_a_paused_broker_a_lost_session_and_a_second_incarnation() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))
     request = RequestSent(to=2, api="StopReplica", api_version=3, client_id="1", correlation_id=0)
@@ -130,7 +130,7 @@ def test_a_pause_a_lost_session_and_a_second_life() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_every_log_has_a_picture_and_folding_changes_none(seed: int) -> None:
+def test_any_log_can_be_folded_and_earlier_states_do_not_change(seed: int) -> None:
     records = read_lines(RandomRun(seed, records=300).logs.lines).records
     halfway = fold_all(records[:150])
     copy = repr(halfway)

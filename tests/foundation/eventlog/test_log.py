@@ -1,3 +1,5 @@
+"""`EventLog` numbers records without gaps, and reports a record that could not be written."""
+
 from __future__ import annotations
 
 import msgspec
@@ -8,7 +10,7 @@ from foundation.eventlog.records import StepReached
 from tests.brokers.stage import StillClock
 
 
-def test_a_record_that_could_not_be_written_is_told_and_leaves_its_number_to_the_next() -> None:
+def test_a_record_that_cannot_be_written_is_reported_and_its_number_is_used_by_the_next() -> None:
     lines: list[bytes] = []
     full = False
 
@@ -18,13 +20,13 @@ def test_a_record_that_could_not_be_written_is_told_and_leaves_its_number_to_the
         lines.append(line)
 
     events = EventLog(run="test", node="broker-1", incarnation=1, clock=StillClock(), write=write)
-    told: list[OSError] = []
-    events.when_lost = told.append
+    lost_records: list[OSError] = []
+    events.when_lost = lost_records.append
     assert events.append(StepReached(step="one")) == 1
     full = True
     with pytest.raises(OSError, match="No space left") as lost:
         events.append(StepReached(step="lost"))
-    assert told == [lost.value]
+    assert lost_records == [lost.value]
     full = False
     assert events.append(StepReached(step="two")) == 2
     assert [msgspec.json.decode(line)["seq"] for line in lines] == [1, 2]

@@ -1,4 +1,4 @@
-"""The numbers of a run against runs small enough to count by hand."""
+"""The metrics of a run, checked on runs small enough to count by hand."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from foundation.eventlog.records import (
     FaultInjected,
     Leadership,
     LeadershipWritten,
+    Payload,
     PointReached,
     ProcessExiting,
     RequestSent,
@@ -50,10 +51,10 @@ def written(
     return LeadershipWritten(why=why, partitions=(Leadership("orders", partition, leader, 0, isr, 0, epoch),))
 
 
-def two_reigns(*between: tuple[float, str, object], old: int = 1, new: int = 2) -> RunMetrics:
+def two_reigns(*between: tuple[float, str, Payload], old: int = 1, new: int = 2) -> RunMetrics:
     """Broker `old` is elected at 1000 and ready at 1001, broker `new` elected at 3000 and ready at 3001."""
     logs = Logs()
-    entries = [
+    entries: list[tuple[float, str, Payload]] = [
         (1000, f"broker-{old}", elected(old, 1)),
         (1001, f"broker-{old}", ready(1)),
         *between,
@@ -61,11 +62,11 @@ def two_reigns(*between: tuple[float, str, object], old: int = 1, new: int = 2) 
         (3001, f"broker-{new}", ready(2)),
     ]
     for ms, node, payload in sorted(entries, key=lambda entry: entry[0]):
-        logs.at(ms, node, payload)  # type: ignore[arg-type]
+        logs.at(ms, node, payload)
     return measured(logs)
 
 
-def failover(*between: tuple[float, str, object], old: int = 1, new: int = 2) -> Failover:
+def failover(*between: tuple[float, str, Payload], old: int = 1, new: int = 2) -> Failover:
     (row,) = two_reigns(*between, old=old, new=new).failovers
     return row
 
@@ -73,7 +74,7 @@ def failover(*between: tuple[float, str, object], old: int = 1, new: int = 2) ->
 # ------------------------------------------------------------------ the whole story
 
 
-def test_a_killed_controller_in_numbers() -> None:
+def test_metrics_of_a_run_with_a_killed_controller() -> None:
     run = measured(killed_controller())
     (row,) = run.failovers
     assert (row.previous_broker, row.broker, row.epoch, row.cause, row.struck) == (1, 2, 2, "kill", True)
@@ -118,14 +119,14 @@ def test_a_killed_controller_in_numbers() -> None:
     ]
 
 
-def test_a_run_without_anything_has_numbers_too() -> None:
+def test_an_empty_run_has_metrics() -> None:
     run = measure("nothing", ())
     assert run.totals.records == 0
     assert (run.reigns, run.failovers, run.partitions) == ((), (), ())
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_numbers_do_not_depend_on_the_order_of_reading(seed: int) -> None:
+def test_metrics_do_not_depend_on_the_order_of_records(seed: int) -> None:
     records = list(read_lines(RandomRun(seed, records=300).logs.lines).records)
     numbers = measure("run", records)
     random.Random(seed).shuffle(records)
@@ -133,10 +134,10 @@ def test_numbers_do_not_depend_on_the_order_of_reading(seed: int) -> None:
     assert numbers.totals.records == 300
 
 
-# ------------------------------------------------------------------ how a controller is lost
+# ------------------------------------------------------------------ why a controller is lost
 
 
-def test_a_pause_counts_where_it_was_not_undone_in_time() -> None:
+def test_a_pause_of_the_controller_is_the_cause_unless_it_was_resumed_before() -> None:
     paused = (1500.0, "testbed", FaultInjected(fault="pause", target="broker-1"))
     undone = (1700.0, "testbed", FaultInjected(fault="continue", target="broker-1"))
     gone = (2500.0, "broker-2", GONE)
@@ -144,7 +145,7 @@ def test_a_pause_counts_where_it_was_not_undone_in_time() -> None:
     assert (failover(paused, undone, gone).cause, failover(paused, undone, gone).struck) == ("silence", False)
 
 
-def test_a_restart_of_the_killed_does_not_undo_the_kill() -> None:
+def test_the_restart_of_a_killed_controller_does_not_change_the_cause() -> None:
     row = failover(
         (1500.0, "testbed", FaultInjected(fault="kill", target="broker-1")),
         (1600.0, "testbed", FaultInjected(fault="start", target="broker-1")),
@@ -153,12 +154,12 @@ def test_a_restart_of_the_killed_does_not_undo_the_kill() -> None:
     assert (row.cause, row.detection_ms, row.election_ms, row.noticed_by) == ("kill", 1000.0, 500.0, "broker-3")
 
 
-def test_a_fault_elsewhere_is_none_of_the_controllers() -> None:
+def test_a_fault_of_another_broker_is_not_the_cause() -> None:
     row = failover((1500.0, "testbed", FaultInjected(fault="kill", target="broker-3")), (2500.0, "broker-2", GONE))
     assert (row.cause, row.struck, row.lost_at_ms) == ("silence", False, 1.0), "lost with the controller's last sign"
 
 
-def test_an_armed_point_strikes_its_own_node() -> None:
+def test_a_crash_at_an_armed_point_is_the_cause() -> None:
     row = failover(
         (1500.0, "broker-1", PointReached(point="partition.after_write", action="crash")), (2500.0, "broker-2", GONE)
     )
@@ -174,15 +175,15 @@ def test_an_armed_point_strikes_its_own_node() -> None:
         (GONE, "deleted"),
     ],
 )
-def test_without_a_fault_the_first_of_the_last_words_names_the_cause(word: object, cause: str) -> None:
+def test_without_a_fault_the_controllers_first_record_of_its_end_is_the_cause(word: Payload, cause: str) -> None:
     row = failover(
         (2000.0, "broker-1", word), (2100.0, "broker-1", ProcessExiting(reason="later")), (2500.0, "broker-2", GONE)
     )
     assert (row.cause, row.struck, row.lost_at_ms) == (cause, False, 1100.0)
 
 
-def test_an_echo_of_the_loss_before_is_not_noticing() -> None:
-    """Broker 3 is slow: it hears of the loss before, and loses the election to broker 1, after broker 1 was elected."""
+def test_a_late_notification_of_an_earlier_loss_does_not_count_as_detection() -> None:
+    """Broker 3 is slow: it is notified of the earlier loss, and loses to broker 1, only after broker 1 was elected."""
     row = failover(
         (1002.0, "broker-3", GONE),
         (1003.0, "broker-3", ElectionLost(winner=1)),
@@ -193,7 +194,7 @@ def test_an_echo_of_the_loss_before_is_not_noticing() -> None:
     assert (row.detection_ms, row.noticed_by) == (1498.0, "broker-3")
 
 
-def test_a_controller_that_is_deposed_and_wins_again_follows_itself() -> None:
+def test_a_deposed_controller_that_is_elected_again_is_its_own_predecessor() -> None:
     row = failover(
         (1500.0, "testbed", FaultInjected(fault="delete", target="/controller")),
         (1501.0, "broker-1", GONE),
@@ -209,13 +210,13 @@ def test_a_controller_that_is_deposed_and_wins_again_follows_itself() -> None:
     )
 
 
-def test_nobody_noticed_is_a_number_that_is_missing() -> None:
+def test_a_failover_that_no_broker_detected_has_no_detection_time() -> None:
     row = failover((1500.0, "testbed", FaultInjected(fault="kill", target="broker-1")))
     assert (row.detection_ms, row.election_ms, row.noticed_by) == (None, None, "")
     assert row.outage_ms == 1501.0
 
 
-def test_propagation_counts_the_answers_to_the_takeover_and_no_others() -> None:
+def test_propagation_counts_only_responses_to_the_takeovers_requests() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))
     logs.at(2000, "broker-2", elected(2, 2), cause=7)
@@ -237,18 +238,18 @@ def test_propagation_counts_the_answers_to_the_takeover_and_no_others() -> None:
     assert (row.requests, row.unanswered, row.propagation_ms) == (2, 0, 102.0)
 
 
-def test_an_outage_nobody_ended_lasts_to_the_end() -> None:
+def test_an_outage_without_another_election_lasts_to_the_end() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))
     logs.at(1100, "broker-1", ready(1))
     logs.at(2000, "testbed", FaultInjected(fault="kill", target="broker-1"))
-    logs.at(5000, "broker-2", StepReached(step="still nobody"))
+    logs.at(5000, "broker-2", StepReached(step="still no controller"))
     run = measured(logs)
     assert run.failovers == ()
     assert run.totals.without_controller_ms == 3000.0
 
 
-def test_a_stopped_controller_with_others_alive_is_an_outage() -> None:
+def test_a_stopped_controller_is_an_outage_while_other_brokers_run() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))
     logs.at(1100, "broker-1", ready(1))
@@ -262,14 +263,14 @@ def test_a_stopped_controller_with_others_alive_is_an_outage() -> None:
 # ------------------------------------------------------------------ partitions
 
 
-def leaderless_ms(*entries: tuple[float, str, object]) -> float:
+def leaderless_ms(*entries: tuple[float, str, Payload]) -> float:
     logs = Logs()
     for ms, node, payload in (*entries, (9000.0, "testbed", StepReached(step="end"))):
-        logs.at(ms, node, payload)  # type: ignore[arg-type]
+        logs.at(ms, node, payload)
     return measured(logs).totals.leaderless_ms
 
 
-def test_a_partition_is_leaderless_while_its_leader_is_down_or_nobody() -> None:
+def test_a_partition_is_leaderless_while_it_has_no_leader_or_its_leader_is_down() -> None:
     kill = (2000.0, "testbed", FaultInjected(fault="kill", target="broker-1"))
     assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(2))) == 500.0
     assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(-1))) == 7000.0
@@ -277,7 +278,7 @@ def test_a_partition_is_leaderless_while_its_leader_is_down_or_nobody() -> None:
     assert leaderless_ms((1000.0, "broker-3", written(-1)), (1700.0, "broker-3", written(2))) == 700.0
 
 
-def test_a_leader_is_back_when_it_goes_on_or_registers() -> None:
+def test_a_leader_is_back_when_it_is_resumed_or_registers() -> None:
     led = (1000.0, "broker-3", written(1))
     pause = (2000.0, "testbed", FaultInjected(fault="pause", target="broker-1"))
     assert leaderless_ms(led, pause, (2600.0, "testbed", FaultInjected(fault="continue", target="broker-1"))) == 600.0
@@ -287,7 +288,7 @@ def test_a_leader_is_back_when_it_goes_on_or_registers() -> None:
     )
 
 
-def test_without_a_testbed_the_controllers_word_says_who_is_dead() -> None:
+def test_without_a_testbed_brokers_that_the_controller_saw_die_are_down() -> None:
     dead = BrokersChanged(new=(), dead=(1,), bounced=(), live=(3,))
     back = BrokersChanged(new=(1,), dead=(), bounced=(), live=(1, 3))
     assert (
@@ -306,7 +307,7 @@ def test_a_deleted_partition_needs_no_leader() -> None:
     assert (row.leaderless_ms, row.leader, row.isr) == (400.0, None, None)
 
 
-def test_a_late_record_of_an_older_controller_changes_nothing() -> None:
+def test_a_late_write_of_an_older_controller_does_not_change_the_leader() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", written(1, epoch=1))
     logs.at(2000, "broker-2", written(2, epoch=2))
@@ -315,7 +316,7 @@ def test_a_late_record_of_an_older_controller_changes_nothing() -> None:
     assert (row.leader, row.writes, row.clean_elections, row.unclean_elections) == (2, 3, 2, 0)
 
 
-def test_what_a_new_controller_reads_counts_as_history_but_not_as_an_election() -> None:
+def test_a_partition_state_read_at_takeover_is_not_counted_as_an_election() -> None:
     logs = Logs()
     old = Leadership("orders", 0, 1, 0, (1, 2), 0, 1)
     logs.at(1000, "broker-2", ContextLoaded(epoch=2, live_brokers=(), partitions=(old,), took_ms=1))

@@ -1,4 +1,4 @@
-"""Reading logs that crashes, full disks and newer software have touched: all of it, by name, without a crash."""
+"""The reader reads damaged logs too: after crashes, full disks and newer software, each flaw is a named finding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def names(reading: reader.RunReading) -> list[str]:
     return [record.data.step for record in reading.records if isinstance(record.data, StepReached)]
 
 
-def test_a_whole_log_is_read_as_written_without_a_finding() -> None:
+def test_a_sound_log_is_read_as_written_without_a_finding() -> None:
     logs = Logs()
     logs.at(1000.125, "broker-1", ElectionLost(winner=2), cause=7)
     reading = read_lines(logs.lines)
@@ -45,7 +45,7 @@ def test_a_whole_log_is_read_as_written_without_a_finding() -> None:
 
 
 @pytest.mark.parametrize("kept", [1, 40, -2])
-def test_a_torn_last_line_is_named_and_the_rest_is_read(kept: int) -> None:
+def test_a_torn_last_line_is_a_finding_and_the_rest_is_read(kept: int) -> None:
     lines = steps(3)
     lines[2] = lines[2][:kept]
     reading = read_lines({"log": lines})
@@ -86,7 +86,7 @@ def test_a_damaged_line_in_the_middle_is_damage_and_a_gap() -> None:
         b'{"a":' * 50_000,
     ],
 )
-def test_whatever_a_line_holds_it_is_at_worst_a_finding(line: bytes) -> None:
+def test_any_line_is_at_worst_a_finding(line: bytes) -> None:
     reading = read_lines({"log": [line, *steps(1)]})
     assert names(reading) == ["1"]
     assert reading.findings == (Finding("log", 1, reader.NOT_A_RECORD, ""),)
@@ -109,7 +109,7 @@ def test_an_envelope_out_of_range_is_no_record(field: str, value: object) -> Non
     assert read_lines({"log": [bad, b"x"]}).findings[0] == Finding("log", 1, reader.NOT_A_RECORD, "")
 
 
-def test_newer_software_is_named_and_leaves_no_gap() -> None:
+def test_records_of_newer_software_are_findings_and_leave_no_gap() -> None:
     lines = steps(5)
     lines[1] = lines[1].replace(b'"StepReached"', b'"StepBeyond"')
     lines[2] = lines[2].replace(b'"version":1', b'"version":2')
@@ -130,7 +130,7 @@ def test_fields_added_later_are_ignored_and_missing_ones_get_their_default() -> 
     assert reading.findings == ()
 
 
-def test_occurrences_of_one_finding_are_counted_not_listed() -> None:
+def test_repeated_findings_are_counted_not_listed() -> None:
     lines = [line.replace(b'"StepReached"', b'"StepBeyond"') for line in steps(50)]
     assert read_lines({"log": lines}).findings == (Finding("log", 1, reader.UNKNOWN_TYPE, "StepBeyond", 50),)
 
@@ -144,14 +144,14 @@ def test_gaps_are_counted_also_across_files_and_at_the_start() -> None:
     )
 
 
-def test_of_a_repeated_number_the_first_counts() -> None:
+def test_the_first_record_of_a_repeated_sequence_number_counts() -> None:
     lines = steps(3)
     reading = read_lines({"a": lines, "b": [lines[1].replace(b'"step":"2"', b'"step":"again"')]})
     assert names(reading) == ["1", "2", "3"]
     assert reading.findings == (Finding("b", 1, reader.REPEAT, "broker-1 incarnation 1"),)
 
 
-def test_a_clock_that_goes_back_is_named_and_the_sequence_wins() -> None:
+def test_a_clock_that_goes_back_is_a_finding_and_records_keep_their_sequence() -> None:
     logs = Logs()
     for ms, step in ((1005.0, "1"), (1001.0, "2"), (1006.0, "3")):
         logs.at(ms, "broker-1", StepReached(step=step))
@@ -173,7 +173,7 @@ def test_a_line_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert reading.findings == (Finding(str(path), 2, reader.LINE_TOO_LONG, "more than 400 bytes"),)
 
 
-def test_a_run_folder_is_searched_and_what_holds_nothing_is_named(tmp_path: Path) -> None:
+def test_a_run_folder_is_searched_and_a_path_without_logs_is_a_finding(tmp_path: Path) -> None:
     events = tmp_path / "run" / "broker-1" / "events"
     events.mkdir(parents=True)
     (events / "broker-1-0001-0001.jsonl").write_bytes(b"".join(steps(2)))
@@ -189,8 +189,8 @@ def test_a_run_folder_is_searched_and_what_holds_nothing_is_named(tmp_path: Path
     ]
 
 
-def test_nodes_interleave_by_clock_and_an_effect_never_precedes_its_cause() -> None:
-    """All at the same microsecond, and the receiver's name sorts first."""
+def test_records_are_ordered_by_clock_and_a_received_request_follows_the_sent_one() -> None:
+    """All records have the same clock value, and the receiver's name sorts first."""
     logs = Logs()
     logs.at(1000.0, "broker-1", StepReached(step="before"))
     logs.at(1000.0, "broker-1", RequestReceived(api="LeaderAndIsr", api_version=7, client_id="2", correlation_id=4))
@@ -209,7 +209,7 @@ def test_nodes_interleave_by_clock_and_an_effect_never_precedes_its_cause() -> N
     ]
 
 
-def test_correlation_ids_that_begin_again_do_not_hold_an_earlier_receipt_back() -> None:
+def test_a_reused_correlation_id_does_not_delay_an_earlier_received_request() -> None:
     logs = Logs()
     for ms in (1000.0, 2000.0):
         logs.at(ms, "broker-2", RequestSent(to=1, api="StopReplica", api_version=3, client_id="2", correlation_id=0))
@@ -218,8 +218,7 @@ def test_correlation_ids_that_begin_again_do_not_hold_an_earlier_receipt_back() 
 
 
 def test_clocks_that_contradict_each_other_do_not_stop_the_reading() -> None:
-    """Two nodes received each other's message before sending their own: impossible, and still every record comes
-    out."""
+    """Two nodes received each other's message before they sent their own, which is impossible; all records are read."""
     logs = Logs()
     for ms, node, other in ((1000.0, "broker-1", 2), (1001.0, "broker-2", 1)):
         logs.at(ms, node, RequestReceived(api="A", api_version=0, client_id=f"{other}", correlation_id=0))

@@ -1,4 +1,4 @@
-"""Meters, histograms and timers give the numbers that metrics-core 2.2.0 gives, which is in Apache Kafka 3.9.1."""
+"""Meters, histograms and timers give the same numbers as metrics-core 2.2.0 ("Yammer"), which Kafka 3.9.1 uses."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def distribution(*values: float) -> Distribution:
     return histogram.distribution()
 
 
-def test_a_distribution_is_what_yammer_makes_of_the_same_values() -> None:
+def test_a_histogram_has_the_distribution_that_yammer_computes() -> None:
     found = distribution(*(float(value * value) for value in range(1, 101)))
     assert found[:4] == (100, 1.0, 10_000.0, 3383.5)
     assert found[4] == pytest.approx(3024.355854282583)
     assert found.quantiles == pytest.approx((2550.5, 5738.25, 9206.45, 9797.06, 9998.01, 10_000.0))
 
 
-def test_nothing_and_one_value_are_distributions_too() -> None:
+def test_a_histogram_of_no_value_and_of_one_value() -> None:
     assert distribution() == Distribution(0, 0.0, 0.0, 0.0, 0.0, (0.0,) * 6)
     assert distribution(-7.0) == Distribution(1, -7.0, -7.0, -7.0, 0.0, (-7.0,) * 6)
 
 
-def test_rates_are_what_yammer_makes_of_the_same_ticks() -> None:
+def test_a_meter_has_the_rates_that_yammer_computes() -> None:
     clock = StillClock(0.0)
     meter = Meter(clock)
     meter.mark(30)
@@ -37,7 +37,7 @@ def test_rates_are_what_yammer_makes_of_the_same_ticks() -> None:
     assert meter.rates() == pytest.approx(Rates(40 / 65, 2.3671878177700085, 4.945441610824655, 5.624122214179912))
 
 
-def test_reading_more_often_changes_no_rate() -> None:
+def test_reading_a_meter_more_often_changes_no_rate() -> None:
     def rates(*, reading_every_ms: int) -> list[float]:
         clock = StillClock(0.0)
         meter = Meter(clock)
@@ -52,7 +52,7 @@ def test_reading_more_often_changes_no_rate() -> None:
     assert rates(reading_every_ms=500) == pytest.approx(rates(reading_every_ms=10_000))
 
 
-def test_a_meter_nobody_used_says_nothing_even_at_its_birth() -> None:
+def test_an_unused_meter_has_a_count_and_rates_of_zero() -> None:
     clock = StillClock()
     meter = Meter(clock)
     assert meter.rates() == Rates(0.0, 0.0, 0.0, 0.0)
@@ -60,7 +60,7 @@ def test_a_meter_nobody_used_says_nothing_even_at_its_birth() -> None:
     assert (meter.count, meter.rates()) == (0, Rates(0.0, 0.0, 0.0, 0.0))
 
 
-def test_a_sample_has_a_bound_and_forgets_the_old_first() -> None:
+def test_a_full_histogram_sample_drops_old_values_first() -> None:
     clock = StillClock(0.0)
     histogram = Histogram(clock)
     for _ in range(2 * SAMPLE_SIZE):
@@ -75,11 +75,11 @@ def test_a_sample_has_a_bound_and_forgets_the_old_first() -> None:
         9.0,
         SAMPLE_SIZE,
     )
-    # Twenty minutes outweigh a value by e^18: hardly one of the old ones is left.
+    # A value counts e^18 times as much as one twenty minutes older: hardly any of the old ones is left.
     assert found.quantiles == (9.0,) * 6
 
 
-def test_days_without_a_value_do_not_let_weights_overflow() -> None:
+def test_weights_do_not_overflow_after_days_without_a_value() -> None:
     clock = StillClock(0.0)
     histogram = Histogram(clock)
     for value in (1.0, 2.0, 3.0):
@@ -88,12 +88,12 @@ def test_days_without_a_value_do_not_let_weights_overflow() -> None:
     assert histogram.distribution().quantiles[0] == 2.0
 
 
-def test_the_same_values_leave_the_same_sample() -> None:
+def test_histograms_of_the_same_values_are_equal() -> None:
     values = [float(value % 997) for value in range(3 * SAMPLE_SIZE)]
     assert distribution(*values) == distribution(*values)
 
 
-def test_what_was_cleared_is_forgotten() -> None:
+def test_a_cleared_histogram_holds_no_earlier_value() -> None:
     histogram = Histogram(StillClock())
     histogram.update(5.0)
     histogram.clear()
@@ -102,7 +102,7 @@ def test_what_was_cleared_is_forgotten() -> None:
     assert histogram.distribution() == distribution(1.0)
 
 
-def test_a_timer_counts_and_times_but_not_by_a_clock_that_was_set_back() -> None:
+def test_a_timer_ignores_a_negative_duration() -> None:
     timer = Timer(StillClock())
     timer.update(4.0)
     timer.update(-1.0)

@@ -1,5 +1,4 @@
-"""The text is what the JMX exporter makes of the same MBeans by its own rules for Kafka; read back by Prometheus'
-client."""
+"""Metrics have the names that the JMX exporter gives Kafka's MBeans, and Prometheus' own parser reads them."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ ATTRIBUTES = {
 
 
 def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
-    """What `JmxCollector` does: the first rule that is found in the bean's string names it; `lowercaseOutputName` is
-    on."""
+    """The name that `JmxCollector` gives: that of the first rule that matches the bean, in lower case."""
     tag = f", {mbean.tag}=1" if mbean.tag else ""
     bean = f"{mbean.domain}<type={mbean.type}, name={mbean.name}{tag}><>{attribute}"
     found = ((re.fullmatch(pattern, bean), name) for pattern, name in RULES)
@@ -56,7 +54,7 @@ def value_of(kind: Kind) -> Value:
 
 
 def samples(*readings: Reading) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """By name and labels; the parser's `_total` of a counter that does not say so itself is taken off again."""
+    """The values by name and labels; a suffix `_total` that only the parser added is removed again."""
     text = exposition(readings)
     written = {line.split(" ")[0].split("{")[0] for line in text.splitlines() if not line.startswith("#")}
     found = {}
@@ -70,7 +68,7 @@ def samples(*readings: Reading) -> dict[tuple[str, tuple[tuple[str, str], ...]],
 
 @pytest.mark.spec("MT-2", "MT-3", "MT-4")
 @pytest.mark.parametrize("mbean", MBEANS, ids=lambda mbean: mbean.name)
-def test_every_name_is_the_exporters(mbean: MBean) -> None:
+def test_every_mbean_has_the_exporters_name(mbean: MBean) -> None:
     shown = {name for name, _ in samples(Reading(mbean, value_of(mbean.kind), "1" if mbean.tag else ""))}
     assert {as_the_exporter_names(mbean, attribute) for attribute in ATTRIBUTES[mbean.kind]} <= shown
 
@@ -86,12 +84,12 @@ def test_every_name_is_the_exporters(mbean: MBean) -> None:
         ("IsrShrinksPerSec", "kafka_server_replicamanager_isrshrinks_total"),
     ],
 )
-def test_what_dashboards_ask_for_is_there(name: str, series: str) -> None:
+def test_series_that_kafka_dashboards_use_exist(name: str, series: str) -> None:
     (mbean,) = (mbean for mbean in MBEANS if mbean.name == name)
     assert series in {shown for shown, _ in samples(Reading(mbean, value_of(mbean.kind)))}
 
 
-def test_a_timer_tells_all_that_yammer_knows() -> None:
+def test_a_timer_is_exposed_with_all_attributes_of_yammers() -> None:
     clock = StillClock(0.0)
     timer = Timer(clock)
     timer.update(2.0)
@@ -118,7 +116,7 @@ def test_a_timer_tells_all_that_yammer_knows() -> None:
     }
 
 
-def test_the_lines_of_one_family_stand_together_whatever_order_they_come_in() -> None:
+def test_the_lines_of_one_metric_family_are_grouped() -> None:
     a = MBean("kafka.server", "T", "A", Kind.GAUGE, "First.", tag="broker-id")
     b = MBean("kafka.server", "T", "B", Kind.GAUGE, "Second.")
     assert exposition([Reading(a, 1, "1"), Reading(b, 2), Reading(a, 3, "2")]) == (

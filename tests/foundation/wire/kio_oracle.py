@@ -1,7 +1,7 @@
-"""kio 0.5.0 as a second opinion: our values as kio's, and bytes by way of kio.
+"""Uses kio 0.5.0 as the oracle of the codec: converts our values to kio's, and encodes and decodes with kio.
 
-kio keeps one dataclass per message and version with fields in wire order, as ours are; so fields are matched by
-position and a field too many or too few is noticed.
+kio has one dataclass per message and version with fields in wire order, as ours are. Fields are matched by position,
+so a field too many or too few is noticed.
 """
 
 from __future__ import annotations

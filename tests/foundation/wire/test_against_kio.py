@@ -1,4 +1,4 @@
-"""Byte for byte what kio 0.5.0 writes and reads, in every version of every message."""
+"""The codec writes and reads the same bytes as kio 0.5.0, in every version of every message."""
 
 from __future__ import annotations
 

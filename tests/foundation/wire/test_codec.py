@@ -1,5 +1,4 @@
-"""What the codec promises beyond equal bytes: round trips, versions that cannot say a thing, defaults of absent
-fields."""
+"""The codec beyond equal bytes: round trips, values that a version cannot express, defaults of absent fields."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ from tests.foundation.wire.values import EVERY_VERSION, IDS, QUICK, messages
 
 
 @pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
-def test_what_is_written_is_read_back(api: Api, message: type[Message], version: int) -> None:
+def test_a_written_message_is_read_back_equal(api: Api, message: type[Message], version: int) -> None:
     @QUICK
     @given(value=messages(message, version))
     def check(value: Message) -> None:
@@ -54,21 +53,21 @@ def test_a_message_of_defaults_can_be_sent_in_every_version(api: Api, message: t
 # ------------------------------------------------------------------ versions
 
 
-def test_a_version_nobody_knows_names_the_range() -> None:
+def test_an_unknown_version_is_refused_with_the_known_range() -> None:
     with pytest.raises(UnsupportedVersion, match=r"LeaderAndIsrRequest: version 8 is unknown; expected 0 to 7"):
         encode(LeaderAndIsrRequest(), 8)
     with pytest.raises(UnsupportedVersion, match="expected 0 to 17"):
         decode(FetchRequest, -1, b"")
 
 
-def test_a_field_the_version_lacks_is_refused_by_name_when_it_says_something() -> None:
+def test_a_field_that_the_version_lacks_is_refused_unless_it_has_its_default() -> None:
     request = StopReplicaRequest(topics=(StopReplicaTopicV1(name="orders", partition_indexes=(0,)),))
     assert encode(request, 1)
     with pytest.raises(UnsupportedVersion, match=r"StopReplicaRequest\.topics is set .* version 3 has no such field"):
         encode(request, 3)
 
 
-def test_the_refused_field_is_found_inside_arrays() -> None:
+def test_a_refused_field_inside_an_array_is_named() -> None:
     partition = LeaderAndIsrPartitionState(leader_recovery_state=1)
     request = LeaderAndIsrRequest(
         topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(partition,)),)
@@ -84,15 +83,15 @@ def test_an_ignorable_field_is_dropped_silently() -> None:
     assert decode(LeaderAndIsrRequest, 1, encode(sent, 1)) == LeaderAndIsrRequest(controller_id=1, broker_epoch=-1)
 
 
-def test_a_topic_id_is_dropped_where_names_are_spoken() -> None:
+def test_a_topic_id_is_dropped_in_versions_with_topic_names() -> None:
     topic = MetadataResponseTopic(name="orders", topic_id=TopicId("A" * 20 + "Bg"))
     read = decode(MetadataResponse, 9, encode(MetadataResponse(topics=(topic,)), 9))
     assert read.topics == (MetadataResponseTopic(name="orders", topic_id=NO_TOPIC_ID),)
 
 
-def test_null_is_refused_by_name_where_the_version_cannot_say_it() -> None:
+def test_null_is_refused_in_versions_where_the_field_is_not_nullable() -> None:
     with pytest.raises(
-        UnsupportedVersion, match=r"MetadataRequest\.topics is None, but version 0 cannot say null; 1 and later"
+        UnsupportedVersion, match=r"MetadataRequest\.topics is None, but in version 0 it cannot be null; 1 and later"
     ):
         encode(MetadataRequest(topics=None), 0)
     by_id = MetadataRequest(topics=(MetadataRequestTopic(topic_id=TopicId("A" * 20 + "Bg"), name=None),))
@@ -101,12 +100,12 @@ def test_null_is_refused_by_name_where_the_version_cannot_say_it() -> None:
         encode(by_id, 9)
 
 
-def test_null_and_empty_are_two_things() -> None:
+def test_null_and_empty_arrays_differ() -> None:
     for topics in (None, ()):
         assert decode(MetadataRequest, 12, encode(MetadataRequest(topics=topics), 12)).topics == topics
 
 
-def test_a_tagged_field_is_written_only_when_it_says_something() -> None:
+def test_a_tagged_field_with_its_default_is_not_written() -> None:
     silent = encode(FetchRequest(), 17)
     speaking = encode(FetchRequest(replica_state=FetchReplicaState(replica_id=3, replica_epoch=9)), 17)
     assert silent[-1:] == b"\0"
@@ -168,7 +167,7 @@ def test_tagged_fields_of_a_later_version_are_skipped() -> None:
 
 
 class Wide(Message, frozen=True, kw_only=True):
-    """Types that no message of Kafka's combines, but the vocabulary allows."""
+    """A message of field types that the schema allows and no message of Kafka's combines."""
 
     flags: tuple[bool, ...] = ()
     ids: tuple[TopicId, ...] = ()
@@ -178,7 +177,7 @@ class Wide(Message, frozen=True, kw_only=True):
 
 
 @pytest.mark.parametrize("flexible", [True, False])
-def test_every_word_of_the_vocabulary_combines(flexible: bool) -> None:
+def test_all_field_types_combine(flexible: bool) -> None:
     codec = compile_codec(Wide, 0, flexible=flexible)
 
     @QUICK
@@ -201,9 +200,8 @@ def test_packers_are_kept_for_a_bounded_number_of_shapes() -> None:
     assert len(shapes) <= shapes.most_kept
 
 
-def test_the_codec_knows_no_socket() -> None:
-    """In a fresh process: all of it but the request channel does without asyncio, and nothing pulls in a transport of
-    ours."""
+def test_the_codec_imports_no_socket() -> None:
+    """In a fresh process: only the request channel imports asyncio, and nothing imports a transport of ours."""
     script = """
 import importlib, pkgutil, sys
 import foundation.wire
@@ -224,16 +222,16 @@ print(len(names))
     assert int(finished.stdout) > 20
 
 
-def test_a_struct_is_no_message() -> None:
+def test_a_struct_inside_messages_cannot_be_encoded_alone() -> None:
     with pytest.raises(KeyError):
         encode(FetchReplicaState(), 0)
 
 
-def test_what_an_update_says_of_itself_travels_in_a_tag() -> None:
+def test_the_type_of_an_update_metadata_request_is_a_tagged_field() -> None:
     assert decode(UpdateMetadataRequest, 8, encode(UpdateMetadataRequest(type=2), 8)).type == 2
 
 
-def test_bytes_after_the_end_of_a_request_are_left_alone_as_kafkas_brokers_do() -> None:
-    """librdkafka asks for all topics (Metadata from version 9 on) with three bytes too many."""
+def test_bytes_after_the_end_of_a_request_are_ignored_as_in_kafka() -> None:
+    """librdkafka's Metadata request for all topics, from version 9 on, has three bytes too many."""
     all_topics = MetadataRequest(topics=None)
     assert decode(MetadataRequest, 12, encode(all_topics, 12) + b"\0\0\0") == all_topics

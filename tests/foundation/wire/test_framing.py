@@ -1,4 +1,4 @@
-"""Frames come out whole and in order, however the bytes were cut."""
+"""Frames are read whole and in order, in whatever pieces their bytes arrive."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ FRAMES = [b"first", b"", b"x" * 300, b"\0\0\0\1"]
 STREAM = b"".join(pack(">i", len(frame)) + frame for frame in FRAMES)
 
 
-def test_two_feeds_split_at_every_byte() -> None:
+def test_frames_received_in_two_pieces() -> None:
     for cut in range(len(STREAM) + 1):
         reader = FrameReader(1000)
         assert reader.feed(STREAM[:cut]) + reader.feed(STREAM[cut:]) == FRAMES
         assert not reader.has_unfinished_frame
 
 
-def test_byte_by_byte() -> None:
+def test_frames_received_byte_by_byte() -> None:
     reader = FrameReader(1000)
     assert [frame for byte in STREAM for frame in reader.feed(bytes([byte]))] == FRAMES
 
 
 @QUICK
 @given(frames=st.lists(st.binary(max_size=50)), sizes=st.lists(st.integers(0, 60)))
-def test_any_cut(frames: list[bytes], sizes: list[int]) -> None:
+def test_frames_received_in_any_pieces(frames: list[bytes], sizes: list[int]) -> None:
     stream = b"".join(pack(">i", len(frame)) + frame for frame in frames)
     reader, read = FrameReader(50), []
     for size in [*sizes, len(stream)]:
@@ -40,23 +40,23 @@ def test_any_cut(frames: list[bytes], sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(1 << 31), 1001, 0x7FFFFFFF])
-def test_an_announced_size_out_of_range_is_refused_before_its_bytes_come(size: int) -> None:
+def test_a_frame_size_out_of_range_is_refused_before_the_frame_arrives(size: int) -> None:
     with pytest.raises(
         InvalidReceive, match=rf"frame announces {size} bytes; expected 0 to 1000 \(socket\.request\.max\.bytes\)"
     ):
         FrameReader(1000).feed(pack(">i", size))
 
 
-def test_a_client_of_another_protocol_is_refused_at_once() -> None:
+def test_bytes_of_another_protocol_are_refused_at_once() -> None:
     with pytest.raises(MalformedMessage, match="1195725856 bytes"):
         FrameReader().feed(b"GET / HTTP/1.1\r\n")
 
 
-def test_the_largest_allowed_frame_passes() -> None:
+def test_the_largest_allowed_frame_is_read() -> None:
     assert FrameReader(1000).feed(pack(">i", 1000) + b"x" * 1000) == [b"x" * 1000]
 
 
-def test_nothing_is_kept_of_frames_handed_out() -> None:
+def test_the_reader_keeps_no_bytes_of_returned_frames() -> None:
     reader = FrameReader(1000)
     for _ in range(3):
         assert reader.feed(STREAM) == FRAMES

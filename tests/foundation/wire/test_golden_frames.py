@@ -1,4 +1,4 @@
-"""Requests that Apache Kafka 3.9.1's controller really sent, in every version it can be made to send."""
+"""Control requests recorded from Apache Kafka 3.9.1's controller, in every version it can be configured to send."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FRAMES = [
 @pytest.mark.parametrize(
     "frame", FRAMES, ids=[f"{f.request}-v{f.version}-ibp{f.inter_broker_protocol}" for f in FRAMES]
 )
-def test_it_is_read_and_written_back_byte_for_byte(frame: Frame) -> None:
+def test_a_recorded_request_is_read_and_written_back_byte_for_byte(frame: Frame) -> None:
     header, message = decode_request(frame.raw)
     api = api_by_key(header.api_key)
     assert api is api_of(message)
@@ -40,7 +40,7 @@ def test_it_is_read_and_written_back_byte_for_byte(frame: Frame) -> None:
     assert written == len(frame.raw).to_bytes(4) + frame.raw
 
 
-def test_the_recording_covers_the_versions_a_controller_sends() -> None:
+def test_the_recordings_cover_all_versions_of_control_requests() -> None:
     versions = {
         request: {f.version for f in FRAMES if f.request == request} for request in sorted({f.request for f in FRAMES})
     }
@@ -52,7 +52,7 @@ def test_the_recording_covers_the_versions_a_controller_sends() -> None:
 
 
 @pytest.mark.spec("IO-3")
-def test_what_kafka_said_is_what_we_read() -> None:
+def test_a_recorded_request_has_the_expected_fields() -> None:
     messages = [decode_request(f.raw) for f in FRAMES if f.inter_broker_protocol == "3.9-IV0"]
     creation = next(m for _, m in messages if isinstance(m, LeaderAndIsrRequest) and m.topic_states)
     assert not creation.is_kraft_controller

@@ -1,4 +1,4 @@
-"""Sizes, header versions, client ids; kio's choice of header schema is the oracle."""
+"""Request and response headers: frame sizes, header versions, client ids; kio's header schemas are the oracle."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_header_versions_are_kafkas(api: Api, message: type[Message], version: i
 
 
 @pytest.mark.parametrize("api", APIS, ids=[api.name for api in APIS])
-def test_versions_end_where_kafkas_end(api: Api) -> None:
+def test_the_highest_version_of_each_api_is_kafkas(api: Api) -> None:
     module = kio_class(api, api.request, api.max_version).__module__
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(module.replace(f"v{api.max_version}.", f"v{api.max_version + 1}."))
@@ -49,7 +49,7 @@ def test_versions_end_where_kafkas_end(api: Api) -> None:
 
 @pytest.mark.parametrize("client_id", ["broker-1", "", "bröker", None])
 @pytest.mark.parametrize("version", [1, 12])
-def test_a_request_frame(version: int, client_id: str | None) -> None:
+def test_a_request_frame_is_read_back_with_its_header(version: int, client_id: str | None) -> None:
     frame = encode_request(MetadataRequest(topics=()), version, 41, client_id)
     assert unpack_from(">ihhi", frame) == (len(frame) - 4, 3, version, 41)
     assert decode_request(frame[4:]) == (RequestHeader(3, version, 41, client_id), MetadataRequest(topics=()))
@@ -74,8 +74,8 @@ def test_unknown_tagged_fields_of_a_header_are_skipped() -> None:
 
 
 @pytest.mark.spec("AP-2")
-def test_a_version_from_the_future_still_has_a_header() -> None:
-    """ApiVersions of a later client must be answered, so its header is read though its body cannot be."""
+def test_the_header_of_an_unknown_version_of_api_versions_is_read() -> None:
+    """An ApiVersions request of a newer client must be answered, so its header is read although its body cannot be."""
     header, _ = decode_request_header(pack(">hhih", 18, 99, 9, 2) + b"me\0" + b"whatever")
     assert header == RequestHeader(18, 99, 9, "me")
 
@@ -111,6 +111,6 @@ def test_a_broken_response_header_is_refused(version: int, frame: bytes, text: s
         decode_response(api_of(UpdateMetadataResponse), version, frame)
 
 
-def test_a_client_id_too_long_is_refused_with_its_length() -> None:
+def test_a_too_long_client_id_is_refused_with_its_length() -> None:
     with pytest.raises(UnencodableValue, match="client id of 40000 bytes"):
         encode_request(MetadataRequest(), 1, 1, "x" * 40000)

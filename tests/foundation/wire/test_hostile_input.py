@@ -1,4 +1,4 @@
-"""Bytes from anyone: they are read, or refused with field and offset; nothing else may happen."""
+"""Arbitrary bytes are either read, or refused with field and offset, within bounds of time and memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ONE_PARTITION = b"\0" * 6 + b"\2\1\2" + b"\0" * 14
 FETCHED = b"\0" * 10 + b"\1"
 
 CASES: list[tuple[str, type[Message], int, bytes, str, int]] = [
-    # what, message, version, bytes, text of the error, offset it names
+    # name, message, version, bytes, part of the error message, offset in the error
     ("nothing at all", LeaderAndIsrRequest, 7, b"", r"controller_id at offset 0: needs 4 bytes, 0 are left", 0),
     ("cut inside an integer", StopReplicaResponse, 0, b"\0\0\0\0",
      r"partition_errors at .* needs 4 bytes, 2 are left", 2),
@@ -77,7 +77,7 @@ CASES: list[tuple[str, type[Message], int, bytes, str, int]] = [
 @pytest.mark.parametrize(
     ("message", "version", "data", "text", "offset"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
 )
-def test_it_is_refused_with_field_and_offset(
+def test_malformed_bytes_are_refused_with_field_and_offset(
     message: type[Message], version: int, data: bytes, text: str, offset: int
 ) -> None:
     with pytest.raises(MalformedMessage, match=text) as refused:
@@ -86,7 +86,7 @@ def test_it_is_refused_with_field_and_offset(
     assert f"{message.__name__} v{version}" in str(refused.value)
 
 
-def test_unknown_tagged_fields_are_skipped_wherever_they_stand() -> None:
+def test_unknown_tagged_fields_are_skipped_at_any_level() -> None:
     unknown = b"\2\x05\1a\xac\x02\3bcd"  # two of them: tag 5 and tag 300
     assert decode(UpdateMetadataResponse, 8, b"\0\7" + unknown) == UpdateMetadataResponse(error_code=7)
     topic = b"\1" + unknown
@@ -97,7 +97,7 @@ def test_unknown_tagged_fields_are_skipped_wherever_they_stand() -> None:
 
 
 def peak_of(decoding: Callable[[], object]) -> int:
-    """Bytes held at the worst moment of `decoding`."""
+    """The peak of bytes allocated by `decoding`."""
     decoding()  # the codec is made on first use, and kept
     tracemalloc.start()
     try:
@@ -108,8 +108,8 @@ def peak_of(decoding: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("announced", [50_001, 0x7FFFFFFF])
-def test_a_count_is_checked_before_anything_is_built(announced: int) -> None:
-    """Room for 50,000 names came: announcing one more is enough to be refused without building any."""
+def test_an_array_count_is_checked_before_elements_are_built(announced: int) -> None:
+    """The message has room for 50,000 names: a count of one more is refused before any element is built."""
     data = pack(">i", announced) + b"\0\0" * 50_000
 
     def refuse() -> None:
@@ -119,7 +119,7 @@ def test_a_count_is_checked_before_anything_is_built(announced: int) -> None:
     assert peak_of(refuse) < 50_000
 
 
-def test_a_tagged_count_is_checked_before_anything_is_built() -> None:
+def test_a_tagged_array_count_is_checked_before_elements_are_built() -> None:
     with pytest.raises(MalformedMessage, match="4294967295 need 8589934590 bytes at least"):
         decode(FetchRequest, 17, encode(FetchRequest(), 17)[:-1] + b"\xff\xff\xff\xff\x0f")
 
@@ -134,9 +134,8 @@ LAYOUTS = [
 @pytest.mark.parametrize(
     ("message", "version"), LAYOUTS, ids=[f"{message.__name__}-v{version}" for message, version in LAYOUTS]
 )
-def test_a_message_takes_at_most_32_times_the_bytes_it_came_in(message: type[Message], version: int) -> None:
-    """The worst anyone can send are millions of elements as small as can be; `socket.request.max.bytes` bounds the
-    bytes."""
+def test_a_decoded_message_takes_at_most_32_times_its_bytes(message: type[Message], version: int) -> None:
+    """The worst case is millions of minimal elements; `socket.request.max.bytes` bounds their bytes."""
     for path in arrays(message, version):
         for text in ("", "€"):
             data = encode(crowded(message, version, path, text), version)
@@ -144,7 +143,7 @@ def test_a_message_takes_at_most_32_times_the_bytes_it_came_in(message: type[Mes
 
 
 def arrays(message: type[Message], version: int) -> Iterator[tuple[str, ...]]:
-    """Where the arrays of structs or texts are: field names from the message inwards."""
+    """The paths of arrays of structs or strings, as field names from the message inwards."""
     for field in fields_of(message):
         if version in field.versions and isinstance(field.type, ArrayOf):
             element = field.type.element
@@ -155,7 +154,7 @@ def arrays(message: type[Message], version: int) -> Iterator[tuple[str, ...]]:
 
 
 def crowded(message: type[Message], version: int, path: tuple[str, ...], text: str) -> Message:
-    """Everything as small as can be, but for 500 elements in the array at `path`; every string in them is `text`."""
+    """A minimal message, but with 500 elements in the array at `path`, whose strings are all `text`."""
     values: dict[str, object] = {}
     for field in fields_of(message):
         if version not in field.versions or (field.tag is not None and field.name not in path):
@@ -171,10 +170,10 @@ def crowded(message: type[Message], version: int, path: tuple[str, ...], text: s
     return message(**values)
 
 
-@pytest.mark.parametrize("wounded", ["an element", "a tagged field"])
-def test_finding_the_words_for_a_refusal_is_bounded(wounded: str) -> None:
-    """Anyone can send what fails at its very end, and looking for the reason is far slower than failing."""
-    if wounded == "an element":
+@pytest.mark.parametrize("malformed", ["an element", "a tagged field"])
+def test_the_time_to_explain_a_refusal_is_bounded(malformed: str) -> None:
+    """A message can be malformed at its very end, and finding the reason takes far longer than failing."""
+    if malformed == "an element":
         data = pack(">hi", 0, 200_000) + b"\0" * 8 * 199_999 + b"\xff" * 8
         message, version = StopReplicaResponse, 0
     else:
@@ -211,7 +210,7 @@ def test_a_broken_request_header_is_refused(frame: bytes, text: str) -> None:
 
 MUTATIONS = 100_000
 NO_REASON = "though every field by itself"
-"""What `diagnosis` says when it finds nothing wrong with bytes that the generated reader refused."""
+"""The text of `diagnosis` when it finds no flaw in bytes that the generated reader refused."""
 EDGES = (
     b"\0",
     b"\1",
@@ -226,7 +225,7 @@ EDGES = (
 
 
 def corpus() -> list[tuple[bytes, type[Message] | None, int]]:
-    """Whole request frames (message None) and response bodies: one or two of every version, and Kafka's own."""
+    """Request frames (message None) and response bodies: one or two of every version, and recorded ones of Kafka."""
     frames: list[tuple[bytes, type[Message] | None, int]] = [(frame.raw, None, 0) for frame in FRAMES]
 
     def add_two(api: Api, message: type[Message], version: int) -> None:
@@ -245,7 +244,7 @@ def corpus() -> list[tuple[bytes, type[Message] | None, int]]:
 
 
 def mutated(raw: bytes, other: bytes, source: random.Random) -> bytes:
-    """`raw` with one to three wounds: a bit, an edge value, a cut, bytes doubled, or the tail of another frame."""
+    """`raw` with one to three mutations: a flipped bit, an extreme value, a cut, repeated bytes, another's end."""
     for _ in range(source.randint(1, 3)):
         at = source.randrange(len(raw) + 1)
         match source.randrange(6):
@@ -267,7 +266,7 @@ def mutated(raw: bytes, other: bytes, source: random.Random) -> bytes:
 
 
 def test_mutated_frames_are_read_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing but the codec's own errors; what is read is written again no longer, and means the same."""
+    """Only the codec's own errors are raised; what is read is written again in no more bytes, and is read as equal."""
     source = random.Random(1)
     frames = corpus()
     seen = Counter[str]()
@@ -307,14 +306,14 @@ def test_mutated_responses_are_read_or_refused() -> None:
                 decode_response(api, version, mutated(frame, frame, source))
 
 
-def test_a_name_of_every_length_survives_its_length_prefix() -> None:
+def test_strings_of_every_length_are_read_back() -> None:
     for length in [*range(120, 140), 16382, 16383, 16384, 32767]:
         request = MetadataRequest(topics=(MetadataRequestTopic(name="x" * length),))
         for version in (8, 12):
             assert decode(MetadataRequest, version, encode(request, version)) == request
 
 
-def test_a_request_is_refused_at_every_cut() -> None:
+def test_a_request_cut_at_any_byte_is_refused() -> None:
     frame = next(frame for frame in FRAMES if frame.request == "LeaderAndIsr" and frame.version == 7)
     _, body = decode_request_header(frame.raw)
     for cut in range(len(body)):

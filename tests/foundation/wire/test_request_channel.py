@@ -1,4 +1,4 @@
-"""One request at a time over one connection, and what happens when the answer does not come, comes late or is none."""
+"""A request channel has one request in flight, and closes when its response is missing, late or malformed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ ANSWER = UpdateMetadataResponse(error_code=77)
 
 
 class FakeConnection:
-    """Hands every sent frame to `answer`, whose chunks are what the peer sends back; nothing more to come means
-    waiting."""
+    """A connection whose peer sends back the chunks that `answer` returns for a frame, and then nothing more."""
 
     def __init__(self, answer: Callable[[bytes], list[bytes]]) -> None:
         self.answer = answer
@@ -58,8 +57,8 @@ def answered(frame: bytes) -> list[bytes]:
     return [encode_response(api_of(message), header.api_version, header.correlation_id, ANSWER)]
 
 
-def run(story: Coroutine[None, None, None]) -> None:
-    asyncio.run(asyncio.wait_for(story, 30))
+def run(scenario: Coroutine[None, None, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 30))
 
 
 def channel_to(answer: Callable[[bytes], list[bytes]]) -> tuple[RequestChannel, FakeConnection]:
@@ -67,8 +66,8 @@ def channel_to(answer: Callable[[bytes], list[bytes]]) -> tuple[RequestChannel, 
     return RequestChannel(connection, client_id="1"), connection
 
 
-def test_answers_come_back_as_messages_and_correlation_ids_rise() -> None:
-    async def story() -> None:
+def test_responses_are_decoded_and_correlation_ids_increase() -> None:
+    async def scenario() -> None:
         channel, connection = channel_to(answered)
         for expected in range(3):
             assert channel.next_correlation_id == expected
@@ -76,20 +75,20 @@ def test_answers_come_back_as_messages_and_correlation_ids_rise() -> None:
         headers = [decode_request(frame[4:])[0] for frame in connection.sent]
         assert [(header.correlation_id, header.client_id) for header in headers] == [(0, "1"), (1, "1"), (2, "1")]
 
-    run(story())
+    run(scenario())
 
 
-def test_an_answer_may_come_byte_by_byte() -> None:
-    async def story() -> None:
+def test_a_response_may_arrive_byte_by_byte() -> None:
+    async def scenario() -> None:
         channel, _ = channel_to(lambda frame: [bytes([byte]) for byte in answered(frame)[0]])
         assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
         assert await channel.request(REQUEST, 5, timeout_ms=1000) == ANSWER
 
-    run(story())
+    run(scenario())
 
 
-def test_silence_ends_in_a_timeout_and_the_connection_with_it() -> None:
-    async def story() -> None:
+def test_a_missing_response_is_a_timeout_and_closes_the_connection() -> None:
+    async def scenario() -> None:
         channel, connection = channel_to(lambda frame: [])
         with pytest.raises(RequestTimedOut, match=r"127\.0\.0\.1:9092: no answer to UpdateMetadata 0 within 20 ms"):
             await channel.request(REQUEST, 8, timeout_ms=20)
@@ -98,17 +97,17 @@ def test_silence_ends_in_a_timeout_and_the_connection_with_it() -> None:
         with pytest.raises(ConnectionLost, match="channel is closed"):
             await channel.request(REQUEST, 8, timeout_ms=20)
 
-    run(story())
+    run(scenario())
 
 
-def test_an_end_of_stream_before_the_answer_is_a_lost_connection() -> None:
-    async def story() -> None:
+def test_an_end_of_stream_before_the_response_is_a_lost_connection() -> None:
+    async def scenario() -> None:
         channel, _ = channel_to(lambda frame: [answered(frame)[0][:5], b""])
         with pytest.raises(ConnectionLost, match="closed before answering UpdateMetadata 0"):
             await channel.request(REQUEST, 8, timeout_ms=1000)
         assert channel.is_closed
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -126,21 +125,21 @@ def test_an_end_of_stream_before_the_answer_is_a_lost_connection() -> None:
         (lambda frame: [pack(">ihhihh", 12, 0, 0, 0, 0, 0)], "UpdateMetadataResponse"),
     ],
 )
-def test_what_is_no_answer_ends_the_connection(answer: Callable[[bytes], list[bytes]], text: str) -> None:
-    async def story() -> None:
+def test_a_malformed_response_closes_the_connection(answer: Callable[[bytes], list[bytes]], text: str) -> None:
+    async def scenario() -> None:
         connection = FakeConnection(answer)
         channel = RequestChannel(connection, client_id=None, max_response_bytes=1000)
         with pytest.raises(MalformedMessage, match=text):
             await channel.request(REQUEST, 8, timeout_ms=1000)
         assert connection.closed.is_set()
 
-    run(story())
+    run(scenario())
 
 
-def test_an_answer_nobody_waited_for_is_not_taken_for_the_next_ones() -> None:
-    """It may come behind the answer, in bytes of its own, when the request it claims to answer is long done."""
+def test_an_unexpected_response_is_not_taken_for_that_of_the_next_request() -> None:
+    """It may arrive after the response, when its request is complete already."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         channel, connection = channel_to(answered)
         assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
         connection.incoming.append(encode_response(api_of(REQUEST), 8, 0, UpdateMetadataResponse(error_code=13)))
@@ -148,22 +147,22 @@ def test_an_answer_nobody_waited_for_is_not_taken_for_the_next_ones() -> None:
             await channel.request(REQUEST, 8, timeout_ms=1000)
         assert connection.closed.is_set()
 
-    run(story())
+    run(scenario())
 
 
-def test_a_peer_that_does_not_read_costs_the_timeout_too() -> None:
-    async def story() -> None:
+def test_sending_to_a_peer_that_does_not_read_times_out() -> None:
+    async def scenario() -> None:
         channel, connection = channel_to(answered)
         connection.is_full = True
         with pytest.raises(RequestTimedOut, match="no answer to UpdateMetadata 0 within 20 ms"):
             await channel.request(REQUEST, 8, timeout_ms=20)
         assert connection.closed.is_set()
 
-    run(story())
+    run(scenario())
 
 
-def test_an_error_nobody_thought_of_ends_the_connection_too() -> None:
-    async def story() -> None:
+def test_an_unexpected_exception_closes_the_connection() -> None:
+    async def scenario() -> None:
         def broken(frame: bytes) -> list[bytes]:
             raise ZeroDivisionError
 
@@ -174,11 +173,11 @@ def test_an_error_nobody_thought_of_ends_the_connection_too() -> None:
         with pytest.raises(ConnectionLost, match="channel is closed"):
             await channel.request(REQUEST, 8, timeout_ms=1000)
 
-    run(story())
+    run(scenario())
 
 
-def test_correlation_ids_go_on_where_told_and_start_again_after_the_last() -> None:
-    async def story() -> None:
+def test_correlation_ids_begin_at_a_given_number_and_wrap_around() -> None:
+    async def scenario() -> None:
         connection = FakeConnection(answered)
         channel = RequestChannel(connection, client_id="1", first_correlation_id=0x7FFFFFFE)
         for _ in range(3):
@@ -186,11 +185,11 @@ def test_correlation_ids_go_on_where_told_and_start_again_after_the_last() -> No
         sent = [decode_request(frame[4:])[0].correlation_id for frame in connection.sent]
         assert sent == [0x7FFFFFFE, 0x7FFFFFFF, 0]
 
-    run(story())
+    run(scenario())
 
 
-def test_a_second_request_while_one_is_in_flight_is_our_own_mistake() -> None:
-    async def story() -> None:
+def test_a_second_request_in_flight_is_refused() -> None:
+    async def scenario() -> None:
         channel, _ = channel_to(lambda frame: [])
         first = asyncio.ensure_future(channel.request(REQUEST, 8, timeout_ms=10_000))
         await asyncio.sleep(0)
@@ -200,13 +199,13 @@ def test_a_second_request_while_one_is_in_flight_is_our_own_mistake() -> None:
         with pytest.raises(ConnectionLost):
             await first
 
-    run(story())
+    run(scenario())
 
 
-def test_a_request_given_up_closes_the_channel() -> None:
-    """Its answer may still come, and would be taken for the next request's."""
+def test_a_cancelled_request_closes_the_channel() -> None:
+    """Its response may still arrive, and would be taken for that of the next request."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         channel, connection = channel_to(lambda frame: [])
         waiting = asyncio.ensure_future(channel.request(REQUEST, 8, timeout_ms=10_000))
         await asyncio.sleep(0)
@@ -215,25 +214,25 @@ def test_a_request_given_up_closes_the_channel() -> None:
             await waiting
         assert connection.closed.is_set()
 
-    run(story())
+    run(scenario())
 
 
 def test_a_request_that_cannot_be_encoded_is_not_sent() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         channel, connection = channel_to(answered)
         with pytest.raises(UnsupportedVersion):
             await channel.request(StopReplicaRequest(topics=(StopReplicaTopicV1(name="orders"),)), 4, timeout_ms=1000)
         assert connection.sent == []
         assert await channel.request(REQUEST, 8, timeout_ms=1000) == ANSWER
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.spec("AP-3")
-def test_the_oldest_controlled_shutdown_is_answered_too() -> None:
-    async def story() -> None:
+def test_the_response_to_controlled_shutdown_version_0_is_read() -> None:
+    async def scenario() -> None:
         answer = ControlledShutdownResponse(error_code=0)
         channel, _ = channel_to(lambda frame: [encode_response(api_of(answer), 0, 0, answer)])
         assert await channel.request(ControlledShutdownRequest(broker_id=1), 0, timeout_ms=1000) == answer
 
-    run(story())
+    run(scenario())

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for messages: any value a message can have at a version, made from its schema."""
+"""Hypothesis strategies for messages: any value that a message can have in a version, derived from its schema."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range
 def messages(
     message: type[Message], version: int, *, error_codes: tuple[int, ...] | None = None
 ) -> SearchStrategy[Message]:
-    """Values that say only what `version` can say. `error_codes` narrows fields of that name."""
+    """Values that `version` can express. `error_codes` restricts the fields of that name."""
     present = [f for f in fields_of(message) if version in f.versions]
     return st.builds(message, **{f.name: _values(f, version, error_codes) for f in present})
 

@@ -1,4 +1,4 @@
-"""The store is tested over the subjects of the ZooKeeper contract: always the simulated one, and the real one."""
+"""`KafkaZkClient` is tested on both subjects of the ZooKeeper contract: the simulated and the real one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A `KafkaZkClient` over one session of a contract ground, with its event log and with answers that can be lost."""
+"""A `KafkaZkClient` for tests, over one session of the ZooKeeper contract, with its event log; answers can be lost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -28,9 +28,10 @@ from foundation.zk.client import (
 )
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from foundation.zk.transactions import Transactions
-from tests.contracts.subject import Ground, Session
+from tests.contracts.subject import Ensemble, Session
 
 _T = TypeVar("_T")
+Hook: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class StoppedClock:
@@ -41,11 +42,18 @@ class StoppedClock:
         return 0.0
 
 
-class Unreliable:
-    """A session that loses answers (what was asked is done) and requests (it is not), so many each; then it is as good
-    as new.
+async def nothing() -> None:
+    """The hook that does nothing."""
 
-    The session counts as connected again at once. What a real cut does is the contract's business.
+
+class UnreliableClient:
+    """A ZooKeeper client that loses a number of answers (the request is applied) and of requests (it is not).
+
+    The session counts as connected again at once; real cuts are tested by `tests/contracts`.
+
+    Attributes:
+        before_write, before_multi: called before each such request is sent.
+        after_multi: called after each transaction, before its answer is returned.
     """
 
     def __init__(self, zk: ZooKeeperClient) -> None:
@@ -53,6 +61,9 @@ class Unreliable:
         self.lose_answers = 0
         self.lose_requests = 0
         self.sent: list[Sequence[Op]] = []
+        self.before_write: Hook = nothing
+        self.before_multi: Hook = nothing
+        self.after_multi: Hook = nothing
 
     @property
     def session_id(self) -> int:
@@ -87,7 +98,7 @@ class Unreliable:
         return Failure.UNKNOWN if self._loses("lose_requests") else await self._zk.children(path, watch=watch)
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
-        """Loses every second answer, as a cut in the middle would."""
+        """Lose every second answer, as a cut in the middle does."""
         answers = await self._zk.get_many(paths, watch=watch)
         if self._loses("lose_requests"):
             return [answer if position % 2 else Failure.UNKNOWN for position, answer in enumerate(answers)]
@@ -96,6 +107,7 @@ class Unreliable:
     async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:
         if self._loses("lose_requests"):
             return Failure.UNKNOWN
+        await self.before_write()
         answer = await self._zk.write(op)
         return Failure.UNKNOWN if self._loses("lose_answers") else answer
 
@@ -103,19 +115,21 @@ class Unreliable:
         self.sent.append(ops)
         if self._loses("lose_requests"):
             return Failure.UNKNOWN
+        await self.before_multi()
         answer = await self._zk.multi(ops)
+        await self.after_multi()
         return Failure.UNKNOWN if self._loses("lose_answers") else answer
 
 
 class Store:
-    """The store under test, the session below it, and what it wrote into the event log."""
+    """The `KafkaZkClient` under test, the session below it, and its event log."""
 
     def __init__(self, session: Session, *, switched_off: Collection[Fence] = ()) -> None:
         self.session = session
         self.lines: list[bytes] = []
         self.events = EventLog(run="r", node="n", incarnation=1, clock=StoppedClock(), write=self.lines.append)
         self.fences = Fences(self.events, switched_off=switched_off)
-        self.below = Unreliable(session.zk)
+        self.below = UnreliableClient(session.zk)
         self.zk = KafkaZkClient(self.below, events=self.events, fences=self.fences)
         self.transactions = Transactions(self.below, events=self.events, fences=self.fences)
 
@@ -128,13 +142,15 @@ class Store:
         return [line["data"] for line in map(msgspec.json.decode, self.lines) if line["type"] == type_name]
 
 
-async def store(ground: Ground, *, switched_off: Collection[Fence] = ()) -> Store:
-    return Store(await ground.open(), switched_off=switched_off)
+async def store(ensemble: Ensemble, *, switched_off: Collection[Fence] = ()) -> Store:
+    return Store(await ensemble.open(), switched_off=switched_off)
 
 
-async def controller(ground: Ground, broker_id: int = 1, *, switched_off: Collection[Fence] = ()) -> tuple[Store, int]:
-    """A store whose broker has won the election on a tree of top-level paths, and its `epoch_zk_version`."""
-    opened = await store(ground, switched_off=switched_off)
+async def controller(
+    ensemble: Ensemble, broker_id: int = 1, *, switched_off: Collection[Fence] = ()
+) -> tuple[Store, int]:
+    """A store whose broker is the elected controller, with the top-level paths created, and its `epoch_zk_version`."""
+    opened = await store(ensemble, switched_off=switched_off)
     await opened.zk.create_top_level_paths()
     elected = await opened.zk.controller.register_and_increment_epoch(BrokerId(broker_id), timestamp_ms=0)
     return opened, elected.epoch_zk_version

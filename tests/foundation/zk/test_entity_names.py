@@ -30,7 +30,7 @@ def test_the_names_of_users_and_clients_are_encoded_as_kafkas_sanitizer_does(nam
 
 
 @pytest.mark.spec("ZN-10")
-def test_the_default_is_called_by_its_literal_name() -> None:
+def test_the_default_entity_keeps_its_literal_name() -> None:
     assert ConfigEntityZNode.path("brokers", DEFAULT_ENTITY) == "/config/brokers/<default>"
     assert desanitized(DEFAULT_ENTITY) == DEFAULT_ENTITY
 
@@ -52,7 +52,7 @@ def test_both_versions_of_a_notification_are_read(data: bytes, entity_path: str)
 @pytest.mark.parametrize(
     "data", [b"", b"7", b'{"version":2}', b'{"version":1,"entity_type":"brokers","entity_name":"1"}', b'{"version":3}']
 )
-def test_what_is_no_notification(data: bytes) -> None:
+def test_malformed_notifications_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedZNode):
         ConfigEntityChangeNotificationZNode.decode("/n", data)
 

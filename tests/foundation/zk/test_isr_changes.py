@@ -1,4 +1,4 @@
-"""The ISR changes leaders write themselves, on every ground of the contract."""
+"""ISR changes that leaders write to ZooKeeper themselves, as before AlterPartition existed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foundation.zk.admin_znodes import IsrChangeNotificationZNode
 from foundation.zk.client import MAX_REQUEST_BYTES, SetData
 from foundation.zk.isr_changes import PARTITIONS_PER_NOTIFICATION
 from foundation.zk.znodes import TopicPartitionStateZNode
-from tests.contracts.subject import Ground, contract
+from tests.contracts.subject import Ensemble, contract
 from tests.foundation.zk.store import Store, controller, ids, led_by, must, partitions
 
 T0 = TopicPartition("t", 0)
@@ -19,9 +19,9 @@ PATH = TopicPartitionStateZNode.path(T0)
 SHRUNK = LeaderAndIsr(ids(1)[0], 4, ids(1))
 
 
-async def led_partition(ground: Ground) -> Store:
+async def led_partition(ensemble: Ensemble) -> Store:
     """t-0 is led by broker 1 at leader epoch 4, as the controller of epoch 1 decided."""
-    opened, epoch_zk_version = await controller(ground)
+    opened, epoch_zk_version = await controller(ensemble)
     assert await opened.zk.topics.create("t", None, {}) is None
     state = replace(led_by(1, leader_epoch=4), isr=ids(1, 2))
     await opened.zk.states.create({T0: state}, 1, epoch_zk_version)
@@ -30,8 +30,8 @@ async def led_partition(ground: Ground) -> Store:
 
 @pytest.mark.spec("IS-16")
 @contract
-async def test_an_isr_is_written_at_the_version_its_leader_knows(ground: Ground) -> None:
-    opened = await led_partition(ground)
+async def test_an_isr_is_written_over_the_version_that_the_leader_read(ensemble: Ensemble) -> None:
+    opened = await led_partition(ensemble)
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
     assert await opened.zk.isr_changes.update(T0, replace(SHRUNK, isr=ids(1, 2), partition_epoch=1), 1) == 2
     assert await opened.zk.isr_changes.update(T0, replace(SHRUNK, partition_epoch=1), 1) is None
@@ -41,8 +41,8 @@ async def test_an_isr_is_written_at_the_version_its_leader_knows(ground: Ground)
 
 @pytest.mark.spec("IS-16")
 @contract
-async def test_a_lost_answer_is_no_conflict(ground: Ground) -> None:
-    opened = await led_partition(ground)
+async def test_an_isr_write_whose_answer_was_lost_is_no_conflict(ensemble: Ensemble) -> None:
+    opened = await led_partition(ensemble)
     opened.below.lose_answers = 1
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) == 1, (
@@ -52,8 +52,8 @@ async def test_a_lost_answer_is_no_conflict(ground: Ground) -> None:
 
 @pytest.mark.spec("IS-16")
 @contract
-async def test_what_is_gone_or_spoilt_is_a_conflict(ground: Ground) -> None:
-    opened = await led_partition(ground)
+async def test_a_missing_or_malformed_partition_state_is_a_conflict(ensemble: Ensemble) -> None:
+    opened = await led_partition(ensemble)
     assert await opened.zk.isr_changes.update(TopicPartition("gone", 0), SHRUNK, 1) is None
     must(await opened.raw.write(SetData(PATH, b"spoilt", 0)))
     assert await opened.zk.isr_changes.update(T0, SHRUNK, 1) is None
@@ -61,8 +61,8 @@ async def test_what_is_gone_or_spoilt_is_a_conflict(ground: Ground) -> None:
 
 @pytest.mark.spec("IS-17")
 @contract
-async def test_changes_are_announced_in_one_znode_that_stays(ground: Ground) -> None:
-    opened = await led_partition(ground)
+async def test_isr_changes_are_announced_in_one_persistent_znode(ensemble: Ensemble) -> None:
+    opened = await led_partition(ensemble)
     await opened.zk.isr_changes.propagate([TopicPartition("t", 3), T0])
     await opened.zk.isr_changes.propagate([T0])
     listed = must(await opened.raw.children("/isr_change_notification")).names
@@ -78,8 +78,8 @@ async def test_changes_are_announced_in_one_znode_that_stays(ground: Ground) -> 
 
 @pytest.mark.spec("IS-17")
 @contract
-async def test_more_than_a_znode_holds_are_announced_in_several(ground: Ground) -> None:
-    opened = await led_partition(ground)
+async def test_many_isr_changes_are_announced_in_several_znodes(ensemble: Ensemble) -> None:
+    opened = await led_partition(ensemble)
     many = partitions(PARTITIONS_PER_NOTIFICATION + 1, "n" * 249)
     await opened.zk.isr_changes.propagate(many)
     announced = await opened.zk.isr_changes.read()

@@ -1,8 +1,9 @@
-"""The bodies of requests and answers, with kazoo's own classes as the oracle where it has them."""
+"""The bytes of ZooKeeper requests and responses, with kazoo's own classes as the oracle where it has them."""
 
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from kazoo.protocol import serialization as kazoo
@@ -49,9 +50,9 @@ def text(value: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("op", "oracle"), OPS)
-def test_an_operation_is_written_as_kazoo_writes_it(op: Op, oracle: object) -> None:
-    assert jute.op_request(op, op.path) == oracle.serialize()  # type: ignore[attr-defined]
-    assert jute.op_code(op) == oracle.type  # type: ignore[attr-defined]
+def test_an_operation_is_written_as_kazoo_writes_it(op: Op, oracle: Any) -> None:
+    assert jute.op_request(op, op.path) == oracle.serialize()
+    assert jute.op_code(op) == oracle.type
 
 
 @pytest.mark.spec("ZN-11")
@@ -61,7 +62,7 @@ def test_a_transaction_is_written_as_kazoo_writes_it() -> None:
     assert oracle.type == jute.MULTI
 
 
-def test_the_path_of_an_operation_is_the_servers() -> None:
+def test_an_operation_is_written_with_the_path_given() -> None:
     written = jute.multi_request([Delete("/a")], lambda path: "/app" + path)
     assert written == kazoo.Transaction([kazoo.Delete("/app/a", -1)]).serialize()
 
@@ -90,7 +91,7 @@ def test_a_bulk_read_is_a_transaction_of_reads() -> None:
     )
 
 
-def test_watches_are_armed_again_as_of_a_zxid() -> None:
+def test_watches_are_set_again_with_the_last_zxid() -> None:
     written = jute.set_watches_request(9, ["/d"], [], ["/c", "/e"])
     one = struct.pack("!i", 1) + text(b"/d")
     assert written == struct.pack("!q", 9) + one + struct.pack("!i", 0) + struct.pack("!i", 2) + text(b"/c") + text(
@@ -98,7 +99,7 @@ def test_watches_are_armed_again_as_of_a_zxid() -> None:
     )
 
 
-def test_stats_nodes_and_children_are_read() -> None:
+def test_responses_with_stats_data_and_children_are_read() -> None:
     assert jute.read_stat(b"??" + STAT_BYTES, 2) == STAT
     assert jute.read_node(text(b"data") + STAT_BYTES, 0) == Node(b"data", STAT)
     assert jute.read_node(struct.pack("!i", -1) + STAT_BYTES, 0) == Node(b"", STAT)
@@ -106,7 +107,7 @@ def test_stats_nodes_and_children_are_read() -> None:
     assert jute.read_children(listed, 0) == Children(("b", "ä"), STAT)
 
 
-def test_a_bulk_read_answers_nodes_and_failures() -> None:
+def test_the_response_to_a_bulk_read_holds_nodes_and_failures() -> None:
     answer = (
         header(4)
         + text(b"x")
@@ -122,13 +123,13 @@ def test_a_bulk_read_answers_nodes_and_failures() -> None:
     assert jute.read_many(END, 0) == []
 
 
-def test_a_transaction_answers_each_operation() -> None:
+def test_the_response_to_a_transaction_holds_a_result_per_operation() -> None:
     answer = header(13) + header(1) + text(b"/a_0000000001") + header(5) + STAT_BYTES + header(2) + END
     assert jute.read_multi(answer, 0) == (Checked(), Created("/a_0000000001"), Updated(STAT), Deleted())
 
 
 @pytest.mark.spec("ZC-7")
-def test_a_failed_transaction_names_the_one_that_failed() -> None:
+def test_the_response_to_a_failed_transaction_names_the_failed_operation() -> None:
     codes = (0, 0, -110, -2)
     answer = b"".join(header(-1) + struct.pack("!i", code) for code in codes) + END
     assert jute.read_multi(answer, 0) == MultiFailed(2, Failure.NODE_EXISTS)

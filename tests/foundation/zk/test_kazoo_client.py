@@ -1,7 +1,6 @@
-"""What only the real adapter can get wrong: threads, servers that die or fall silent, several hosts, clocks that run
-out.
+"""The kazoo adapter: its threads, servers that die or do not answer, several hosts, session timeouts.
 
-The rest of its behaviour is the contract's (`tests/contracts`).
+What it has in common with the simulator's client is tested in `tests/contracts`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
 from foundation.zk.client import (
     Create,
+    Created,
     Failure,
     Node,
     Notification,
@@ -38,13 +40,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def own_zookeeper(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
-    """A server that a test may kill and pause."""
+    """A server of its own, which the test may kill and pause."""
     with EmbeddedZooKeeper(tmp_path) as server:
         yield server
 
 
 async def opened(connect_string: str, *, session_timeout_ms: int = 30_000) -> Session:
-    """By default a session that outlives the restart of a server on a machine with much else to do."""
+    """A session; its default timeout is long enough for the restart of a server on a busy machine."""
     session = Session()
     session.zk = await KazooZooKeeper(connect_string, session_timeout_ms=session_timeout_ms).connect(session.listen)
     return session
@@ -55,70 +57,70 @@ def living_threads() -> list[threading.Thread]:
 
 
 def left_over(before: list[threading.Thread]) -> list[threading.Thread]:
-    """Threads that have come and do not go; one that has told its end is given the moment it takes to end."""
+    """The threads that have been started since and do not end within a short time."""
     come = [thread for thread in living_threads() if thread not in before]
     for thread in come:
         thread.join(PATIENCE_S)
     return [thread for thread in come if thread.is_alive()]
 
 
-def stand_still_until_suspended(session: Session) -> None:
-    """Stop the loop until the connection thread has noticed a cut of which the loop, therefore, hears nothing."""
+def block_the_loop_until_suspended(session: Session) -> None:
+    """Block the loop until the connection thread has noticed a cut, of which the loop is therefore not notified yet."""
     assert isinstance(session.zk, KazooSession)
     deadline = time.monotonic() + PATIENCE_S
     while not session.zk._link._suspended and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert session.heard == []
+    assert session.notifications == []
 
 
-def test_a_session_outlives_its_server(own_zookeeper: EmbeddedZooKeeper) -> None:
+def test_a_session_survives_the_restart_of_the_server(own_zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         session = await opened(own_zookeeper.connect_string + "/app")
         session_id = session.zk.session_id
         await session.zk.write(Create("/mortal", b"", ephemeral=True))
         await session.zk.get("/mortal", watch=True)
         own_zookeeper.kill()
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         assert await session.zk.get("/mortal") is Failure.UNKNOWN
         await asyncio.to_thread(own_zookeeper.start)
-        await session.hears(SessionResumed)
+        await session.wait_for(SessionResumed)
         assert session.zk.session_id == session_id
         node = await session.zk.get("/mortal")
         assert isinstance(node, Node)
         assert node.stat.ephemeral_owner == session_id
         await session.zk.write(SetData("/mortal", b"x"))
-        await session.hears_watch("/mortal", WatchKind.CHANGED)
+        await session.wait_for_watch("/mortal", WatchKind.CHANGED)
         await session.zk.close()
 
     asyncio.run(play())
 
 
-def test_a_server_that_falls_silent_suspends_the_session(own_zookeeper: EmbeddedZooKeeper) -> None:
+def test_a_server_that_does_not_answer_suspends_the_session(own_zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
-        # The silence is noticed after two thirds of it; the last third is for the server to be heard again.
+        # The client notices after two thirds of the timeout; the last third is left for the server to answer again.
         session = await opened(own_zookeeper.connect_string, session_timeout_ms=9_000)
         own_zookeeper.pause()
         write = asyncio.ensure_future(session.zk.write(Create("/a")))
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         assert await write is Failure.UNKNOWN
         own_zookeeper.resume()
-        await session.hears(SessionResumed)
+        await session.wait_for(SessionResumed)
         await session.zk.close()
 
     asyncio.run(play())
 
 
-def test_a_silent_server_is_noticed_while_requests_keep_coming(own_zookeeper: EmbeddedZooKeeper) -> None:
-    """A request is no sign of life of the server's."""
+def test_a_server_that_does_not_answer_is_noticed_while_requests_are_sent(own_zookeeper: EmbeddedZooKeeper) -> None:
+    """Sent requests do not count as heartbeats of the server."""
 
     async def play() -> None:
         session = await opened(own_zookeeper.connect_string, session_timeout_ms=1_500)
         own_zookeeper.pause()
         reads: list[asyncio.Future[Stat | Failure]] = []
-        while not session.heard and len(reads) < 60:
+        while not session.notifications and len(reads) < 60:
             reads.append(asyncio.ensure_future(session.zk.exists("/")))
             await asyncio.sleep(0.1)
-        assert session.heard == [SessionSuspended()]
+        assert session.notifications == [SessionSuspended()]
         assert set(await asyncio.gather(*reads)) == {Failure.UNKNOWN}
         own_zookeeper.resume()
         await session.zk.close()
@@ -126,14 +128,14 @@ def test_a_silent_server_is_noticed_while_requests_keep_coming(own_zookeeper: Em
     asyncio.run(play())
 
 
-def test_a_request_sent_before_a_cut_was_heard_of_is_answered_during_the_cut(own_zookeeper: EmbeddedZooKeeper) -> None:
+def test_a_request_sent_before_a_cut_is_notified_is_answered_during_the_cut(own_zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         session = await opened(own_zookeeper.connect_string + "/late")
         own_zookeeper.kill()
-        stand_still_until_suspended(session)
+        block_the_loop_until_suspended(session)
         async with asyncio.timeout(PATIENCE_S):
             assert await session.zk.write(Create("/a")) is Failure.UNKNOWN
-        assert session.heard == [SessionSuspended()]
+        assert session.notifications == [SessionSuspended()]
         await asyncio.to_thread(own_zookeeper.start)
         assert await session.zk.connected()
         assert await session.zk.exists("/a") is Failure.NO_NODE
@@ -142,7 +144,7 @@ def test_a_request_sent_before_a_cut_was_heard_of_is_answered_during_the_cut(own
     asyncio.run(play())
 
 
-def test_a_session_runs_out_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -> None:
+def test_a_session_expires_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
@@ -152,10 +154,10 @@ def test_a_session_runs_out_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -
         await owner.zk.write(Create("/mortal", ephemeral=True))
         assert isinstance(await observer.zk.exists("/mortal", watch=True), Stat)
         proxy.cut()
-        await observer.hears_watch("/mortal", WatchKind.DELETED)
+        await observer.wait_for_watch("/mortal", WatchKind.DELETED)
         proxy.heal()
-        await owner.hears(SessionExpired)
-        assert owner.heard == [SessionSuspended(), SessionExpired()]
+        await owner.wait_for(SessionExpired)
+        assert owner.notifications == [SessionSuspended(), SessionExpired()]
         await owner.zk.close()
         await observer.zk.close()
         await proxy.stop()
@@ -163,9 +165,9 @@ def test_a_session_runs_out_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -
     asyncio.run(play())
 
 
-def test_of_several_servers_one_that_answers_is_enough(zookeeper: EmbeddedZooKeeper) -> None:
+def test_one_answering_server_of_several_is_enough(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
-        # Port 1 is the one nobody listens on.
+        # No server listens on port 1.
         session = await opened(f"127.0.0.1:1,{zookeeper.connect_string}/several")
         assert isinstance(await session.zk.exists("/"), Stat)
         await session.zk.close()
@@ -173,7 +175,9 @@ def test_of_several_servers_one_that_answers_is_enough(zookeeper: EmbeddedZooKee
     asyncio.run(play())
 
 
-def test_a_server_that_accepts_and_says_nothing_is_unreachable_in_time(zookeeper: EmbeddedZooKeeper) -> None:
+def test_a_server_that_accepts_and_never_answers_is_unreachable_within_the_timeout(
+    zookeeper: EmbeddedZooKeeper,
+) -> None:
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
@@ -190,8 +194,8 @@ def test_a_server_that_accepts_and_says_nothing_is_unreachable_in_time(zookeeper
     assert left_over(before) == []
 
 
-def test_a_server_that_leaves_a_reconnect_unanswered_gets_another_in_time(zookeeper: EmbeddedZooKeeper) -> None:
-    """As ZooKeeper does with connections that reach it while it starts."""
+def test_a_reconnect_without_answer_is_tried_again_within_the_session_timeout(zookeeper: EmbeddedZooKeeper) -> None:
+    """ZooKeeper does not answer connections that reach it while it starts."""
 
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
@@ -199,12 +203,12 @@ def test_a_server_that_leaves_a_reconnect_unanswered_gets_another_in_time(zookee
         session = await opened(f"127.0.0.1:{await proxy.start()}", session_timeout_ms=9_000)
         session_id = session.zk.session_id
         proxy.cut()
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         proxy.hold_requests()
         proxy.heal()
-        await proxy.holds_a_request()
+        await proxy.wait_for_held_request()
         proxy.carry_requests()
-        await session.hears(SessionResumed)
+        await session.wait_for(SessionResumed)
         assert session.zk.session_id == session_id
         await session.zk.close()
         await proxy.stop()
@@ -212,7 +216,7 @@ def test_a_server_that_leaves_a_reconnect_unanswered_gets_another_in_time(zookee
     asyncio.run(play())
 
 
-def test_no_thread_is_left_whatever_the_session_went_through(zookeeper: EmbeddedZooKeeper) -> None:
+def test_no_thread_of_a_session_is_left_after_closing(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         closed = await opened(zookeeper.connect_string)
         await closed.zk.close()
@@ -220,7 +224,7 @@ def test_no_thread_is_left_whatever_the_session_went_through(zookeeper: Embedded
         proxy = Proxy((host, int(port)))
         cut = await opened(f"127.0.0.1:{await proxy.start()}")
         proxy.cut()
-        await cut.hears(SessionSuspended)
+        await cut.wait_for(SessionSuspended)
         await cut.zk.close()
         await proxy.stop()
         with pytest.raises(ZooKeeperUnreachable):
@@ -231,7 +235,7 @@ def test_no_thread_is_left_whatever_the_session_went_through(zookeeper: Embedded
     assert left_over(before) == []
 
 
-def test_a_connect_that_is_cancelled_leaves_nothing_behind(zookeeper: EmbeddedZooKeeper) -> None:
+def test_a_cancelled_connect_leaves_no_thread(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         connecting = asyncio.ensure_future(KazooZooKeeper("127.0.0.1:1").connect(lambda _: None))
         await asyncio.sleep(0.1)
@@ -244,12 +248,43 @@ def test_a_connect_that_is_cancelled_leaves_nothing_behind(zookeeper: EmbeddedZo
     assert left_over(before) == []
 
 
-def test_a_chroot_that_cannot_be_made_is_named_with_the_reason(zookeeper: EmbeddedZooKeeper) -> None:
+@pytest.mark.parametrize("answers", [0, 1])
+@pytest.mark.parametrize("ends_by", ["cancellation", "timeout"])
+def test_a_connect_that_ends_while_the_server_is_silent_leaves_nothing_behind(
+    zookeeper: EmbeddedZooKeeper, answers: int, ends_by: str
+) -> None:
+    """The server falls silent before it opens the session, or once it is open and the chroot is looked for."""
+
+    async def play() -> None:
+        host, port = zookeeper.connect_string.split(":")
+        proxy = Proxy((host, int(port)))
+        address = f"127.0.0.1:{await proxy.start()}"
+        proxy.heal(answers=answers)
+        timeout_ms = 1_000 if ends_by == "timeout" else 60_000
+        ensemble = KazooZooKeeper(f"{address}/silent", session_timeout_ms=3_000, connection_timeout_ms=timeout_ms)
+        connecting = asyncio.ensure_future(ensemble.connect(lambda _: None))
+        await proxy.wait_for_held_answer()
+        async with asyncio.timeout(PATIENCE_S):
+            if ends_by == "cancellation":
+                connecting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await connecting
+            else:
+                with pytest.raises(ZooKeeperUnreachable, match=f"{address}/silent within 1000 ms"):
+                    await connecting
+        await proxy.stop()
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
+
+
+def test_a_chroot_that_cannot_be_created_is_named_with_the_reason(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         session = await opened(zookeeper.connect_string)
         await session.zk.write(Create("/mortal", ephemeral=True))
         with pytest.raises(
-            ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be made: NoChildrenForEphemerals"
+            ZooKeeperUnreachable, match=r"chroot /mortal/kafka of .* cannot be created: NoChildrenForEphemerals"
         ):
             await opened(zookeeper.connect_string + "/mortal/kafka")
         await session.zk.close()
@@ -259,20 +294,66 @@ def test_a_chroot_that_cannot_be_made_is_named_with_the_reason(zookeeper: Embedd
     assert left_over(before) == []
 
 
+def create_with_permissions(zookeeper: EmbeddedZooKeeper, permissions: dict[str, int]) -> None:
+    """Create the znodes, parents first, and then grant every client these permissions on each."""
+    client = KazooClient(hosts=zookeeper.connect_string)
+    client.start(timeout=PATIENCE_S)
+    for path in permissions:
+        client.create(path)
+    for path in sorted(permissions, reverse=True):
+        client.set_acls(path, [ACL(permissions[path], ANYONE_ID_UNSAFE)])
+    client.stop()
+    client.close()
+
+
+def test_a_chroot_that_exists_below_a_locked_parent_is_used(zookeeper: EmbeddedZooKeeper) -> None:
+    """As Kafka since KAFKA-12866. Only the last folder may be written to; the one above may not even be read."""
+    create_with_permissions(
+        zookeeper,
+        {"/locked": Permissions.READ, "/locked/apps": Permissions.ADMIN, "/locked/apps/kafka": Permissions.ALL},
+    )
+
+    async def play() -> None:
+        session = await opened(zookeeper.connect_string + "/locked/apps/kafka")
+        assert await session.zk.write(Create("/brokers")) == Created("/brokers")
+        await session.zk.close()
+        session = await opened(zookeeper.connect_string + "/locked/apps/kafka/missing/folders")
+        assert await session.zk.write(Create("/brokers")) == Created("/brokers")
+        await session.zk.close()
+
+    asyncio.run(play())
+
+
+def test_a_chroot_that_is_missing_below_a_locked_parent_is_named_with_the_remedy(zookeeper: EmbeddedZooKeeper) -> None:
+    create_with_permissions(zookeeper, {"/read-only": Permissions.READ})
+
+    async def play() -> None:
+        with pytest.raises(
+            ZooKeeperUnreachable,
+            match=r"chroot /read-only/apps/kafka of .* and /read-only/apps cannot be created: NoAuth; "
+            r"this client lacks the CREATE permission on /read-only; create /read-only/apps/kafka by hand",
+        ):
+            await opened(zookeeper.connect_string + "/read-only/apps/kafka")
+
+    before = living_threads()
+    asyncio.run(play())
+    assert left_over(before) == []
+
+
 @pytest.mark.parametrize(
     "connect_string", ["", "/chroot", "host:port", "one:2181,,two:2181", ":2181", "one:2181//a", "one:2181/a//b"]
 )
-def test_a_connect_string_that_names_nothing_is_refused_at_once(connect_string: str) -> None:
+def test_a_connect_string_without_host_is_refused(connect_string: str) -> None:
     with pytest.raises(ValueError, match="expected host:port"):
         KazooZooKeeper(connect_string)
 
 
 @pytest.mark.parametrize("connect_string", ["host", "host:2181", "a:1, b:2/chroot/", "[::1]:2181", "[::1]"])
-def test_hosts_with_and_without_port_are_servers(connect_string: str) -> None:
+def test_hosts_are_accepted_with_and_without_port(connect_string: str) -> None:
     KazooZooKeeper(connect_string)
 
 
-def test_a_listener_that_raises_is_reported_and_harms_nobody(zookeeper: EmbeddedZooKeeper) -> None:
+def test_an_exception_of_a_listener_is_reported_and_the_session_goes_on(zookeeper: EmbeddedZooKeeper) -> None:
     reported: list[dict[str, Any]] = []
 
     def listener(_: Notification) -> None:
@@ -291,7 +372,7 @@ def test_a_listener_that_raises_is_reported_and_harms_nobody(zookeeper: Embedded
     assert [str(context["exception"]) for context in reported] == ["a mistake of the listener's"]
 
 
-def test_a_request_that_is_given_up_does_not_disturb_the_next(zookeeper: EmbeddedZooKeeper) -> None:
+def test_a_cancelled_request_does_not_affect_the_next(zookeeper: EmbeddedZooKeeper) -> None:
     async def play() -> None:
         session = await opened(zookeeper.connect_string + "/given-up")
         for _ in range(50):
@@ -304,8 +385,8 @@ def test_a_request_that_is_given_up_does_not_disturb_the_next(zookeeper: Embedde
     asyncio.run(play())
 
 
-def test_thousands_of_requests_at_once_block_nobody(zookeeper: EmbeddedZooKeeper) -> None:
-    """Far more than a pipe holds bytes, from the loop and, for the watches, from the connection thread."""
+def test_thousands_of_concurrent_requests_do_not_deadlock(zookeeper: EmbeddedZooKeeper) -> None:
+    """More than the wake-up pipe holds, from the loop and, for the watches, from the connection thread."""
 
     async def play() -> None:
         session = await opened(zookeeper.connect_string + "/many")
@@ -315,7 +396,7 @@ def test_thousands_of_requests_at_once_block_nobody(zookeeper: EmbeddedZooKeeper
             assert all(isinstance(node, Node) for (node,) in found)
         await session.zk.close()
 
-    # Were the two to block each other, no timeout of the loop's would strike.
+    # If the two threads blocked each other, no timeout of the loop would fire.
     thread = threading.Thread(target=asyncio.run, args=(play(),), daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
@@ -323,29 +404,29 @@ def test_thousands_of_requests_at_once_block_nobody(zookeeper: EmbeddedZooKeeper
 
 
 @pytest.mark.parametrize("answers", [1, 2, 3, 4])
-def test_a_second_cut_while_watches_are_armed_again_loses_none(zookeeper: EmbeddedZooKeeper, answers: int) -> None:
-    """The news of some watches is lost, while the answers to the arming of others have told of a newer zxid."""
+def test_a_second_cut_while_watches_are_set_again_loses_no_watch(zookeeper: EmbeddedZooKeeper, answers: int) -> None:
+    """Some notifications are lost, while answers to SetWatches for other paths have carried a newer zxid."""
 
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
-        corner = f"/twice-{answers}"
-        session = await opened(f"127.0.0.1:{await proxy.start()}{corner}")
-        other = await opened(zookeeper.connect_string + corner)
+        chroot = f"/twice-{answers}"
+        session = await opened(f"127.0.0.1:{await proxy.start()}{chroot}")
+        other = await opened(zookeeper.connect_string + chroot)
         await other.zk.multi([Create("/data"), Create("/folder")])
         await session.zk.get("/data", watch=True)
         await session.zk.exists("/absent", watch=True)
         await session.zk.children("/folder", watch=True)
         proxy.cut()
-        await session.hears(SessionSuspended)
+        await session.wait_for(SessionSuspended)
         await other.zk.multi([Create("/absent"), Create("/folder/a")])
         proxy.heal(answers=answers)
-        await session.hears(SessionResumed)
-        await proxy.holds_an_answer()
+        await session.wait_for(SessionResumed)
+        await proxy.wait_for_held_answer()
         proxy.cut()
-        await session.hears(SessionSuspended, times=2)
+        await session.wait_for(SessionSuspended, times=2)
         proxy.heal()
-        await session.hears(SessionResumed, times=2)
+        await session.wait_for(SessionResumed, times=2)
         assert isinstance(await session.zk.exists("/"), Stat)
         assert sorted(fired.path for fired in session.fired) == ["/absent", "/folder"]
         await session.zk.close()
@@ -356,7 +437,7 @@ def test_a_second_cut_while_watches_are_armed_again_loses_none(zookeeper: Embedd
 
 
 def test_under_load_and_cuts_every_request_is_answered(zookeeper: EmbeddedZooKeeper) -> None:
-    """Cuts at any moment of the traffic: no request hangs, and what was acknowledged is there."""
+    """The connection is cut at random times: no request hangs, and every acknowledged write is there."""
 
     async def play() -> None:
         host, port = zookeeper.connect_string.split(":")
@@ -379,9 +460,9 @@ def test_under_load_and_cuts_every_request_is_answered(zookeeper: EmbeddedZooKee
             for cuts in range(1, 6):
                 await asyncio.sleep(0.03)
                 proxy.cut()
-                await session.hears(SessionSuspended, times=cuts)
+                await session.wait_for(SessionSuspended, times=cuts)
                 proxy.heal()
-                await session.hears(SessionResumed, times=cuts)
+                await session.wait_for(SessionResumed, times=cuts)
 
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(cut(), *[write(writer) for writer in range(20)])

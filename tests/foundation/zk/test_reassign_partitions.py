@@ -1,4 +1,4 @@
-"""`/admin/reassign_partitions` through the typed store: read, rewritten, deleted."""
+"""`/admin/reassign_partitions` is read, rewritten and deleted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.zk.client import Create, Failure, SetData, WatchKind
-from tests.contracts.subject import Ground, contract
+from tests.contracts.subject import Ensemble, contract
 from tests.foundation.zk.store import controller, ids
 
 PATH = "/admin/reassign_partitions"
@@ -18,18 +18,18 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.mark.spec("RA-6")
 @contract
-async def test_it_is_read_and_watched_while_absent(ground: Ground) -> None:
-    opened, _ = await controller(ground)
+async def test_the_reassignment_znode_is_read_and_watched_while_absent(ensemble: Ensemble) -> None:
+    opened, _ = await controller(ensemble)
     assert await opened.zk.reassignments.read(watch=True) is None
     await opened.raw.write(Create(PATH, b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[3,1]}]}'))
-    await opened.session.hears_watch(PATH, WatchKind.CREATED)
+    await opened.session.wait_for_watch(PATH, WatchKind.CREATED)
     assert await opened.zk.reassignments.read(watch=True) == {T1: ids(3, 1)}
 
 
 @pytest.mark.spec("RA-6")
 @contract
-async def test_what_an_operator_wrote_badly_asks_for_nothing(ground: Ground) -> None:
-    opened, _ = await controller(ground)
+async def test_a_malformed_reassignment_znode_holds_no_reassignment(ensemble: Ensemble) -> None:
+    opened, _ = await controller(ensemble)
     await opened.raw.write(Create(PATH))
     for data in BADLY_WRITTEN:
         await opened.raw.write(SetData(PATH, data))
@@ -38,8 +38,8 @@ async def test_what_an_operator_wrote_badly_asks_for_nothing(ground: Ground) -> 
 
 @pytest.mark.spec("RA-14")
 @contract
-async def test_it_is_rewritten_created_where_it_has_gone_and_deleted_twice(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_the_reassignment_znode_is_rewritten_created_again_and_deleted(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.zk.reassignments.write({T1: ids(2), T0: ids(3, 1)}, version)
     node = await opened.raw.get(PATH)
     assert not isinstance(node, Failure)

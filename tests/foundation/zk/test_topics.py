@@ -1,4 +1,4 @@
-"""Topics are written over, and nothing that somebody else has written is lost."""
+"""Topic znodes are rewritten without losing what another client has written meanwhile."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from foundation.zk.client import Create, Failure, SetData
 from foundation.zk.kafka_zk_client import KafkaZkClient, TopicAssignment, ZooKeeperFailure
 from foundation.zk.transactions import MAX_ROUNDS
 from foundation.zk.znodes import MalformedZNode, TopicZNode
-from tests.contracts.subject import Ground, contract
-from tests.foundation.zk.store import Store, controller, ids, store
+from tests.contracts.subject import Ensemble, contract
+from tests.foundation.zk.store import Store, controller, ids, nothing, store
 
 TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
 ONE, TWO = ReplicaAssignment(ids(1)), ReplicaAssignment(ids(2))
@@ -23,25 +23,25 @@ async def written(zk: KafkaZkClient) -> dict[TopicPartition, ReplicaAssignment]:
     return (await zk.topics.assignments(["t"]))["t"].partitions
 
 
-def overtaken(opened: Store, *, times: int = 1) -> None:
-    """Somebody adds partition 1 just before the next transactions."""
-    send, left = opened.below.multi, [times]
+def add_a_partition_before_transactions(opened: Store, *, times: int = 1) -> None:
+    """Have another client rewrite `t` with partition 1 just before each of the next transactions."""
+    left = times
 
-    async def late(ops):  # type: ignore[no-untyped-def]
-        if left[0] > 0:
-            left[0] -= 1
+    async def add_a_partition() -> None:
+        nonlocal left
+        if left > 0:
+            left -= 1
             await opened.raw.write(SetData("/brokers/topics/t", TopicZNode.encode(TOPIC_ID, {0: ONE, 1: ONE})))
-        return await send(ops)
 
-    opened.below.multi = late  # type: ignore[method-assign]
+    opened.below.before_multi = add_a_partition
 
 
 @pytest.mark.spec("BUG-18")
 @contract
-async def test_partitions_the_writer_does_not_know_stay(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_partitions_added_meanwhile_are_kept(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
-    overtaken(opened)
+    add_a_partition_before_transactions(opened)
     assert await opened.zk.topics.update_assignments({"t": TopicAssignment(TOPIC_ID, {T0: MOVING})}, version) == {}
     assert await written(opened.zk) == {T0: MOVING, T1: ONE}
     assert await opened.zk.topics.overwrite_assignments({"t": TopicAssignment(TOPIC_ID, {T0: TWO})}, version) == {}
@@ -49,8 +49,8 @@ async def test_partitions_the_writer_does_not_know_stay(ground: Ground) -> None:
 
 
 @contract
-async def test_what_cannot_be_read_is_written_over(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_malformed_topic_is_overwritten(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.raw.write(Create("/brokers/topics/t", b"{"))
     both = {name: TopicAssignment(TOPIC_ID, {TopicPartition(name, 0): ONE}) for name in ("t", "gone")}
     assert await opened.zk.topics.update_assignments(both, version) == {"gone": Failure.NO_NODE}
@@ -62,8 +62,8 @@ async def test_what_cannot_be_read_is_written_over(ground: Ground) -> None:
 
 @pytest.mark.spec("D14")
 @contract
-async def test_a_topic_that_would_outgrow_zookeeper_is_refused_alone(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_too_large_topic_is_refused_and_others_are_written(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     for name in ("t", "u"):
         await opened.zk.topics.create(name, TOPIC_ID, {0: ONE})
     huge = {TopicPartition("u", number): ReplicaAssignment(ids(*range(30))) for number in range(12_000)}
@@ -73,10 +73,10 @@ async def test_a_topic_that_would_outgrow_zookeeper_is_refused_alone(ground: Gro
 
 
 @contract
-async def test_a_topic_that_keeps_changing_is_given_up(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_topic_that_keeps_changing_fails_after_a_number_of_rounds(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
-    overtaken(opened, times=1_000)
+    add_a_partition_before_transactions(opened, times=1_000)
     wanted = {"t": TopicAssignment(TOPIC_ID, {T0: MOVING})}
     assert await opened.zk.topics.update_assignments(wanted, version) == {"t": Failure.BAD_VERSION}
     with pytest.raises(ZooKeeperFailure, match="/brokers/topics/t: BadVersion"):
@@ -86,8 +86,8 @@ async def test_a_topic_that_keeps_changing_is_given_up(ground: Ground) -> None:
 
 @pytest.mark.spec("TP-2", "BUG-18")
 @contract
-async def test_partitions_are_added_only_over_what_was_read(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_partitions_are_added_only_to_the_assignment_that_was_read(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
     read = await written(opened.zk)
     grown = {**read, T1: TWO}
@@ -100,16 +100,14 @@ async def test_partitions_are_added_only_over_what_was_read(ground: Ground) -> N
 
 @pytest.mark.spec("TP-2", "BUG-18")
 @contract
-async def test_partitions_are_not_added_over_what_comes_in_between(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_partitions_are_not_added_if_the_topic_changes_meanwhile(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.zk.topics.create("t", TOPIC_ID, {0: ONE})
-    send = opened.below.write
 
-    async def late(op):  # type: ignore[no-untyped-def]
-        opened.below.write = send  # type: ignore[method-assign]
+    async def begin_a_reassignment() -> None:
+        opened.below.before_write = nothing
         await opened.raw.write(SetData("/brokers/topics/t", TopicZNode.encode(TOPIC_ID, {0: MOVING})))
-        return await send(op)
 
-    opened.below.write = late  # type: ignore[method-assign]
+    opened.below.before_write = begin_a_reassignment
     assert not await opened.zk.topics.add_partitions("t", TOPIC_ID, {T0: ONE, T1: TWO}, over={T0: ONE})
     assert await written(opened.zk) == {T0: MOVING}

@@ -1,4 +1,4 @@
-"""The fence, lost answers, conflicts, and what the event log says of all that."""
+"""Transactions: the check of the controller epoch, lost answers, conflicts, and their records in the event log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from foundation.zk.client import (
 )
 from foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, TopicAssignment, ZooKeeperFailure
 from foundation.zk.transactions import MAX_IN_FLIGHT, MAX_LOST_ANSWERS, MAX_OPS, Fenced
-from tests.contracts.subject import Ground, Subject, contract
+from tests.contracts.subject import Ensemble, Subject, contract
 from tests.foundation.zk.store import Store, controller, led_by, must, partitions, store
 
 STATE = {TopicPartition("t", 0): led_by(2, leader_epoch=1)}
@@ -48,9 +48,9 @@ FENCED: dict[str, Callable[[KafkaZkClient, int], Awaitable[object]]] = {
 }
 
 
-async def tree(ground: Ground) -> dict[str, object]:
-    """Every znode with its data and version."""
-    zk = (await ground.open()).zk
+async def tree(ensemble: Ensemble) -> dict[str, object]:
+    """Return every znode with its data and version."""
+    zk = (await ensemble.open()).zk
     found: dict[str, object] = {}
     folders = [""]
     while folders:
@@ -64,9 +64,9 @@ async def tree(ground: Ground) -> dict[str, object]:
 
 @pytest.mark.spec("EL-13", "EL-14", "ZC-5")
 @pytest.mark.parametrize("method", FENCED)
-def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject, method: str) -> None:
-    async def case(ground: Ground) -> None:
-        opened, version = await controller(ground)
+def test_no_write_of_a_deposed_controller_is_applied(subject: Subject, method: str) -> None:
+    async def case(ensemble: Ensemble) -> None:
+        opened, version = await controller(ensemble)
         await opened.zk.topics.create("t", None, {})
         await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
         for path in (
@@ -77,10 +77,10 @@ def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject
         ):
             await opened.raw.write(Create(path))
         await opened.raw.write(SetData("/controller_epoch", b"2", version))
-        before = await tree(ground)
+        before = await tree(ensemble)
         with pytest.raises(ControllerMoved):
             await FENCED[method](opened.zk, version)
-        assert await tree(ground) == before
+        assert await tree(ensemble) == before
         hit = opened.records("FenceHit")[-1]
         assert (hit["fence"], hit["offered"], hit["known"]) == ("zk.controller-epoch", version, version + 1)
         assert not hit.get("switched_off")
@@ -90,8 +90,8 @@ def test_no_write_of_a_controller_that_was_deposed_gets_through(subject: Subject
 
 
 @contract
-async def test_a_fence_that_is_switched_off_lets_the_deposed_write_and_says_so(ground: Ground) -> None:
-    opened, version = await controller(ground, switched_off=[Fence.ZK_CONTROLLER_EPOCH])
+async def test_a_fence_that_is_switched_off_records_the_write_of_a_deposed_controller(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble, switched_off=[Fence.ZK_CONTROLLER_EPOCH])
     await opened.zk.topics.create("t", None, {})
     await opened.zk.states.create({TopicPartition("t", 0): led_by(1)}, 1, version)
     assert opened.records("FenceHit") == []
@@ -105,16 +105,16 @@ async def test_a_fence_that_is_switched_off_lets_the_deposed_write_and_says_so(g
 
 
 @contract
-async def test_without_an_epoch_there_is_no_controller_to_be(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_fenced_write_without_a_controller_epoch_is_refused(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.raw.write(Delete("/controller_epoch"))
     with pytest.raises(ZooKeeperFailure, match="/controller_epoch"):
         await opened.zk.states.update(STATE, 1, version)
 
 
 @contract
-async def test_the_batches_behind_a_refused_one_are_not_sent(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_batches_after_a_refused_one_are_not_sent(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     states = {partition: led_by(1) for partition in partitions(10_000)}
     with pytest.raises(ControllerMoved):
@@ -128,9 +128,9 @@ async def test_the_batches_behind_a_refused_one_are_not_sent(ground: Ground) -> 
 @pytest.mark.spec("R-5", "ZC-2")
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
 @pytest.mark.parametrize("times", [1, 3])
-def test_an_update_whose_answer_is_lost_counts_once(subject: Subject, lost: str, times: int) -> None:
-    async def case(ground: Ground) -> None:
-        opened, version = await controller(ground)
+def test_an_update_whose_answer_is_lost_is_applied_once(subject: Subject, lost: str, times: int) -> None:
+    async def case(ensemble: Ensemble) -> None:
+        opened, version = await controller(ensemble)
         await opened.zk.topics.create("t", None, {})
         await opened.zk.states.create({partition: led_by(1) for partition in partitions(1_000)}, 1, version)
         await opened.raw.write(SetData(f"/brokers/topics/t/partitions/{7}/state", b"changed"))
@@ -146,9 +146,9 @@ def test_an_update_whose_answer_is_lost_counts_once(subject: Subject, lost: str,
 
 
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
-def test_creations_whose_answer_is_lost_are_created(subject: Subject, lost: str) -> None:
-    async def case(ground: Ground) -> None:
-        opened, version = await controller(ground)
+def test_creations_whose_answer_is_lost_succeed(subject: Subject, lost: str) -> None:
+    async def case(ensemble: Ensemble) -> None:
+        opened, version = await controller(ensemble)
         await opened.zk.topics.create("t", None, {})
         setattr(opened.below, lost, 2)
         states = {partition: led_by(1) for partition in partitions(3)}
@@ -161,29 +161,29 @@ def test_creations_whose_answer_is_lost_are_created(subject: Subject, lost: str)
 
 @pytest.mark.spec("R-5")
 @contract
-async def test_an_update_survives_a_real_cut(ground: Ground) -> None:
-    opened, version = await controller(ground)
-    observer = await ground.open()
+async def test_an_update_survives_a_real_cut(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
+    observer = await ensemble.open()
     await opened.zk.topics.create("t", None, {})
     await opened.zk.states.create({partition: led_by(1) for partition in partitions(20)}, 1, version)
     await observer.zk.exists("/brokers/topics/t/partitions/19/state", watch=True)
-    await ground.hold_answers(opened.session)
+    await ensemble.hold_answers(opened.session)
     wanted = {partition: led_by(2, leader_epoch=1) for partition in partitions(20)}
     finished: dict[TopicPartition, LeaderAndIsr | Failure] = {}
     update = asyncio.ensure_future(opened.zk.states.update(wanted, 1, version, finished.update))
-    await observer.hears_watch("/brokers/topics/t/partitions/19/state", WatchKind.CHANGED)
-    await ground.cut(opened.session)
+    await observer.wait_for_watch("/brokers/topics/t/partitions/19/state", WatchKind.CHANGED)
+    await ensemble.cut(opened.session)
     await asyncio.sleep(0.2)
     assert not update.done()
-    await ground.heal(opened.session)
+    await ensemble.heal(opened.session)
     assert await update == ()
     assert set(finished.values()) == {led_by(2, leader_epoch=1, partition_epoch=1)}
     assert len(finished) == 20
 
 
 @contract
-async def test_single_writes_are_adopted_where_zookeeper_holds_what_was_meant(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_a_write_whose_answer_is_lost_succeeds_if_zookeeper_holds_it(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     below, write = opened.below, opened.transactions.write
     below.lose_answers = 1
     assert await write(Create("/a", b"0"), "test") == Created("/a")
@@ -197,8 +197,8 @@ async def test_single_writes_are_adopted_where_zookeeper_holds_what_was_meant(gr
 
 
 @contract
-async def test_a_conflict_with_somebody_else_stays_one_whatever_was_lost(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_a_conflict_with_another_client_is_reported_although_a_request_was_lost(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.raw.write(Create("/a", b"theirs"))
     for op, failure in (
         (Create("/a", b"ours"), Failure.NODE_EXISTS),
@@ -211,10 +211,9 @@ async def test_a_conflict_with_somebody_else_stays_one_whatever_was_lost(ground:
 
 
 @contract
-async def test_an_ephemeral_is_adopted_only_by_the_session_that_owns_it(ground: Ground) -> None:
-    """The same bytes are not the same znode: another's vanishes with the other, and a lasting one does not vanish at
-    all."""
-    opened, other = await store(ground), await ground.open()
+async def test_an_ephemeral_of_another_session_is_a_conflict_after_a_lost_request(ensemble: Ensemble) -> None:
+    """Equal data is not enough: another session's ephemeral ends with that session, and a persistent znode never."""
+    opened, other = await store(ensemble), await ensemble.open()
     await other.zk.write(Create("/theirs", b"x", ephemeral=True))
     await other.zk.write(Create("/lasting", b"x"))
     for create in (
@@ -229,8 +228,8 @@ async def test_an_ephemeral_is_adopted_only_by_the_session_that_owns_it(ground: 
 
 
 @contract
-async def test_reads_are_repeated_and_only_what_was_lost(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_lost_reads_are_repeated(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.raw.write(Create("/a", b"x"))
     opened.below.lose_requests = 3
     assert must(await opened.transactions.get("/a")).data == b"x"
@@ -244,8 +243,8 @@ async def test_reads_are_repeated_and_only_what_was_lost(ground: Ground) -> None
 
 
 @contract
-async def test_answers_that_keep_being_lost_are_a_failure_not_an_endless_wait(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_request_fails_after_a_number_of_lost_answers(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     for attempt in (
         lambda: opened.transactions.get("/a"),
         lambda: opened.transactions.get_many(["/a"]),
@@ -264,17 +263,17 @@ async def test_answers_that_keep_being_lost_are_a_failure_not_an_endless_wait(gr
 
 
 @contract
-async def test_conflicts_that_a_look_does_not_show_end_one_by_one(ground: Ground) -> None:
-    """A missing parent is not seen at the child; after a few rounds the rest goes out alone."""
-    opened, version = await controller(ground)
+async def test_operations_are_sent_one_by_one_when_the_failing_one_is_not_found(ensemble: Ensemble) -> None:
+    """A missing parent does not show at the child's path; after a few rounds the rest is sent one by one."""
+    opened, version = await controller(ensemble)
     ops = [op for number in range(8) for op in (Create(f"/missing-{number}/child"), Create(f"/there-{number}"))]
     results = await opened.transactions.fenced(ops, "test", Fenced(version))
     assert results == [op for number in range(8) for op in (Failure.NO_NODE, Created(f"/there-{number}"))]
 
 
 @contract
-async def test_what_is_missing_fails_all_that_is_below_it_at_once(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_a_missing_parent_fails_all_its_children_at_once(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     ops = [*[Create(f"/missing/{number}") for number in range(100)], Create("/there")]
     results = await opened.transactions.fenced(ops, "test", Fenced(version))
@@ -284,8 +283,8 @@ async def test_what_is_missing_fails_all_that_is_below_it_at_once(ground: Ground
 
 @pytest.mark.spec("ZC-5")
 @contract
-async def test_transactions_are_split_by_size_and_what_is_too_large_fails_alone(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_transactions_are_split_by_size_and_a_too_large_operation_fails_alone(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     third = b"x" * (MAX_REQUEST_BYTES // 3)
     ops = [Create(f"/{number}", third) for number in range(5)]
@@ -296,8 +295,8 @@ async def test_transactions_are_split_by_size_and_what_is_too_large_fails_alone(
 
 
 @contract
-async def test_a_transaction_that_only_the_chroot_makes_too_large_goes_out_in_pieces(ground: Ground) -> None:
-    opened = Store(await ground.open(chroot="/" + "chroot" * 400))
+async def test_a_transaction_that_a_chroot_makes_too_large_is_split(ensemble: Ensemble) -> None:
+    opened = Store(await ensemble.open(chroot="/" + "chroot" * 400))
     await opened.zk.create_top_level_paths()
     elected = await opened.zk.controller.register_and_increment_epoch(BrokerId(1), timestamp_ms=0)
     ops = [Create(f"/{number}", b"x" * 1_000) for number in range(500)]
@@ -306,8 +305,8 @@ async def test_a_transaction_that_only_the_chroot_makes_too_large_goes_out_in_pi
 
 
 @contract
-async def test_groups_stay_together(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_operations_of_a_group_are_sent_in_one_transaction(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     opened.below.sent.clear()
     ops = [
         op for number in range(300) for op in (Create(f"/n{number}"), Create(f"/n{number}/c"), Create(f"/n{number}/d"))
@@ -318,10 +317,10 @@ async def test_groups_stay_together(ground: Ground) -> None:
 
 
 @contract
-async def test_what_is_written_is_heard_of_while_the_rest_is_still_being_made(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_finished_batches_are_reported_before_all_operations_are_generated(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     batches = MAX_IN_FLIGHT + 3
-    made, heard = 0, []
+    made, reported = 0, []
 
     def ops() -> Iterator[Create]:
         nonlocal made
@@ -329,23 +328,25 @@ async def test_what_is_written_is_heard_of_while_the_rest_is_still_being_made(gr
             yield Create(f"/n{made}")
 
     results = await opened.transactions.fenced(
-        ops(), "test", Fenced(version), finished=lambda first, results: heard.append((first, len(results), made))
+        ops(), "test", Fenced(version), finished=lambda first, results: reported.append((first, len(results), made))
     )
-    assert [(first, count) for first, count, _ in heard] == [(number * MAX_OPS, MAX_OPS) for number in range(batches)]
+    assert [(first, count) for first, count, _ in reported] == [
+        (number * MAX_OPS, MAX_OPS) for number in range(batches)
+    ]
     assert len(results) == batches * MAX_OPS
-    assert heard[0][2] < len(results), "ZooKeeper has answered before the last operation was made"
+    assert reported[0][2] < len(results), "a batch is reported before the last operation is generated"
 
 
 @contract
-async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground) -> None:
-    opened, version = await controller(ground)
-    heard: list[int] = []
+async def test_batches_applied_before_the_controller_is_deposed_are_reported(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
+    reported: list[int] = []
 
     def ops() -> Iterator[Create]:
         yield from (Create(f"/n{number}") for number in range((MAX_IN_FLIGHT + 5) * MAX_OPS))
 
     def depose(first: int, results: Sequence[object]) -> None:
-        heard.extend([first] * bool(results))
+        reported.extend([first] * bool(results))
         if first == 0:
             deposing.append(asyncio.ensure_future(opened.raw.write(SetData("/controller_epoch", b"2", version))))
 
@@ -354,7 +355,7 @@ async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground
         await opened.transactions.fenced(ops(), "test", Fenced(version), finished=depose)
     await asyncio.gather(*deposing)
     written = [name for name in must(await opened.raw.children("/")).names if name.startswith("n")]
-    assert len(written) == len(heard) * MAX_OPS
+    assert len(written) == len(reported) * MAX_OPS
 
 
 # ------------------------------------------------------------------ the event log
@@ -362,18 +363,16 @@ async def test_what_was_written_before_the_fence_fell_is_heard_of(ground: Ground
 
 @pytest.mark.spec("R-11")
 @contract
-async def test_every_transaction_is_announced_before_it_is_sent_and_its_outcome_recorded(ground: Ground) -> None:
-    opened, version = await controller(ground)
+async def test_every_transaction_is_recorded_before_it_is_sent_and_with_its_outcome(ensemble: Ensemble) -> None:
+    opened, version = await controller(ensemble)
     await opened.zk.topics.create("t", None, {})
     announced: list[int] = []
-    send = opened.below.multi
 
-    async def sending(ops):  # type: ignore[no-untyped-def]
+    async def count_records() -> None:
         announced.append(len(opened.records("ZkWrite")))
-        return await send(ops)
 
     before = len(opened.records("ZkWrite"))
-    opened.below.multi = sending  # type: ignore[method-assign]
+    opened.below.before_multi = count_records
     await opened.zk.states.create({partition: led_by(1) for partition in partitions(5)}, 1, version)
     assert announced == [before + 1, before + 2]
     write, done = opened.records("ZkWrite")[-1], opened.records("ZkWriteDone")[-1]
@@ -394,8 +393,8 @@ async def test_every_transaction_is_announced_before_it_is_sent_and_its_outcome_
 
 
 @contract
-async def test_a_refused_write_is_recorded_with_its_reason(ground: Ground) -> None:
-    opened = await store(ground)
+async def test_a_refused_write_is_recorded_with_its_reason(ensemble: Ensemble) -> None:
+    opened = await store(ensemble)
     await opened.transactions.write(SetData("/none", b""), "test")
     opened.below.lose_answers = 1
     await opened.transactions.write(Create("/a"), "test")

@@ -1,4 +1,4 @@
-"""Bytes as Apache Kafka 3.9.1 wrote them, both ways; and what is refused."""
+"""Znodes are read and written byte for byte as Apache Kafka 3.9.1 wrote them, and malformed ones are refused."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from foundation.zk.admin_znodes import (
 from foundation.zk.znodes import (
     BrokerIdZNode,
     ControllerEpochZNode,
-    ControllerRegistration,
     ControllerZNode,
+    ControllerZNodeData,
     MalformedZNode,
     TopicAssignment,
     TopicPartitionStateZNode,
@@ -53,13 +53,13 @@ def endpoint(listener: str, protocol: SecurityProtocol, host: str = "h1", port: 
 def test_controller_is_written_as_kafka_writes_it() -> None:
     written = ControllerZNode.encode(BrokerId(1), 1729700000000)
     assert written == b'{"version":2,"brokerid":1,"timestamp":"1729700000000","kraftControllerEpoch":-1}'
-    assert ControllerZNode.decode(written) == ControllerRegistration(BrokerId(1), -1)
+    assert ControllerZNode.decode(written) == ControllerZNodeData(BrokerId(1), -1)
 
 
 @pytest.mark.spec("ZN-3")
-def test_controller_of_an_old_broker_has_no_kraft_epoch_and_one_of_a_migration_has() -> None:
+def test_controller_is_read_with_and_without_a_kraft_epoch() -> None:
     assert ControllerZNode.decode(b'{"version":1,"brokerid":4,"timestamp":"1"}').kraft_epoch == -1
-    assert ControllerZNode.decode(b'{"brokerid":3000,"kraftControllerEpoch":5}') == ControllerRegistration(
+    assert ControllerZNode.decode(b'{"brokerid":3000,"kraftControllerEpoch":5}') == ControllerZNodeData(
         BrokerId(3000), 5
     )
 
@@ -115,7 +115,7 @@ def test_broker_with_rack_and_without_plaintext_has_no_host() -> None:
         ),
     ],
 )
-def test_a_broker_with_rack_is_written_as_kafka_writes_it_at_that_protocol(protocol: str, known_then: bytes) -> None:
+def test_a_broker_is_written_as_kafka_writes_it_at_each_protocol_version(protocol: str, known_then: bytes) -> None:
     broker = Broker(id=BrokerId(1), endpoints=(endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT),), rack="r1")
     version = MetadataVersion.parse(protocol).broker_registration_version
     assert BrokerIdZNode.encode(broker, timestamp_ms=5, version=version) == known_then
@@ -150,7 +150,7 @@ def test_topic_is_written_as_kafka_writes_it() -> None:
 
 
 @pytest.mark.spec("ZN-5")
-def test_topic_under_reassignment_names_only_the_moving_partitions_twice() -> None:
+def test_topic_under_reassignment_lists_adding_and_removing_replicas_of_moving_partitions() -> None:
     moving = ReplicaAssignment(ids(3, 1, 2), ids(3), ids(2))
     written = TopicZNode.encode(None, {10: ReplicaAssignment(ids(1)), 2: moving})
     assert written == (
@@ -226,7 +226,7 @@ def test_producer_id_block_holds_its_numbers_as_strings() -> None:
     assert ProducerIdBlockZNode.decode(written) == ProducerIdBlock(BrokerId(1), 0, 999)
 
 
-def test_partition_lists() -> None:
+def test_znodes_with_partition_lists() -> None:
     partitions = (TopicPartition("t", 0), TopicPartition("t", 3))
     listed = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":3}]}'
     assert PreferredReplicaElectionZNode.encode(partitions) == listed
@@ -289,13 +289,11 @@ def broker(data: bytes) -> object:
         (ProducerIdBlockZNode.decode, b'{"broker":1,"block_start":"x","block_end":"999"}', "x"),
     ],
 )
-def test_what_kafka_would_not_write_is_refused_by_name(
-    decode: Callable[[bytes], object], data: bytes, why: str
-) -> None:
+def test_a_malformed_znode_is_refused_with_its_path(decode: Callable[[bytes], object], data: bytes, why: str) -> None:
     with pytest.raises(MalformedZNode, match=why):
         decode(data)
 
 
-def test_parent() -> None:
+def test_the_parent_of_a_path() -> None:
     assert parent("/a/b") == "/a"
     assert parent("/a") == "/"

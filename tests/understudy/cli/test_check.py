@@ -35,7 +35,7 @@ def simulated(tmp_path: Path) -> Path:
     with SimulatedCluster(3, brokers=3) as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment={0: [1, 2, 3]})
-        cluster.broker(cluster.controller()).bounce(9_000)
+        cluster.controller().bounce(9_000)
         cluster.run_for(15_000)
         cluster.settle()
     cluster.dump(tmp_path / "run")

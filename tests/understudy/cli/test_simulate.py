@@ -8,6 +8,7 @@ import pytest
 
 from foundation.eventlog.reader import read
 from understudy.cli.main import main
+from understudy.findings import Finding, FindingKind, Findings
 from understudy.simulator import seeds as simulator_seeds
 from understudy.simulator.cluster import SimulatedCluster
 
@@ -32,10 +33,13 @@ def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_failing_seed_prints_the_one_command_that_replays_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    wrong = Finding(kind=FindingKind.CONTROLLER, message="it is unwell")
     monkeypatch.setattr(
-        SimulatedCluster, "complaints", lambda cluster: [] if cluster.now_ms < 3_000 else ["it is unwell"]
+        SimulatedCluster,
+        "findings",
+        lambda cluster: Findings(found=() if cluster.now_ms < 3_000 else (wrong,), examined={}),
     )
-    monkeypatch.setattr(simulator_seeds, "SETTLE_WITHIN_MS", 500)
+    monkeypatch.setattr(simulator_seeds, "SETTLE_TIMEOUT_S", 0.5)
     assert main(["simulate", "--seeds", "1", "--seconds", "9"]) == 1
     told = capsys.readouterr()
     assert "it is unwell" in told.out

@@ -18,6 +18,8 @@ from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
 
+SAMPLES = Path(__file__).parents[2] / "samples"
+
 
 def write(logs: Logs, folder: Path) -> Path:
     folder.mkdir(parents=True)
@@ -80,6 +82,12 @@ def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
     expected = agree(spark, [tmp_path / "run"])
     assert expected.findings == ()
     assert [failover.cause for failover in expected.runs[0].failovers][:1] == ["kill"]
+
+
+def test_event_logs_of_an_earlier_release(spark: SparkReplay) -> None:
+    expected = agree(spark, [SAMPLES])
+    assert [run.run for run in expected.runs] == ["run-0.1.0", "seed-20"]
+    assert expected.findings == ()
 
 
 def test_every_record_type_of_every_version(spark: SparkReplay) -> None:

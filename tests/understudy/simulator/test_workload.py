@@ -33,16 +33,16 @@ def test_a_deed_changes_something(kind: str) -> None:
     """On a cluster in peace, where a preferred leader is away and a topic has lost its only replica in sync."""
     with SimulatedCluster(3, brokers=3) as cluster:
         cluster.start()
-        leader = cluster.broker(next(broker for broker in cluster.brokers if broker != cluster.controller()))
-        other = next(broker for broker in cluster.brokers if broker not in (leader.id, cluster.controller()))
+        leader = cluster.broker(next(broker for broker in cluster.broker_ids if broker != cluster.controller_id()))
+        other = next(broker for broker in cluster.broker_ids if broker not in (leader.id, cluster.controller_id()))
         cluster.create_topic("orders", assignment={0: [leader.id, other]})
         cluster.settle()
         if kind == "elect-unclean-leaders":
-            cluster.broker(other).crash()
+            cluster.broker(other).kill()
             cluster.run_for(8_000)
-        leader.crash()
+        leader.kill()
         cluster.run_for(8_000)
-        (cluster.broker(other) if kind == "elect-unclean-leaders" else leader).restart()
+        (cluster.broker(other) if kind == "elect-unclean-leaders" else leader).begin_start()
         cluster.run_for(3_000)
         before = len(cluster.zookeeper.transactions)
         run_deeds(cluster, tuple(Deed(at_ms=0, kind=kind, draw=draw) for draw in range(3)))

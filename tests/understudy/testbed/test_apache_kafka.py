@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from brokers.config.properties import parse_properties
+from understudy.cluster import ClusterError
 from understudy.java import JavaRuntime
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaNotFound, KafkaProcess
-from understudy.testbed.local_cluster import ClusterError, LocalCluster
+from understudy.testbed.local_cluster import LocalCluster
 
 
 @pytest.fixture

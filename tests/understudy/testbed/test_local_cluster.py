@@ -24,9 +24,10 @@ from foundation.eventlog.records import (
     StepReached,
 )
 from understudy.admin_client import AdminClient
+from understudy.cluster import ClusterError, WaitTimedOut
 from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_cluster import ClusterError, LocalCluster, WaitTimedOut
+from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.run_folder import ProcessEntry, read_cluster_file, write_cluster_file
 
 pytestmark = pytest.mark.slow
@@ -182,11 +183,11 @@ def test_a_fault_that_cannot_strike_is_an_error_and_not_on_record(cluster: Local
     broker.stop()
     before = written_by(cluster, "testbed")
     for verb in (broker.kill, broker.pause, broker.resume, broker.stop):
-        with pytest.raises(ClusterError, match="did not strike: broker-2 is not running"):
+        with pytest.raises(ClusterError, match="was not injected: broker-2 is not running"):
             verb()
     assert written_by(cluster, "testbed") == before
     broker.start()
-    with pytest.raises(ClusterError, match="start did not strike: broker-2 is running"):
+    with pytest.raises(ClusterError, match="broker-2 cannot be started: it is running"):
         broker.start()
 
 

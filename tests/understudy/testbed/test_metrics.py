@@ -8,15 +8,17 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from understudy.cluster import ClusterError
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_cluster import BrokerHandle, ClusterError, LocalCluster
+from understudy.testbed.local_broker import LocalBroker
+from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
 
 ACTIVE = "kafka_controller_kafkacontroller_activecontrollercount"
 
 
-def scrape(broker: BrokerHandle) -> dict[str, float]:
+def scrape(broker: LocalBroker) -> dict[str, float]:
     with urllib.request.urlopen(f"http://{broker.metrics_address}/metrics", timeout=60) as answer:
         assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
         families = text_string_to_metric_families(answer.read().decode())

@@ -1,6 +1,8 @@
-"""What a partition lacks: a truth table."""
+"""What is wrong with a cluster, judged from a picture of ZooKeeper alone and with the processes known."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +10,8 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from understudy.testbed.picture import ClusterPicture, PartitionPicture, findings, leader_of
+from understudy.findings import FindingKind, findings
+from understudy.picture import ClusterPicture, PartitionPicture, leader_of
 
 PARTITION = TopicPartition("orders", 0)
 
@@ -57,3 +60,50 @@ def test_a_leader_has_to_be_registered() -> None:
     assert leader_of(cluster(2, (2,)), PARTITION) == 2
     assert leader_of(cluster(2, (2,), live=(1, 3)), PARTITION) is None
     assert leader_of(cluster(-1, ()), PARTITION) is None
+
+
+@pytest.mark.parametrize(
+    ("picture", "running", "unresolved"),
+    [
+        pytest.param(cluster(1, (1, 2, 3)), (1, 2, 3), set(), id="nothing is wrong"),
+        pytest.param(cluster(2, (2, 3)), (1, 2, 3), {FindingKind.UNDER_REPLICATED}, id="a live replica is out of sync"),
+        pytest.param(cluster(2, (2, 3), live=(2, 3)), (2, 3), set(), id="a replica that is down is out of sync"),
+        pytest.param(cluster(2, (1, 2, 3)), (1, 2, 3), set(), id="an election is for an operator to request"),
+        pytest.param(cluster(-1, (1,), live=(2, 3)), (2, 3), set(), id="no replica in sync is live"),
+        pytest.param(
+            cluster(1, (1, 2, 3)),
+            (2, 3),
+            {FindingKind.REGISTRATION, FindingKind.LEADERLESS},
+            id="the leader was killed and its session lasts",
+        ),
+        pytest.param(
+            cluster(1, (1, 2, 3), live=(1, 2)), (1, 2, 3), {FindingKind.REGISTRATION}, id="not registered yet"
+        ),
+    ],
+)
+def test_what_the_running_brokers_must_still_resolve(
+    picture: ClusterPicture, running: tuple[int, ...], unresolved: set[FindingKind]
+) -> None:
+    found = findings(picture, running=[BrokerId(broker) for broker in running])
+    assert {finding.kind for finding in found.unresolved} == unresolved
+
+
+def test_without_a_running_broker_only_the_missing_ones_are_reported() -> None:
+    found = findings(cluster(1, (1, 2, 3)), running=(), missing=[BrokerId(1)])
+    assert [str(finding) for finding in found.found] == ["broker 1 should run and does not"]
+
+
+def test_requests_that_the_controller_has_not_handled_are_found() -> None:
+    picture = replace(
+        cluster(1, (1, 2, 3)),
+        controller=None,
+        topics_to_delete=("orders",),
+        requested_moves=(TopicPartition("payments", 0),),
+        controller_requests=("/isr_change_notification/isr_change_0000000007",),
+    )
+    assert [finding.kind for finding in findings(picture).found] == [
+        FindingKind.CONTROLLER,
+        FindingKind.DELETION,
+        FindingKind.REQUEST,
+        FindingKind.REQUEST,
+    ]

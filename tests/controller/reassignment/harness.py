@@ -1,4 +1,4 @@
-"""A stage on which partitions move."""
+"""A harness for reassignments: a term with five brokers whose procedures a test calls."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from foundation.eventlog.records import InvalidTransition
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from foundation.wire.schema import Message
 from foundation.zk.client import Failure
-from tests.controller.office import Office
-from tests.controller.stage import answer_none
+from tests.controller.harness import TermHarness, answer_none
+from tests.controller.requests import RequestSent, partitions_of
 from tests.controller.values import ids, tp
 from understudy.checkers.history import OpKind
 
@@ -37,7 +37,7 @@ ONLINE, OFFLINE, NEW = ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.N
 Moves = Mapping[str, Sequence[int] | None]
 
 
-class Orders(Office):
+class ReassignmentHarness(TermHarness):
     """Brokers 0 to 4; `orders` has partition 0 on 0, 1, 2 and partition 1 on 1, 2, 0; all replicas are online."""
 
     def __init__(
@@ -48,29 +48,29 @@ class Orders(Office):
     ) -> None:
         topics = topics or {"orders": {0: [0, 1, 2], 1: [1, 2, 0]}}
         super().__init__(topics, settings=settings, brokers=(0, 1, 2, 3, 4))
-        for member in self.members.values():
-            member.answer = answer_in_every_version
+        for broker in self.brokers.values():
+            broker.answer = respond_without_partitions
 
-    def __enter__(self) -> Orders:
+    def __enter__(self) -> ReassignmentHarness:
         super().__enter__()
         self.run(on_new_partition_creation(self.term, list(self.term.context.assignments)))
-        self.start_chapter()
+        self.start_recording()
         return self
 
     def __exit__(self, *exception: object) -> None:
         assert self.controller.records(InvalidTransition) == []
         super().__exit__(*exception)
 
-    # -- what happens
+    # -- actions
 
-    def start_chapter(self) -> None:
+    def start_recording(self) -> None:
         self.settle()
-        self.forget()
+        self.clear_history()
         self.put.clear()
         self.first = len(self.zookeeper.transactions)
 
     def reassign(self, moves: Moves) -> dict[str, str]:
-        """What AlterPartitionReassignments answers, by partition."""
+        """Request these reassignments; return the error of each partition."""
         asked = {tp(name): None if target is None else ids(*target) for name, target in moves.items()}
 
         async def ask() -> ReassignmentResults:
@@ -95,7 +95,7 @@ class Orders(Office):
 
         return self.run(ask())
 
-    def ask_by_znode(self, moves: Moves) -> None:
+    def request_by_znode(self, moves: Moves) -> None:
         listed = [
             {"topic": tp(name).topic, "partition": tp(name).partition, "replicas": target}
             for name, target in moves.items()
@@ -108,7 +108,7 @@ class Orders(Office):
         return begun
 
     def sync(self, name: str, *isr: int) -> None:
-        """The leader has had this ISR written, and it is looked whether a move is over."""
+        """Write this ISR, as its leader does, and look whether the reassignment is complete."""
         self.write_isr(name, *isr)
         self.run(partition_reassignment.maybe_complete(self.term, [tp(name)]))
         self.settle()
@@ -124,25 +124,24 @@ class Orders(Office):
         assert isinstance(accepted, LeaderAndIsr)
         self.term.accept({tp(name): accepted}, "alter-partition")
 
-    def lose(self, broker: int) -> None:
-        """What BrokerChange does to a dead broker."""
+    def fail_broker(self, broker: int) -> None:
+        """Remove the broker, as BrokerChange does."""
         context = self.term.context
         self.away = self.run(self.term.zk.brokers.all())
         context.remove_live_brokers(ids(broker))
         self.run(on_replicas_become_offline(self.term, context.partitions_by_replica(only=ids(broker))))
-        self.start_chapter()
+        self.start_recording()
 
-    def bring_back(self, broker: int) -> None:
-        """What BrokerChange does to a new one."""
+    def restart_broker(self, broker: int) -> None:
+        """Add the broker again, as BrokerChange does."""
         self.term.context.add_live_brokers({BrokerId(broker): self.away[BrokerId(broker)]})
         self.run(on_broker_startup(self.term, ids(broker)))
         self.settle()
 
-    # -- what is to be seen
+    # -- observations
 
     def steps(self) -> list[str]:
-        """Writes in ZooKeeper and requests of this chapter, by whether they concern the assignment or the state; in
-        order."""
+        """The writes to ZooKeeper since `start_recording`, in order, each in one line."""
         found = []
         for transaction in self.zookeeper.transactions[self.first :]:
             for op in transaction.writes:
@@ -167,14 +166,14 @@ class Orders(Office):
             for number, of in topic["partitions"].items()
         )
 
-    def told_of(self, broker: int, name: str) -> list[str]:
-        """The kinds of request about a partition a broker has heard."""
-        return [line.split(" ")[0] for line in self.member(broker).told() if f"{name} " in line or f"{name}*" in line]
+    def requests_about(self, broker: int, name: str) -> list[type[RequestSent]]:
+        """The kinds of the requests that a broker received about a partition."""
+        return [type(request) for request in self.broker(broker).requests() if name in partitions_of(request)]
 
     def assignment(self, name: str) -> object:
         return self.term.context.partition_assignment(tp(name))
 
 
-def answer_in_every_version(message: Message) -> Message:
-    """What it says of each partition is nothing to a reassignment."""
+def respond_without_partitions(message: Message) -> Message:
+    """Respond without an error; a response to LeaderAndIsr names no partitions, whatever its version."""
     return LeaderAndIsrResponse() if isinstance(message, LeaderAndIsrRequest) else answer_none(message)

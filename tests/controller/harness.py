@@ -1,8 +1,8 @@
-"""A stage for the controller: simulated ZooKeeper, simulated network, brokers that listen, write down and answer.
+"""Harnesses for the controller: simulated ZooKeeper, simulated network, and brokers that record and answer requests.
 
-Everything of the controller and below is the product's own; only the brokers' other half is missing. A `Member` is a
-broker process that registers in ZooKeeper and answers control requests; one that stands for election carries a
-`KafkaController`.
+The controller and everything below it is the product's; only the rest of the broker is replaced. In `ControllerHarness`
+brokers run a `KafkaController`, with its event queue; in `TermHarness` a test calls the procedures of one term
+directly.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ import msgspec
 
 from brokers.membership.finalized_features import FinalizedFeatureChangeListener
 from brokers.world import World
+from controller.channels.channel_manager import ControllerChannelManager
+from controller.context import ControllerContext
+from controller.controller_metrics import ControllerStats
+from controller.events import ControllerEvent
+from controller.failover import initialize_controller_context
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from controller.settings import ControllerSettings
+from controller.term import Term
+from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
@@ -39,6 +46,8 @@ from foundation.wire.registry import api_of
 from foundation.wire.schema import Message
 from foundation.zk.client import Create, Notification, SessionExpired, SetData, WatchFired
 from foundation.zk.kafka_zk_client import KafkaZkClient
+from tests.controller.requests import RequestSent, sent
+from tests.controller.values import tp
 from understudy.checkers.history import tree_after
 from understudy.simulator.loop import Process, new_loop
 from understudy.simulator.network import SimulatedNetwork
@@ -51,13 +60,13 @@ SESSION_TIMEOUT_MS = 6_000
 SETTINGS = ControllerSettings(
     request_timeout_ms=5_000, controller_socket_timeout_ms=3_000, auto_leader_rebalance_enable=False
 )
-"""As the recordings of Kafka were made: no leadership moves because time has passed."""
+"""The settings with which Kafka was recorded: no automatic leader rebalance."""
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Payload)
 
 
-class Heard(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A control request as a broker received it."""
 
     at_ms: float
@@ -67,16 +76,17 @@ class Heard(NamedTuple):
     message: LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 
-class Stage:
-    """
+class ControllerHarness:
+    """A cluster whose brokers answer control requests, and of which some run a `KafkaController`.
+
     Args:
-        standing: brokers that may become controller; the first to start wins.
+        electable: brokers that may become controller; the first to start is elected.
         brokers: further brokers.
     """
 
     def __init__(
         self,
-        standing: Sequence[int] = (0,),
+        electable: Sequence[int] = (0,),
         brokers: Sequence[int] = (1, 2),
         *,
         seed: int = 1,
@@ -88,37 +98,37 @@ class Stage:
         self.seed = seed
         self.settings = settings or SETTINGS
         self.chronicle: list[bytes] = []
-        self.members = {n: Member(self, BrokerId(n), stands=n in standing) for n in (*standing, *brokers)}
-        self.operator = Member(self, BrokerId(99), stands=False)
+        self.brokers = {n: HarnessBroker(self, BrokerId(n), electable=n in electable) for n in (*electable, *brokers)}
+        self.operator = HarnessBroker(self, BrokerId(99), electable=False)
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> ControllerHarness:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.loop.close()
         assert self.loop.failures == []
-        assert [member.broken for member in self.members.values() if member.broken] == []
+        assert [broker.broken for broker in self.brokers.values() if broker.broken] == []
 
     def start(self) -> None:
-        """Start everybody, one after the other, until all is quiet."""
+        """Start all brokers, one after the other, and wait until nothing happens any more."""
         self.operator.boot()
         self.operator.run(self.operator.open_session())
-        for member in self.members.values():
-            member.start()
+        for broker in self.brokers.values():
+            broker.start()
         self.settle()
 
     def settle(self, ms: float = 500) -> None:
         self.loop.run_for(ms / 1000)
 
-    def member(self, broker_id: int) -> Member:
-        return self.members[broker_id]
+    def broker(self, broker_id: int) -> HarnessBroker:
+        return self.brokers[broker_id]
 
-    # -- what an operator does
+    # -- an operator
 
     def create_topic(
         self, topic: str, assignment: Mapping[int, Sequence[int]], *, topic_id: TopicId | None = None
     ) -> TopicId:
-        """Write the znode, as the handler of CreateTopics does."""
+        """Write the topic's znode, as the handler of CreateTopics does."""
         replicas = {p: ReplicaAssignment(tuple(BrokerId(n) for n in ids)) for p, ids in assignment.items()}
         given = topic_id or random_topic_id(derived(self.seed, topic))
         self.operator.run(self.operator.zk.topics.create(topic, given, replicas))
@@ -126,7 +136,7 @@ class Stage:
         return given
 
     def add_partitions(self, topic: str, assignment: Mapping[int, Sequence[int]]) -> None:
-        """Rewrite the znode, as the handler of CreatePartitions does."""
+        """Rewrite the topic's znode, as the handler of CreatePartitions does."""
         zk = self.operator.zk
         topic_id = self.operator.run(zk.topics.assignments([topic]))[topic].topic_id
         full = {
@@ -137,13 +147,13 @@ class Stage:
         self.settle()
 
     def rewrite_state(self, topic: str, partition: int) -> None:
-        """Write a state's bytes again: nothing changes but its version."""
+        """Write a state's bytes again, so that only its version changes."""
         path = f"/brokers/topics/{topic}/partitions/{partition}/state"
         self.operator.run(self.operator.client.write(SetData(path, self.znodes()[path] or b"")))
         self.settle()
 
     def depose(self) -> None:
-        """Raise the controller epoch behind everybody's back, as a successor's election does."""
+        """Raise the controller epoch without a notification, as the election of a successor does."""
         self.operator.run(self.operator.client.write(SetData("/controller_epoch", b"77")))
 
     def write_znode(self, path: str, data: bytes) -> None:
@@ -157,16 +167,99 @@ class Stage:
     def znodes(self) -> dict[str, bytes | None]:
         return {path: node.data for path, node in tree_after(self.zookeeper.transactions).items()}
 
-    def forget(self) -> None:
-        """Begin a new chapter: what brokers heard so far is past."""
-        for member in self.members.values():
-            member.heard.clear()
-            if member.node.incarnation:
-                member.node.lines[member.node.incarnation].clear()
+    def clear_history(self) -> None:
+        """Drop the requests and records so far."""
+        for broker in self.brokers.values():
+            broker.received.clear()
+            if broker.node.incarnation:
+                broker.node.lines[broker.node.incarnation].clear()
 
 
-class PassedPoints:
-    """Remembers which points were passed."""
+class TermHarness(ControllerHarness):
+    """Brokers 0, 1 and 2; broker 0 is controller without an event loop, and its term is in `term`.
+
+    Args:
+        topics: created before the term begins, without states, as a client leaves them.
+        brokers: in place of these three; the first is 0.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, Mapping[int, Sequence[int]]] | None = None,
+        *,
+        settings: ControllerSettings | None = None,
+        brokers: Sequence[int] = (0, 1, 2),
+    ) -> None:
+        super().__init__(electable=(), brokers=brokers, settings=settings)
+        self.topics = topics or {}
+        self.put: list[ControllerEvent] = []
+
+    def __enter__(self) -> TermHarness:
+        super().__enter__()
+        self.start()
+        for topic, assignment in self.topics.items():
+            self.create_topic(topic, assignment)
+        broker = self.broker(0)
+        world = broker.world
+        elected = broker.run(broker.zk.controller.register_and_increment_epoch(BrokerId(0), timestamp_ms=1))
+        channels = self.on_broker_0(
+            lambda: ControllerChannelManager(
+                controller_id=BrokerId(0),
+                controller_epoch=elected.epoch,
+                settings=self.settings,
+                network=world.network,
+                clock=world.clock,
+                events=world.events,
+                put=self.put.append,
+            )
+        )
+        self.term = Term(
+            broker_id=BrokerId(0),
+            zk=broker.zk,
+            features=broker.features,
+            context=ControllerContext(epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version),
+            channels=channels,
+            settings=self.settings,
+            clock=world.clock,
+            events=world.events,
+            fences=world.fences,
+            points=world.points,
+            put=self.put.append,
+            stats=ControllerStats(world.clock),
+            new_topic_id=lambda: random_topic_id(world.random),
+        )
+        self.run(initialize_controller_context(self.term))
+        self.settle()
+        self.clear_history()
+        return self
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.broker(0).run(coroutine)
+
+    def on_broker_0(self, what: Any) -> Any:
+        async def act() -> Any:
+            return what()
+
+        return self.broker(0).run(act())
+
+    @property
+    def controller(self) -> HarnessBroker:
+        return self.broker(0)
+
+    # -- the context
+
+    def partition_states(self, *names: str) -> list[PartitionState | None]:
+        return [self.term.context.partition_states.get(tp(name)) for name in names]
+
+    def replica_state(self, name: str, broker: int) -> ReplicaState | None:
+        return self.term.context.replica_states.get(BrokerId(broker), {}).get(tp(name))
+
+    def known(self, name: str) -> LeaderIsrAndControllerEpoch | None:
+        return self.term.context.leadership.get(tp(name))
+
+
+class RecordedPoints:
+    """Records which points were passed."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []
@@ -175,51 +268,57 @@ class PassedPoints:
         self.passed.append(name)
 
 
-class Member:
-    def __init__(self, stage: Stage, broker_id: BrokerId, *, stands: bool) -> None:
-        self.stage = stage
+class HarnessBroker:
+    """A broker process that registers in ZooKeeper and answers control requests; an electable one runs a
+    `KafkaController`."""
+
+    def __init__(self, harness: ControllerHarness, broker_id: BrokerId, *, electable: bool) -> None:
+        self.harness = harness
         self.id = broker_id
-        self.stands = stands
+        self.is_electable = electable
         self.node = Node(
-            f"broker-{broker_id}", run="stage", seed=stage.seed, loop=stage.loop, chronicle=stage.chronicle
+            f"broker-{broker_id}", run="harness", seed=harness.seed, loop=harness.loop, chronicle=harness.chronicle
         )
-        self.heard: list[Heard] = []
-        self.deaf = False
-        """Connections are refused."""
+        self.received: list[ReceivedRequest] = []
+        self.refuses_connections = False
+        """Its port is not open."""
         self.answer: Callable[[Message], Message | None] = answer_none
-        """None: the request is swallowed and its connection closed."""
-        self.points = PassedPoints()
+        """Returns the response to a request; None closes the connection without one."""
+        self.points = RecordedPoints()
         self.features = FinalizedFeatureCache()
         self.feature_listener: FinalizedFeatureChangeListener | None = None
         self.broken: list[BaseException] = []
         self._controller: KafkaController | None = None
         self._world: World | None = None
 
-    # -- life
+    # -- the process
 
     def start(self) -> None:
         self.boot()
         self.process.spawn(self.live())
-        self.stage.settle(200)
+        self.harness.settle(200)
 
     def boot(self) -> None:
         self._world = self.node.start(
-            self.stage.zookeeper, self.stage.network, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=6_000
+            self.harness.zookeeper,
+            self.harness.network,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            connection_timeout_ms=6_000,
         )
 
     async def live(self) -> None:
         await self.open_session()
         self.server = await self.world.network.bind(self.node.name, PORT, self.serve)
-        if not self.deaf:
+        if not self.refuses_connections:
             self.server.start()
         await self.register(self.zk)
-        if self.stands:
+        if self.is_electable:
             self.feature_listener = FinalizedFeatureChangeListener(self.features, lambda: self.zk)
             await self.feature_listener.refresh(self.zk)
             self.process.spawn(self.feature_listener.run())
             self._controller = KafkaController(
                 self.id,
-                self.stage.settings,
+                self.harness.settings,
                 self.register,
                 self.world.network,
                 self.world.clock,
@@ -235,7 +334,7 @@ class Member:
     async def open_session(self) -> None:
         self.client = await self.world.zookeeper.connect(self.listen)
         self.zk = KafkaZkClient(self.client, events=self.world.events, fences=self.world.fences)
-        if not self.stage.zookeeper.transactions:
+        if not self.harness.zookeeper.transactions:
             await self.zk.create_top_level_paths()
 
     async def register(self, zk: KafkaZkClient) -> int:
@@ -265,17 +364,17 @@ class Member:
             self.feature_listener.session_opened()
 
     def crash(self) -> None:
-        """SIGKILL, and the session ends at once rather than after its timeout."""
+        """Kill the process, and end its session at once rather than after its timeout."""
         session = self.client.session_id
         self.process.kill()
         self._controller = None
-        self.stage.zookeeper.expire(session)
-        self.stage.settle()
+        self.harness.zookeeper.expire(session)
+        self.harness.settle()
 
     def expire(self) -> None:
-        """The session ends; the process lives on."""
-        self.stage.zookeeper.expire(self.client.session_id)
-        self.stage.settle(8_000)
+        """End the session; the process keeps running."""
+        self.harness.zookeeper.expire(self.client.session_id)
+        self.harness.settle(8_000)
 
     # -- as a broker
 
@@ -286,9 +385,10 @@ class Member:
                 for frame in frames.feed(data):
                     header, message = decode_request(frame)
                     assert isinstance(message, LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest)
-                    now = self.stage.loop.time() * 1000
-                    heard = Heard(now, header.api_version, header.client_id, header.correlation_id, message)
-                    self.heard.append(heard)
+                    now = self.harness.loop.time() * 1000
+                    self.received.append(
+                        ReceivedRequest(now, header.api_version, header.client_id, header.correlation_id, message)
+                    )
                     response = self.answer(message)
                     if response is None:
                         connection.close()
@@ -298,15 +398,16 @@ class Member:
         except ConnectionLost:
             pass
 
-    def told(self) -> list[str]:
-        """What it heard, one line per request."""
-        return [line_of(heard.message) for heard in self.heard]
+    def requests(self, *kinds: type[RequestSent]) -> list[RequestSent]:
+        """The control requests it received, of these kinds or of all."""
+        requests = [sent(received.message) for received in self.received]
+        return [request for request in requests if not kinds or isinstance(request, kinds)]
 
     # -- as a controller
 
     @property
     def controller(self) -> KafkaController:
-        assert self._controller is not None, f"broker {self.id} does not stand"
+        assert self._controller is not None, f"broker {self.id} is not electable"
         return self._controller
 
     @property
@@ -320,8 +421,8 @@ class Member:
         return self._world
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run something on this process to its end."""
-        result: T = self.stage.loop.run_until_complete(self.process.spawn(coroutine))
+        """Run a coroutine in this process to its end."""
+        result: T = self.harness.loop.run_until_complete(self.process.spawn(coroutine))
         return result
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -343,7 +444,7 @@ class Member:
 
 
 def answer_none(message: Message) -> Message:
-    """NONE to everything."""
+    """Respond to any control request without an error."""
     match message:
         case LeaderAndIsrRequest():
             return answer_leader_and_isr(message, 0)
@@ -380,33 +481,3 @@ def answer_leader_and_isr(message: LeaderAndIsrRequest, error_code: int) -> Lead
             for topic in message.topic_states
         )
     )
-
-
-def line_of(message: LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest) -> str:
-    """A request in one line: kind, controller epoch, partitions with leader, epochs and ISR, and who is named."""
-    match message:
-        case LeaderAndIsrRequest():
-            partitions = [
-                f"{topic.topic_name}-{s.partition_index}{'*' if s.is_new else ''} "
-                f"{s.leader}@{s.leader_epoch}.{s.partition_epoch}/{s.controller_epoch} {list(s.isr)}"
-                for topic in message.topic_states
-                for s in topic.partition_states
-            ]
-            leaders = [leader.broker_id for leader in message.live_leaders]
-            return f"LISR E{message.controller_epoch} {'; '.join(sorted(partitions))} leaders {leaders}"
-        case UpdateMetadataRequest():
-            partitions = [
-                f"{topic.topic_name}-{s.partition_index} {s.leader}@{s.leader_epoch}.{s.zk_version}/{s.controller_epoch} "
-                f"{list(s.isr)} offline {list(s.offline_replicas)}"
-                for topic in message.topic_states
-                for s in topic.partition_states
-            ]
-            live = [broker.id for broker in message.live_brokers]
-            return f"UMR E{message.controller_epoch} {'; '.join(sorted(partitions))} live {live}"
-        case StopReplicaRequest():
-            partitions = [
-                f"{topic.topic_name}-{s.partition_index} @{s.leader_epoch}{' delete' if s.delete_partition else ''}"
-                for topic in message.topic_states
-                for s in topic.partition_states
-            ]
-            return f"SR E{message.controller_epoch} {'; '.join(sorted(partitions))}"

@@ -1,0 +1,1 @@
+"""The record types of the event log, by the component that writes them (`foundation.eventlog.records` lists all)."""

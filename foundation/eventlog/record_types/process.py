@@ -1,0 +1,139 @@
+"""Records of a process, its ZooKeeper session and its writes to ZooKeeper."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from foundation.eventlog.record_types.base import RecordPayload
+
+
+class ProcessStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written first by every process that keeps an event log: a broker, or the testbed that runs the cluster."""
+
+    role: str
+    """`broker`, `testbed`, `simulator` or `client`."""
+    broker_id: int = -1
+    """The configured `broker.id`; −1 where none is configured or the process is no broker."""
+    pid: int = 0
+    """The process id; 0 in the simulator."""
+    software: str = ""
+    """The name of the program."""
+
+
+class ProcessExiting(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written last by a process that ends by itself; a killed one leaves no such record."""
+
+    reason: str
+    """Why it ends, in words."""
+
+
+class TaskFailed(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker's supervisor when a task fails that must not. The broker stops, unless the task was a callback
+    of its session or the handler of a config."""
+
+    task: str
+    """The name of the task."""
+    error: str
+    """Class and message of the exception, and where it was raised."""
+
+
+class ConnectionRefused(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker's socket server when it closes a connection for what was sent over it, or as one too many.
+    At most ten in a minute are written for one address, and a hundred for all."""
+
+    peer: str
+    """`host:port` of the other end."""
+    reason: str
+    """Why it was closed, in words."""
+    left_out: int = 0
+    """Connections that were closed since the last of these records, without a record."""
+
+
+class SessionOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it has opened a ZooKeeper session."""
+
+    session_id: int
+    """The session's id in ZooKeeper."""
+    timeout_ms: int
+    """The session timeout that ZooKeeper granted, in milliseconds."""
+
+
+class SessionSuspendedRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when its connection to ZooKeeper is lost; its session may continue."""
+
+    session_id: int
+    """The session's id in ZooKeeper."""
+
+
+class SessionResumedRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it is connected to ZooKeeper again, in the same session."""
+
+    session_id: int
+    """The session's id in ZooKeeper."""
+
+
+class SessionExpiredRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it learns that ZooKeeper has ended its session."""
+
+    session_id: int
+    """The session's id in ZooKeeper."""
+
+
+class BrokerRegistered(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when its registration `/brokers/ids/N` has been created."""
+
+    broker_id: int
+    """The broker's id N."""
+    broker_epoch: int
+    """The zxid of the transaction that created the registration (KIP-380)."""
+    session_id: int
+    """The ZooKeeper session that owns it."""
+
+
+class WatchFiredRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it receives a watch event from ZooKeeper."""
+
+    path: str
+    """The znode, without the chroot."""
+    kind: str
+    """`created`, `deleted`, `changed` (its data) or `children` (their list)."""
+
+
+class ZkWrite(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker's ZooKeeper client before it sends a write or a transaction."""
+
+    purpose: str
+    """What for: `election`, `registration`, `leader-and-isr`, `create-partitions`, `topic`, `topic-deletion` …"""
+    paths: tuple[str, ...]
+    """The first few znodes it changes."""
+    operations: int
+    """How many operations it has, the check of the controller epoch not counted."""
+    fenced: bool
+    """Whether it checks the version of `/controller_epoch`."""
+    epoch_zk_version: int = -1
+    """The version of `/controller_epoch` it expects; −1 where it is not fenced."""
+
+
+class ZkWriteDone(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker's ZooKeeper client when it has the outcome of a write; `cause` is the `ZkWrite`."""
+
+    outcome: str
+    """`Ok`, or the failure: `BadVersion`, `NodeExists`, `Unknown` (the connection was lost) …"""
+    zxid: int = -1
+    """The transaction's zxid; −1 where it failed or the answer does not contain it."""
+
+
+ProcessRecord: TypeAlias = (
+    ProcessStarted
+    | ProcessExiting
+    | TaskFailed
+    | ConnectionRefused
+    | SessionOpened
+    | SessionSuspendedRecord
+    | SessionResumedRecord
+    | SessionExpiredRecord
+    | BrokerRegistered
+    | WatchFiredRecord
+    | ZkWrite
+    | ZkWriteDone
+)

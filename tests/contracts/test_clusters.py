@@ -1,0 +1,235 @@
+"""One vocabulary for clusters: the same scenario against brokers in virtual time and against processes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.reader import decode_record, read
+from foundation.eventlog.records import FaultInjected, PointReached, StepReached
+from understudy.admin_client import NoBrokerAnswers
+from understudy.cluster import BrokerHandle, Cluster, ClusterError, Unsettled, Unsupported, WaitTimedOut
+from understudy.findings import FindingKind
+from understudy.simulator.cluster import SimulatedCluster
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.local_cluster import LocalCluster
+
+SESSION_MS = 3_000
+
+
+class Simulated:
+    """A cluster in virtual time."""
+
+    def __init__(self) -> None:
+        self.cluster = SimulatedCluster(
+            29,
+            brokers=3,
+            settings={"zookeeper.session.timeout.ms": str(SESSION_MS), "auto.leader.rebalance.enable": "false"},
+        )
+
+    def records(self) -> list[object]:
+        """The payloads of all records, in the order in which they were written."""
+        return [decode_record(line).data for line in self.cluster.chronicle]
+
+
+class Processes:
+    """A cluster of processes."""
+
+    def __init__(self, zookeeper: EmbeddedZooKeeper, directory: Path) -> None:
+        self.cluster = LocalCluster(
+            3,
+            zookeeper=zookeeper,
+            directory=directory,
+            session_timeout_ms=SESSION_MS,
+            properties={"auto.leader.rebalance.enable": "false"},
+        )
+
+    def records(self) -> list[object]:
+        return [record.data for record in sorted(read([self.cluster.directory]).records, key=lambda r: r.wall_ms)]
+
+
+Subject = Simulated | Processes
+
+
+@pytest.fixture(params=["simulated", pytest.param("processes", marks=pytest.mark.slow)])
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subject]:
+    if request.param == "simulated":
+        subject: Subject = Simulated()
+    else:
+        subject = Processes(request.getfixturevalue("zookeeper"), tmp_path)
+    try:
+        subject.cluster.start()
+        subject.cluster.start()  # harmless: the cluster has been started
+        yield subject
+    finally:
+        subject.cluster.close()
+
+
+def another_controller(cluster: Cluster, fallen: BrokerHandle) -> None:
+    cluster.wait_until(
+        lambda: cluster.controller_id() not in (None, fallen.id), f"another broker than {fallen.id} is controller"
+    )
+
+
+def faults(subject: Subject, since: str) -> list[tuple[str, str, str]]:
+    """The faults recorded after the step `since`."""
+    records = subject.records()
+    begin = records.index(StepReached(step=since))
+    return [(r.fault, r.target, r.role) for r in records[begin:] if isinstance(r, FaultInjected)]
+
+
+def test_a_controller_is_killed_paused_deposed_and_stopped(subject: Subject) -> None:
+    cluster: Cluster = subject.cluster
+    cluster.create_topic("orders", partitions=3, replication_factor=3)
+    cluster.settle()
+    assert sorted(cluster.isr("orders", 0)) == list(cluster.broker_ids)
+    epoch = cluster.picture().controller_epoch
+    cluster.record_step("scenario")
+
+    killed = cluster.controller()
+    killed.kill()
+    assert (killed.is_running, killed.is_paused) == (False, False)
+    another_controller(cluster, killed)
+    cluster.wait_until(
+        lambda: all(cluster.leader_id("orders", partition) not in (None, killed.id) for partition in range(3)),
+        "live brokers lead all partitions",
+    )
+    assert FindingKind.LEADERLESS not in {finding.kind for finding in cluster.findings().found}
+    killed.restart()
+    assert killed.is_running
+    cluster.settle()
+    assert sorted(cluster.isr("orders", 0)) == list(cluster.broker_ids)
+
+    paused = cluster.controller()
+    paused.pause()
+    assert (paused.is_running, paused.is_paused) == (True, True)
+    another_controller(cluster, paused)
+    paused.resume()
+    cluster.settle()
+    assert not paused.is_paused
+
+    deposed = cluster.controller()
+    before = cluster.picture().controller_epoch
+    deposed.depose()
+    cluster.wait_until(lambda: cluster.picture().controller_epoch > before, "a controller is elected")
+    cluster.settle()
+    assert deposed.is_running
+
+    stopped = cluster.leader("orders", 0)
+    stopped.stop()
+    assert not stopped.is_running
+    assert stopped.id not in cluster.picture().brokers
+    stopped.start()
+    cluster.settle()
+    assert cluster.picture().controller_epoch >= epoch + 3
+    assert set(cluster.ask(cluster.admin.elect_leaders([TopicPartition("orders", 0)])).values()) <= {
+        Errors.NONE,
+        Errors.ELECTION_NOT_NEEDED,
+    }
+
+    injected = [(fault, target) for fault, target, _ in faults(subject, "scenario")]
+    assert injected == [
+        ("kill", killed.name),
+        ("start", killed.name),
+        ("pause", paused.name),
+        ("continue", paused.name),
+        ("depose", deposed.name),
+        ("stop", stopped.name),
+        ("start", stopped.name),
+    ]
+    assert faults(subject, "scenario")[0] == ("kill", killed.name, "controller")
+
+
+def test_an_armed_point_crashes_the_controller_once(subject: Subject) -> None:
+    cluster: Cluster = subject.cluster
+    armed = cluster.controller()
+    armed.arm("partition.after_write", "crash")
+    # The client sends its request again to the next controller, which finds the topic created or creates it.
+    with contextlib.suppress(ApiError, NoBrokerAnswers):
+        cluster.create_topic("orders", partitions=1, replication_factor=3)
+    cluster.wait_until(lambda: not armed.is_running, f"{armed.name} has crashed")
+    another_controller(cluster, armed)
+    armed.start()
+    cluster.settle()
+    assert subject.records().count(PointReached(point="partition.after_write", action="crash")) == 1
+
+
+def test_both_refuse_the_same_calls_with_the_same_words(subject: Subject) -> None:
+    cluster: Cluster = subject.cluster
+    other = next(broker for broker in cluster.brokers if broker.id != cluster.controller_id())
+    refused: list[tuple[Callable[[], object], str]] = [
+        (lambda: cluster.broker(9), "there is no broker 9; this cluster has 1, 2, 3"),
+        (lambda: cluster.leader("nothing", 7), "no broker is leader of nothing-7 at this moment"),
+        (other.depose, f"{other.name} cannot be deposed: it is not the controller"),
+        (other.start, f"{other.name} cannot be started: it is running"),
+        (
+            lambda: other.arm("partition.befor_write", "pause"),
+            "there is no point 'partition.befor_write'; the points are",
+        ),
+        (lambda: other.arm("partition.before_write", "explode"), "a point can pause or crash a broker, not 'explode'"),
+    ]
+    for call, message in refused:
+        with pytest.raises(ClusterError, match=message):
+            call()
+    assert cluster.leader_id("nothing", 7) is None
+    assert cluster.isr("nothing", 7) == ()
+    with pytest.raises(WaitTimedOut, match="not within 0 s: rain"):
+        cluster.wait_until(lambda: False, "rain", timeout_s=0)
+    cluster.record_step("down")
+    other.stop()
+    for fault in (other.kill, other.pause, other.resume, other.stop):
+        with pytest.raises(ClusterError, match=f"was not injected: {other.name} is not running"):
+            fault()
+    assert [fault for fault, _, _ in faults(subject, "down")] == ["stop"]
+    with pytest.raises(ApiError):
+        cluster.create_topic("too-many", partitions=1, replication_factor=3)
+
+
+def test_settling_in_no_time_names_what_is_left(subject: Subject) -> None:
+    cluster: Cluster = subject.cluster
+    cluster.create_topic("orders", partitions=1, replication_factor=3)
+    cluster.settle()
+    killed = cluster.leader("orders", 0)
+    killed.kill()
+    with pytest.raises(Unsettled, match=f"broker {killed.id} is registered but does not run"):
+        cluster.settle(timeout_s=0)
+
+
+def test_an_isolated_controller_is_replaced_or_isolation_is_unsupported(subject: Subject) -> None:
+    cluster: Cluster = subject.cluster
+    isolated = cluster.controller()
+    if isinstance(subject, Processes):
+        for fault in (isolated.isolate, isolated.heal):
+            with pytest.raises(Unsupported, match=rf"{isolated.name} cannot be .*no proxy"):
+                fault()
+        return
+    cluster.record_step("isolation")
+    isolated.isolate()
+    another_controller(cluster, isolated)
+    assert isolated.is_running
+    isolated.heal()
+    isolated.heal()  # harmless: it is not isolated any more
+    cluster.settle()
+    assert faults(subject, "isolation")[0] == ("isolate", isolated.name, "controller")
+
+
+def test_healing_one_isolated_broker_leaves_the_other_isolated() -> None:
+    with SimulatedCluster(3, brokers=3) as cluster:
+        cluster.start()
+        controller = cluster.controller()
+        one, other = (broker for broker in cluster.brokers if broker is not controller)
+        for broker in (one, other):
+            broker.isolate()
+        cluster.run_for(10_000)
+        one.heal()
+        with pytest.raises(Unsettled, match=f"broker {other.id} runs but is not registered"):
+            cluster.settle(timeout_s=20)
+        assert cluster.network.is_cut(one.name, other.name)
+        assert not cluster.network.is_cut(one.name, controller.name)
+        other.heal()
+        cluster.settle()

@@ -1,0 +1,16 @@
+"""`python -m tests.pages`: write every page that is made from the code."""
+
+from __future__ import annotations
+
+from tests import metrics_page
+from tests.pages import architecture, event_log, invariants, kafka_names, state_machines
+from tests.pages.source import DOCS
+
+PAGES = {
+    metrics_page.PAGE.name: metrics_page.page,
+    **{module.NAME: module.page for module in (architecture, event_log, invariants, kafka_names, state_machines)},
+}
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())

@@ -1,0 +1,90 @@
+"""docs/invariants.md: what the checkers check, read from their classes; and the other ids that code and tests name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.pages.text import bullet
+from understudy.checkers.verdict import FAMILIES
+
+NAME = "invariants.md"
+
+HEAD = """\
+# Invariants and rules
+
+Every id that code, tests and docs use and that is not in [behaviours.md](behaviours.md) is defined here. `KAFKA-…`,
+`ZOOKEEPER-…` and `KIP-…` are the issues and proposals of Apache Kafka and Apache ZooKeeper. The steps of a reassignment
+(U1 to U3, A1, A2, B1 to B9 in `controller/reassignment/phases.py`) are in
+[behaviours.md](behaviours.md#reassignment).
+
+## What is checked in every run
+
+`understudy check`, `understudy simulate` and the tests ask these of the event logs and of ZooKeeper's own transaction
+log. A violation names the id, the sentence, and the first record or transaction that contradicts it. The list is
+written from `understudy/checkers/` by `python -m tests.pages`.
+"""
+
+REST = """\
+
+- **T2** Every line of an event log is a record, and sequence numbers have no gaps. `understudy check` says so where it
+  does not hold.
+
+## What must be true once faults have ended
+
+The simulator asks these after the last fault of a run, when the cluster has had time to recover
+(`understudy/simulator/liveness.py`).
+
+- **L1** Exactly one broker is the active controller, and it owns `/controller`.
+- **L2** Every partition with a live member in its ISR has a live leader.
+- **L3** The ISR of every partition is all of its live replicas.
+- **L4** The metadata cache of every live broker is what ZooKeeper holds.
+
+## What is assumed of ZooKeeper
+
+The contract suite (`tests/contracts`) shows the same cases to Apache ZooKeeper and to the simulated one: Z1, Z2 and Z6
+above, and three that no log can show. Z1 also means that a session's requests take effect in the order in which it sent
+them, and that a session never reads an older state after a newer one.
+
+- **Z3** A watch fires once, and its event arrives before any answer that shows the change. When a connection breaks,
+  kazoo calls every watcher once and forgets it.
+- **Z4** No request of an earlier connection takes effect once the session is attached to a later one.
+- **Z5** A lost connection says nothing about a write: it may have been applied, refused, or never sent.
+
+## Rules of the code
+
+- **D13** Responses leave a connection in the order of its requests. After a reconnect the ZooKeeper client arms its
+  watches again and reports what may have changed meanwhile. The client of an ended session fails for ever, and the end
+  of a session is processed before anything of the next one.
+- **D14** Every queue and every wait has a bound, and each bound has a consequence: the controller resigns, a channel
+  coalesces its requests, one partition fails while the others go on, a request that ZooKeeper would refuse is not sent.
+  Where Kafka has no such bound, [fidelity.md](fidelity.md#bounds-that-kafka-does-not-have) lists it.
+- **D15** Many partition states are written in one transaction, decided from memory
+  ([decision 2](decisions/0002-writes-from-memory.md)).
+- **D16** Znodes hold the bytes Kafka writes, and `server.properties` is read as Java reads it.
+- **D17** Broker processes start with `python -P` in their run folder, so that no folder of the user's hides a package.
+  SIGTERM begins a controlled shutdown that has a bound; a second signal ends the process at once.
+- **D18** Named points stand before and after every fenced write and every flush of requests
+  ([the list](../controller/points.py)); they do nothing unless an experiment arms them.
+- **R-5** The result of a ZooKeeper request is a value, and *unknown* is one of them: no write is repeated without
+  finding out what became of the first.
+- **R-6** What was read before an `await` may have changed after it. Conditional writes and the exceptions that end a
+  role take care of that; nothing of an ended session is reached through the next one.
+- **R-9** Long-lived tasks belong to a supervisor. An unexpected exception in one stops the broker and leaves a record.
+- **R-11** An event log has one writer, and a record is written before the effect it describes leaves the node.
+- **T4** Each check has at least one history in the tests that it accepts and one that it rejects.
+"""
+
+
+def page() -> str:
+    return "\n".join([HEAD, *_checks(), REST])
+
+
+def _checks() -> Iterator[str]:
+    for family in FAMILIES:
+        for check in family.checks:
+            sentence = check.sentence[0].upper() + check.sentence[1:]
+            yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{_path(check)}`)")
+
+
+def _path(check: type) -> str:
+    return f"{check.__module__.replace('.', '/')}.py"

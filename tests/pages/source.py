@@ -1,0 +1,71 @@
+"""What the sources say about themselves: docstrings of modules, classes, functions and attributes, by `ast`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCS = ROOT / "docs"
+PACKAGES = ("foundation", "controller", "brokers", "understudy")
+
+
+@cache
+def parse(path: str) -> ast.Module:
+    """The syntax tree of a file, named by its path inside the repository."""
+    return ast.parse((ROOT / path).read_text())
+
+
+def product_files() -> list[str]:
+    """The paths of all product modules, in order."""
+    return sorted(
+        file.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*.py")
+        if "__pycache__" not in file.parts
+    )
+
+
+def classes(module: ast.Module) -> Mapping[str, ast.ClassDef]:
+    """The classes at the top of a module, by name, in the order of the source."""
+    return {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+
+
+def attribute_docstrings(owner: ast.ClassDef) -> dict[str, str]:
+    """By attribute of a class the string that follows its definition, in one line; attributes without one are left
+    out."""
+    return {
+        target.id: in_one_line(text)
+        for node, text in _with_what_follows(owner)
+        for target in _targets(node)
+        if text is not None
+    }
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
+    """The whole docstring in one line; empty where there is none."""
+    return in_one_line(ast.get_docstring(node) or "")
+
+
+def _with_what_follows(owner: ast.ClassDef) -> Iterator[tuple[ast.stmt, str | None]]:
+    for node, after in zip(owner.body, [*owner.body[1:], None], strict=True):
+        match after:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node, text
+            case _:
+                yield node, None
+
+
+def _targets(node: ast.stmt) -> list[ast.Name]:
+    match node:
+        case ast.Assign(targets=targets):
+            return [target for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name() as target):
+            return [target]
+    return []

@@ -1,0 +1,181 @@
+"""docs/state-machines.md: the states and the legal moves are read from controller/transitions.py, the sentences about
+the moves stand here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+from controller.transitions import (
+    VALID_PREVIOUS_PARTITION_STATES,
+    VALID_PREVIOUS_REPLICA_STATES,
+    PartitionState,
+    ReplicaState,
+)
+from tests.pages.source import attribute_docstrings, classes, parse
+from tests.pages.text import bullet
+
+NAME = "state-machines.md"
+SOURCE = "controller/transitions.py"
+
+HEAD = """\
+# State machines
+
+The controller keeps one state for every partition and one for every replica. The states are in its memory only, never
+in ZooKeeper: a new controller derives them from what it reads (`startup` in `controller/partition_state_machine.py` and
+`controller/replica_state_machine.py`) and loses them when it resigns. The names are Kafka's, as they appear in the
+operators' logs and in the event log (`PartitionsMoved`, `ReplicasMoved`).
+
+Both pictures are drawn from `controller/transitions.py` by `python -m tests.pages`, and a test compares them with it.
+A move that is not in the picture is refused, written to the log as `InvalidTransition`, and the other partitions or
+replicas of the call go on (PSM-2, RSM-2).
+"""
+
+PARTITIONS = """\
+## Partitions
+
+Kafka: `PartitionState`, and `PartitionStateMachine` with its subclass `ZkPartitionStateMachine`. Here:
+`handle_state_changes` in `controller/partition_state_machine.py`; who becomes leader is decided by the plain functions
+of `controller/leader_election.py`.
+"""
+
+REPLICAS = """\
+## Replicas
+
+Kafka: `ReplicaState`, and `ReplicaStateMachine` with its subclass `ZkReplicaStateMachine`. Here: `handle_state_changes`
+in `controller/replica_state_machine.py`.
+"""
+
+
+class Move(NamedTuple):
+    """What a legal move means: when it happens, and what is written and sent."""
+
+    when: str
+    effect: str
+
+
+Moves: TypeAlias = Mapping[tuple[Enum, Enum], Move]
+ValidPrevious: TypeAlias = Mapping[Any, Sequence[Enum]]
+"""By target state the states it may be entered from."""
+
+_MEMORY_ONLY = "memory only"
+
+_P = PartitionState
+PARTITION_MOVES: Moves = {
+    (_P.NON_EXISTENT, _P.NEW): Move(
+        "The controller has read the assignment of a new partition from the topic's znode.", _MEMORY_ONLY
+    ),
+    (_P.NEW, _P.ONLINE): Move(
+        "The partition gets its first leader: the first live replica. All live replicas are its ISR (PSM-5).",
+        "state znode created; LeaderAndIsr (new) to the ISR, UpdateMetadata to all brokers",
+    ),
+    (_P.ONLINE, _P.ONLINE): Move(
+        "The leader changes although it lives: preferred election, reassignment or controlled shutdown.",
+        "state znode written with a higher leader epoch; LeaderAndIsr to its replicas, UpdateMetadata to all brokers",
+    ),
+    (_P.OFFLINE, _P.ONLINE): Move(
+        "A live replica is elected: one of the ISR or, where unclean election is allowed, any (PSM-12).",
+        "as Online to Online",
+    ),
+    (_P.NEW, _P.OFFLINE): Move(
+        "Its topic is deleted, or its state znode exists already: it is read, and a leader is elected next (BUG-10).",
+        _MEMORY_ONLY,
+    ),
+    (_P.ONLINE, _P.OFFLINE): Move(
+        "The broker or the log directory of its leader has failed, or its topic is deleted.", _MEMORY_ONLY
+    ),
+    (_P.OFFLINE, _P.OFFLINE): Move("The same, for a partition that has no leader already.", "nothing changes"),
+    (_P.OFFLINE, _P.NON_EXISTENT): Move(
+        "The deletion of its topic has begun.", "memory only; UpdateMetadata with leader −2 follows (TD-4)"
+    ),
+}
+
+_R = ReplicaState
+REPLICA_MOVES: Moves = {
+    (_R.NON_EXISTENT, _R.NEW): Move(
+        "A partition is created, or a reassignment adds the replica.",
+        "LeaderAndIsr (new) to it if the partition has a leader, UpdateMetadata to all brokers",
+    ),
+    (_R.NEW, _R.ONLINE): Move(
+        "The partition has its first leader, or the added replica has joined the ISR.",
+        "nothing: its broker has had the LeaderAndIsr already (RSM-4)",
+    ),
+    (_R.ONLINE, _R.ONLINE): Move(
+        "A new controller takes over, or its broker has announced a failed log directory: it is sent the current state.",
+        "LeaderAndIsr to it, UpdateMetadata to all brokers",
+    ),
+    (_R.OFFLINE, _R.ONLINE): Move("Its broker has registered again.", "as Online to Online"),
+    (_R.DELETION_INELIGIBLE, _R.ONLINE): Move(
+        "Its broker has registered again, while the deletion of the topic waits.", "as Online to Online"
+    ),
+    (_R.NEW, _R.OFFLINE): Move(
+        "Its broker fails, or the reassignment that adds it is cancelled, before it is Online.", "as Online to Offline"
+    ),
+    (_R.ONLINE, _R.OFFLINE): Move(
+        "Its broker or log directory fails, its broker leaves by controlled shutdown, its topic is deleted, "
+        "or a reassignment removes it.",
+        "StopReplica to it; it leaves the ISR in ZooKeeper; LeaderAndIsr to the other replicas, UpdateMetadata to all "
+        "brokers",
+    ),
+    (_R.OFFLINE, _R.OFFLINE): Move("The same, for a replica that is Offline already.", "as Online to Offline"),
+    (_R.DELETION_INELIGIBLE, _R.OFFLINE): Move(
+        "Its deletion is tried again; or, at a takeover, its broker is not alive.", "as Online to Offline"
+    ),
+    (_R.OFFLINE, _R.DELETION_STARTED): Move(
+        "Its topic is deleted, or a reassignment removes it, and it has stopped.", "StopReplica with deletion to it"
+    ),
+    (_R.DELETION_STARTED, _R.DELETION_SUCCESSFUL): Move(
+        "Its broker has answered that it is deleted; a reassignment does not wait for the answer (BUG-15).",
+        _MEMORY_ONLY,
+    ),
+    (_R.DELETION_STARTED, _R.DELETION_INELIGIBLE): Move(
+        "Its broker has answered with an error, or has failed.", _MEMORY_ONLY
+    ),
+    (_R.OFFLINE, _R.DELETION_INELIGIBLE): Move(
+        "Its topic is deleted while its broker or log directory is down.", _MEMORY_ONLY
+    ),
+    (_R.DELETION_SUCCESSFUL, _R.NON_EXISTENT): Move(
+        "All replicas of the topic are deleted, or a reassignment ends.", "memory only: it leaves the assignment"
+    ),
+}
+
+
+def page() -> str:
+    documented = {name: attribute_docstrings(owner) for name, owner in classes(parse(SOURCE)).items()}
+    return "\n".join(
+        [
+            HEAD,
+            PARTITIONS,
+            *_machine(VALID_PREVIOUS_PARTITION_STATES, PARTITION_MOVES, documented["PartitionState"]),
+            "",
+            REPLICAS,
+            *_machine(VALID_PREVIOUS_REPLICA_STATES, REPLICA_MOVES, documented["ReplicaState"]),
+            "",
+        ]
+    )
+
+
+def legal_moves(valid_previous: ValidPrevious) -> list[tuple[Enum, Enum]]:
+    """Every legal move as (source, target), in the order of the table."""
+    return [(source, target) for target, sources in valid_previous.items() for source in sources]
+
+
+def diagram(valid_previous: ValidPrevious) -> Iterator[str]:
+    """The moves as a Mermaid state diagram, which GitHub draws."""
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield from (f"    {source.value} --> {target.value}" for source, target in legal_moves(valid_previous))
+    yield "```"
+
+
+def _machine(valid_previous: ValidPrevious, moves: Moves, documented: Mapping[str, str]) -> Iterator[str]:
+    yield from diagram(valid_previous)
+    yield ""
+    yield "| state | what it means |"
+    yield "|---|---|"
+    yield from (f"| {state.value} | {documented[state.name]} |" for state in valid_previous)
+    yield ""
+    for source, target in legal_moves(valid_previous):
+        when, effect = moves[source, target]
+        yield bullet(f"**{source.value} → {target.value}.** {when} *Effect:* {effect}.")

@@ -1,0 +1,147 @@
+"""The pages for people: every path they name exists, every id that code, tests or pages name is defined in one of them,
+and lines end at 120 columns."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.pages.architecture import rooms_of_brokers
+from tests.pages.source import ROOT
+from tests.pages.text import COLUMNS
+from tests.test_tidy import name_of, product_files, tracked_files
+
+PAGES = [path for path in tracked_files() if path.suffix == ".md"]
+
+# ------------------------------------------------------------------ paths
+
+_FOLDERS = "foundation|controller|brokers|understudy|tests|benchmarks|docs"
+_PATH = re.compile(rf"(?<![\w/.:-])(?:{_FOLDERS})/(?:[\w.-]+/)*[\w.-]*(?<![.])")
+_LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_path_in_a_page_exists(page: Path) -> None:
+    text = page.read_text()
+    named = [ROOT / path for path in _PATH.findall(text)]
+    linked = [page.parent / target for target in _LINK.findall(text)]
+    assert [path.relative_to(ROOT).as_posix() for path in (*named, *linked) if not path.resolve().exists()] == []
+
+
+# ------------------------------------------------------------------ ids
+
+
+class Mention(NamedTuple):
+    """An id where it is named."""
+
+    id: str
+    where: str
+
+
+_ID = re.compile(r"(?<![\w+-])[A-Z]{1,4}-?\d+[a-z]?(?![\w-])")
+_DEFINITION = re.compile(r"\*\*([A-Z]{1,4}-?\d+[a-z]?)\*\*(?=(.*(?:\n  .+)*))")
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_NO_IDS = re.compile(r"(?:KIP|ISO|UTF|CRC|SHA)-\d+|IV\d|(?:A|E|N|TID|BLE|SIM|PERF|RUF)\d{3}|HTTP\d")
+"""What looks like an id and is a name of the world's: a proposal of Kafka's, an encoding, a rule of ruff's."""
+
+
+def definitions() -> dict[str, str]:
+    """By id what a page says of it: pages define an id in bold."""
+    return {name: text for page in PAGES for name, text in _DEFINITION.findall(page.read_text())}
+
+
+def is_defined(name: str, defined: dict[str, str]) -> bool:
+    """Whether a page defines `name`; FO-5c is the part (c) of FO-5, and C4 stands for C4a, C4b and C4c."""
+    whole, part = name[:-1], name[-1]
+    if part.isdigit():
+        return name in defined or f"{name}a" in defined
+    return name in defined or f"({part})" in defined.get(whole, "")
+
+
+def mentions() -> Iterator[Mention]:
+    """The ids in pages, in docstrings and comments of all Python files, in product constants, and in `spec` marks."""
+    for page in PAGES:
+        yield from _in_text(
+            name_of(page), 1, _FENCE.sub(lambda fence: "\n" * fence.group().count("\n"), page.read_text())
+        )
+    product = {name_of(path) for path in product_files()}
+    for path in tracked_files():
+        if path.suffix == ".py":
+            yield from _in_python(path, constants=name_of(path) in product)
+
+
+def _in_text(where: str, line: int, text: str) -> Iterator[Mention]:
+    for number, content in enumerate(text.splitlines(), line):
+        for name in _ID.findall(content):
+            if not _NO_IDS.fullmatch(name):
+                yield Mention(name, f"{where}:{number}")
+
+
+def _in_python(path: Path, *, constants: bool) -> Iterator[Mention]:
+    source = path.read_text()
+    where = name_of(path)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield from _in_text(where, token.start[0], token.string.partition("noqa:")[0])
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield from _in_text(where, node.lineno, text)
+            case ast.Call(func=ast.Attribute(attr="spec"), args=arguments):
+                named = [str(each.value) for each in arguments if isinstance(each, ast.Constant)]
+                yield from _in_text(where, node.lineno, " ".join(named))
+            case ast.Constant(value=str(text)) if constants and _ID.fullmatch(text):
+                yield from _in_text(where, node.lineno, text)
+
+
+def test_every_id_is_defined_in_a_page() -> None:
+    defined = definitions()
+    unknown = [f"{where}: {name}" for name, where in mentions() if not is_defined(name, defined)]
+    assert sorted(set(unknown)) == []
+
+
+def test_ids_are_found_wherever_they_are_named() -> None:
+    found = {mention.id for mention in mentions()}
+    assert {"PSM-5", "C4a", "D14", "R-5", "BUG-19", "LG-22", "L1", "T2"} <= found
+    defined = definitions()
+    assert is_defined("FO-5c", defined)
+    assert not is_defined("FO-5z", defined)
+    assert not is_defined("PSM-99", defined)
+    assert {name for name, _ in _in_text("a", 1, "KIP-101, UTF-8 and 3.9-IV0, EL-3 (RA-12): C4b")} == {
+        "EL-3",
+        "RA-12",
+        "C4b",
+    }
+
+
+# ------------------------------------------------------------------ columns
+
+
+def too_long(text: str) -> list[int]:
+    """The numbers of lines longer than 120 columns. Tables cannot wrap, and blocks of code show what a machine says."""
+    lines = _FENCE.sub(lambda fence: "\n" * fence.group().count("\n"), text).splitlines()
+    return [number for number, line in enumerate(lines, 1) if len(line) > COLUMNS and not line.startswith("|")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not name_of(page).startswith("tests/")], ids=name_of)
+def test_lines_of_a_page_end_at_120_columns(page: Path) -> None:
+    assert too_long(page.read_text()) == []
+
+
+def test_a_long_line_is_found() -> None:
+    assert too_long(f"short\n{'long ' * 30}\n| {'cell ' * 30} |\n```\n{'code ' * 30}\n```\n") == [2]
+
+
+# ------------------------------------------------------------------ the order of rooms
+
+
+def test_the_architecture_lists_the_rooms_of_brokers_in_the_order_of_their_contract() -> None:
+    listed = re.findall(r"^\| `brokers/(\w+)(?:/|\.py)` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    assert listed == [room for layer in rooms_of_brokers() for room in layer]

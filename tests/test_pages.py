@@ -1,0 +1,77 @@
+"""The pages of docs/ that are made from the code say what the code says today."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, VALID_PREVIOUS_REPLICA_STATES
+from tests.pages.__main__ import PAGES
+from tests.pages.kafka_names import Counterpart, counterparts, names_in
+from tests.pages.source import DOCS, ROOT, docstring, parse, product_files
+from tests.pages.state_machines import PARTITION_MOVES, REPLICA_MOVES, Moves, ValidPrevious, diagram, legal_moves
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES.items(), ids=PAGES)
+def test_a_generated_page_is_current(name: str, page: Callable[[], str]) -> None:
+    assert (DOCS / name).read_text() == page(), "write it again: python -m tests.pages"
+
+
+@pytest.mark.parametrize(
+    ("valid_previous", "moves"),
+    [(VALID_PREVIOUS_PARTITION_STATES, PARTITION_MOVES), (VALID_PREVIOUS_REPLICA_STATES, REPLICA_MOVES)],
+    ids=["partitions", "replicas"],
+)
+def test_every_legal_move_is_drawn_and_explained_and_no_other(valid_previous: ValidPrevious, moves: Moves) -> None:
+    legal = legal_moves(valid_previous)
+    assert {*legal} == {*moves}
+    drawn = [line.split() for line in diagram(valid_previous) if "-->" in line]
+    assert drawn == [[source.value, "-->", target.value] for source, target in legal]
+    assert {state for move in legal for state in move} == {*valid_previous}, "a state without any move"
+
+
+# ------------------------------------------------------------------ docs/kafka-names.md
+
+
+def test_every_module_and_name_of_ours_in_the_table_exists() -> None:
+    missing = [
+        row
+        for row in counterparts()
+        if not (ROOT / row.path).exists() or (row.name and row.name not in names_in(row.path))
+    ]
+    assert missing == []
+
+
+def test_what_a_docstring_says_it_mirrors_is_in_the_table() -> None:
+    """Where a docstring of a module says that it mirrors `KafkaApis`, the table has `KafkaApis` for that module."""
+    table = counterparts()
+    missing = [
+        f"{path}: {name}" for path in product_files() for name in mirrored(path) if not is_listed(table, path, name)
+    ]
+    assert missing == [], "add it to the table in tests/pages/kafka_names.py"
+
+
+def is_listed(table: Sequence[Counterpart], path: str, name: str) -> bool:
+    """Whether the table has a name for a module; the docstring of a package speaks of all its modules."""
+    place = path.removesuffix("__init__.py")
+    listed = {row.kafka for row in table if row.path.startswith(place)}
+    return any(f".{name}." in f".{kafka}." for kafka in listed)
+
+
+def mirrored(path: str) -> Iterator[str]:
+    """What the docstrings of a module say it mirrors: the names in backquotes after "Mirrors"."""
+    module = parse(path)
+    for node in (module, *(node for node in ast.walk(module) if isinstance(node, ast.ClassDef | ast.FunctionDef))):
+        text = docstring(node)
+        for sentence in re.findall(r"Mirrors\b(.*?)(?:[.;](?=\s|$)|$)", text):
+            if "namesake" in sentence:
+                yield node.name if isinstance(node, ast.ClassDef) else text.split("`")[1]
+            yield from (name for name in re.findall(r"`([\w.]+)`", sentence) if not name.endswith((".scala", ".jute")))
+
+
+def test_a_module_says_what_it_mirrors_in_ways_the_test_reads() -> None:
+    assert list(mirrored("controller/transitions.py")) == ["kafka.controller.PartitionState", "ReplicaState"]
+    assert list(mirrored("controller/context.py")) == ["ControllerContext"]

@@ -1,0 +1,339 @@
+"""What is wrong with a cluster: one list of findings for real processes, for simulations and for `understudy status`.
+
+`findings` compares a `ClusterPicture` with itself, with the processes that run, and, where they can be read, with the
+memories of the brokers. Some findings only say what is missing, as `kafka-topics --describe
+--under-replicated-partitions` does; those with `resolves_itself` must disappear without anybody's help, and a cluster
+has settled when there is none of them (L1 to L4). Safety is judged elsewhere, by `understudy.checkers`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr
+from foundation.zk.admin_znodes import ReassignPartitionsZNode
+from understudy.picture import BrokerMemory, ClusterPicture, PartitionPicture
+
+
+class FindingKind(Enum):
+    """What a finding is about."""
+
+    PROCESS = "process"
+    """A broker that should run does not."""
+    CONTROLLER = "controller"
+    """There is not exactly one active controller that owns `/controller` (L1)."""
+    REGISTRATION = "registration"
+    """A running broker is not registered, or a registered one does not run."""
+    LEADERLESS = "leaderless"
+    """A partition has no leader, or one that is not live (L2)."""
+    UNDER_REPLICATED = "under-replicated"
+    """An assigned replica is not in the ISR (L3)."""
+    NOT_PREFERRED = "not-preferred"
+    """A partition is led by another live broker than the first of its replicas."""
+    REASSIGNMENT = "reassignment"
+    """A reassignment has not ended although all its target replicas are live."""
+    DELETION = "deletion"
+    """A topic is still marked for deletion although all its replicas are live."""
+    REQUEST = "request"
+    """A znode that asks the controller for something has not been handled."""
+    CONTEXT = "context"
+    """The active controller's assignments differ from those in ZooKeeper."""
+    REPLICA = "replica"
+    """A broker does not have the replica, the leader or the leader epoch that ZooKeeper holds."""
+    METADATA = "metadata"
+    """A broker's metadata differs from ZooKeeper (L4)."""
+    FETCHER = "fetcher"
+    """A broker fetches a partition that it does not follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong."""
+
+    kind: FindingKind
+    message: str
+    resolves_itself: bool = True
+    """The live brokers must correct it by themselves. False where that takes a broker that is away, or an election
+    that somebody has to request."""
+    partition: TopicPartition | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All findings about one picture."""
+
+    found: tuple[Finding, ...] = ()
+    examined: Mapping[FindingKind, int]
+    """How many brokers, partitions, topics or znodes were compared, by kind. A kind with no case has shown nothing."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is no finding at all: every replica is in sync, every leader is the preferred one."""
+        return not self.found
+
+    @property
+    def unresolved(self) -> tuple[Finding, ...]:
+        """The findings that the live brokers must still correct by themselves."""
+        return tuple(finding for finding in self.found if finding.resolves_itself)
+
+    @property
+    def leaderless(self) -> tuple[TopicPartition, ...]:
+        return self._partitions(FindingKind.LEADERLESS)
+
+    @property
+    def under_replicated(self) -> tuple[TopicPartition, ...]:
+        return self._partitions(FindingKind.UNDER_REPLICATED)
+
+    @property
+    def not_preferred(self) -> tuple[TopicPartition, ...]:
+        return self._partitions(FindingKind.NOT_PREFERRED)
+
+    def _partitions(self, kind: FindingKind) -> tuple[TopicPartition, ...]:
+        """The partitions with a finding of `kind`, sorted."""
+        return tuple(sorted(found.partition for found in self.found if found.kind is kind and found.partition))
+
+
+def findings(
+    picture: ClusterPicture,
+    *,
+    running: Collection[BrokerId] | None = None,
+    missing: Collection[BrokerId] = (),
+    memories: Mapping[BrokerId, BrokerMemory] | None = None,
+) -> Findings:
+    """What is wrong with the cluster in `picture`.
+
+    Args:
+        running: the brokers whose processes run and are not paused; they count as live. None where the processes are
+            unknown: then every registered broker counts as live. Where no broker runs, only `missing` is reported.
+        missing: brokers that should run and do not.
+        memories: what running brokers hold in memory; empty where it cannot be read.
+    """
+    inspection = _Inspection(picture, running, memories or {})
+    inspection.missing_processes(missing)
+    if running is None or running:
+        inspection.whole_cluster()
+    return Findings(found=tuple(inspection.found), examined=inspection.examined)
+
+
+class _Inspection:
+    """One pass over a picture, collecting findings and counting what was examined."""
+
+    def __init__(
+        self,
+        picture: ClusterPicture,
+        running: Collection[BrokerId] | None,
+        memories: Mapping[BrokerId, BrokerMemory],
+    ) -> None:
+        self.found: list[Finding] = []
+        self.examined = Counter[FindingKind]()
+        self._picture = picture
+        self._running = running
+        self._live = frozenset(picture.brokers if running is None else running)
+        self._memories = memories
+        self._to_delete = frozenset(picture.topics_to_delete)
+
+    def whole_cluster(self) -> None:
+        self._controller()
+        self._registrations()
+        self._deletions()
+        self._context()
+        self._requests()
+        # Brokers need not know a topic that waits for its deletion.
+        remaining = {tp: seen for tp, seen in self._picture.partitions.items() if tp.topic not in self._to_delete}
+        for partition, seen in remaining.items():
+            if not self._has_replica_of_former_topic(partition):
+                self._partition(partition, seen)
+        for number, memory in self._memories.items():
+            self._metadata(number, memory, remaining)
+            self._fetchers(number, memory)
+
+    def _report(
+        self, kind: FindingKind, message: str, *, partition: TopicPartition | None = None, resolves_itself: bool = True
+    ) -> None:
+        self.found.append(Finding(kind=kind, message=message, partition=partition, resolves_itself=resolves_itself))
+
+    # -- processes, registrations, the controller
+
+    def missing_processes(self, missing: Collection[BrokerId]) -> None:
+        for number in sorted(missing):
+            self._report(FindingKind.PROCESS, f"broker {number} should run and does not")
+
+    def _controller(self) -> None:
+        """L1: exactly one broker is active, and it owns `/controller`."""
+        self.examined[FindingKind.CONTROLLER] += 1
+        owner = self._picture.controller
+        if owner is None:
+            self._report(FindingKind.CONTROLLER, "no broker owns /controller")
+        active = [number for number, memory in self._memories.items() if memory.controller_assignments is not None]
+        if self._memories and active != [owner]:
+            self._report(FindingKind.CONTROLLER, f"active controllers are {active}, owner of /controller is {owner}")
+
+    def _registrations(self) -> None:
+        registered = self._picture.brokers
+        if self._running is None:
+            return
+        self.examined[FindingKind.REGISTRATION] += len(registered)
+        for number in self._running:
+            if number not in registered:
+                self._report(FindingKind.REGISTRATION, f"broker {number} runs but is not registered")
+        for number in registered:
+            if number not in self._running:
+                self._report(FindingKind.REGISTRATION, f"broker {number} is registered but does not run")
+
+    # -- what the controller has to do
+
+    def _deletions(self) -> None:
+        """A topic marked for deletion is deleted once the brokers of all its replicas are live."""
+        self.examined[FindingKind.DELETION] += len(self._to_delete)
+        for topic in sorted(self._to_delete):
+            placed = (seen.assignment for tp, seen in self._picture.partitions.items() if tp.topic == topic)
+            if all(replica in self._live for assignment in placed for replica in assignment.replicas):
+                self._report(FindingKind.DELETION, f"topic {topic} is still to be deleted")
+
+    def _context(self) -> None:
+        """The active controller knows the assignments that ZooKeeper holds."""
+        assigned = {partition: seen.assignment for partition, seen in self._picture.partitions.items()}
+        self.examined[FindingKind.CONTEXT] += len(assigned)
+        for number, memory in self._memories.items():
+            known = memory.controller_assignments
+            if known is not None and dict(known) != assigned:
+                wrong = next(tp for tp in sorted({*known, *assigned}) if known.get(tp) != assigned.get(tp))
+                message = f"controller {number} has {wrong} on {known.get(wrong)}, ZooKeeper on {assigned.get(wrong)}"
+                self._report(FindingKind.CONTEXT, message, partition=wrong)
+
+    def _requests(self) -> None:
+        """Requests in znodes have been handled, except for reassignments that are in progress."""
+        self.examined[FindingKind.REQUEST] += 1
+        for path in self._picture.controller_requests:
+            self._report(FindingKind.REQUEST, f"{path} has not been handled")
+        for partition in self._picture.requested_moves:
+            seen = self._picture.partitions.get(partition)
+            in_progress = seen is not None and seen.assignment.is_being_reassigned
+            if partition.topic not in self._to_delete and not in_progress:
+                message = f"{ReassignPartitionsZNode.path} still names {partition}, which is not being reassigned"
+                self._report(FindingKind.REQUEST, message, partition=partition)
+
+    # -- partitions
+
+    def _has_replica_of_former_topic(self, partition: TopicPartition) -> bool:
+        """Whether a broker holds a replica of a deleted topic of the same name.
+
+        A reassignment had left it behind, and the deletion did not know of it (BUG-15). As in Kafka, that broker
+        answers INCONSISTENT_TOPIC_ID to every request about the new topic.
+        """
+        topic_id = self._picture.topic_ids.get(partition.topic)
+        if topic_id is None:
+            return False
+        hosted = (memory.hosted.get(partition) for memory in self._memories.values())
+        return any(replica is not None and replica.topic_id not in (NO_TOPIC_ID, topic_id) for replica in hosted)
+
+    def _partition(self, partition: TopicPartition, seen: PartitionPicture) -> None:
+        state = None if seen.state is None else seen.state.leader_and_isr
+        self._leader(partition, seen, state)
+        self._in_sync_replicas(partition, seen, state)
+        self._reassignment(partition, seen)
+        self._replica_roles(partition, seen, state)
+
+    def _leader(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
+        """L2: a partition with a live in-sync replica has a live leader."""
+        self.examined[FindingKind.LEADERLESS] += 1
+        self.examined[FindingKind.NOT_PREFERRED] += 1
+        replicas = seen.assignment.replicas
+        if state is None:
+            self._report(FindingKind.LEADERLESS, f"{partition} has no state", partition=partition)
+        elif state.leader not in self._live:
+            in_sync = any(replica in self._live for replica in state.isr)
+            what = "live in-sync replicas" if in_sync else "no live in-sync replica"
+            message = f"{partition} has {what} of {state.isr} but leader {state.leader}"
+            self._report(FindingKind.LEADERLESS, message, partition=partition, resolves_itself=in_sync)
+        elif replicas and state.leader != replicas[0]:
+            message = f"{partition} is led by {state.leader} instead of {replicas[0]}"
+            self._report(FindingKind.NOT_PREFERRED, message, partition=partition, resolves_itself=False)
+
+    def _in_sync_replicas(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
+        """L3: the ISR holds all live replicas."""
+        self.examined[FindingKind.UNDER_REPLICATED] += 1
+        isr = () if state is None else state.isr
+        lacking = [replica for replica in seen.assignment.replicas if replica not in isr]
+        if not lacking:
+            return
+        live = [replica for replica in lacking if replica in self._live]
+        has_leader = state is not None and state.leader in self._live
+        what = f"live replicas {live}" if live else f"replicas {lacking}"
+        self._report(
+            FindingKind.UNDER_REPLICATED,
+            f"{partition} has {what} outside its ISR {isr}",
+            partition=partition,
+            resolves_itself=bool(live) and has_leader,
+        )
+
+    def _reassignment(self, partition: TopicPartition, seen: PartitionPicture) -> None:
+        """A reassignment ends once all its target replicas are live."""
+        if not seen.assignment.is_being_reassigned:
+            return
+        self.examined[FindingKind.REASSIGNMENT] += 1
+        targets = seen.assignment.target_replicas
+        if all(replica in self._live for replica in targets):
+            message = f"{partition} is still being reassigned to {targets}"
+            self._report(FindingKind.REASSIGNMENT, message, partition=partition)
+
+    # -- what brokers hold in memory
+
+    def _replica_roles(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
+        """Each live replica has the leader and the leader epoch of the newest election."""
+        for replica in seen.assignment.replicas:
+            memory = self._memories.get(replica)
+            if memory is None:
+                continue
+            self.examined[FindingKind.REPLICA] += 1
+            if state is None or state.leader not in self._live:
+                continue
+            hosted = memory.hosted.get(partition)
+            if hosted is None:
+                message = f"broker {replica} has no replica of {partition}"
+                self._report(FindingKind.REPLICA, message, partition=partition)
+            elif (hosted.leader, hosted.leader_epoch) != (state.leader, state.leader_epoch):
+                here = f"leader {hosted.leader} at epoch {hosted.leader_epoch}"
+                there = f"leader {state.leader} at epoch {state.leader_epoch}"
+                message = f"broker {replica} has {partition} with {here}, ZooKeeper with {there}"
+                self._report(FindingKind.REPLICA, message, partition=partition)
+
+    def _metadata(
+        self, number: BrokerId, memory: BrokerMemory, partitions: Mapping[TopicPartition, PartitionPicture]
+    ) -> None:
+        """L4: the metadata a broker gives to clients is what ZooKeeper holds."""
+        self.examined[FindingKind.METADATA] += len(partitions)
+        snapshot = memory.metadata
+        if sorted(snapshot.live_brokers) != sorted(self._live):
+            message = f"broker {number} has live brokers {sorted(snapshot.live_brokers)} in its metadata"
+            self._report(FindingKind.METADATA, message)
+        for partition, seen in partitions.items():
+            if seen.state is None:
+                continue
+            cached = snapshot.partition(partition.topic, partition.partition)
+            if cached is None:
+                message = f"broker {number} has no metadata of {partition}"
+                self._report(FindingKind.METADATA, message, partition=partition)
+                continue
+            state = seen.state.leader_and_isr
+            here = (cached.leader, cached.leader_epoch, tuple(cached.isr))
+            there = (state.leader, state.leader_epoch, state.isr)
+            if here != there:
+                message = f"broker {number} has {here} in its metadata of {partition}, ZooKeeper holds {there}"
+                self._report(FindingKind.METADATA, message, partition=partition)
+
+    def _fetchers(self, number: BrokerId, memory: BrokerMemory) -> None:
+        """A broker fetches only what it follows, from the leader it knows."""
+        self.examined[FindingKind.FETCHER] += len(memory.fetched)
+        for partition, leader in sorted(memory.fetched.items()):
+            hosted = memory.hosted.get(partition)
+            if hosted is None or hosted.is_leader or hosted.leader != leader:
+                message = f"broker {number} fetches {partition} from {leader}, and holds {hosted}"
+                self._report(FindingKind.FETCHER, message, partition=partition)

@@ -1,0 +1,196 @@
+"""What surrounds the brokers of a simulation: virtual time, ZooKeeper, the network, and the faults injected there.
+
+A fault is recorded in the event log of the node `simulator` before it is injected. A cut link or connection delays
+what is sent over it and loses nothing, as TCP does; resetting a connection loses what was on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from brokers.membership.registration import RegistrationRefused
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.records import FaultInjected, StepReached
+from foundation.zk.client import Create, Delete, Failure, ZooKeeperUnreachable
+from foundation.zk.kafka_zk_client import SessionLost
+from foundation.zk.znodes import BrokerIdZNode, ControllerZNode
+from understudy.cluster import ClusterError, WaitTimedOut
+from understudy.simulator.loop import new_loop
+from understudy.simulator.network import SimulatedNetwork
+from understudy.simulator.randomness import derived
+from understudy.simulator.world import EPOCH_MS, Node
+from understudy.simulator.znode_view import ZnodeView
+from understudy.simulator.zookeeper import SimulatedZooKeeper
+
+T = TypeVar("T")
+
+WAIT_TIMEOUT_S = 60.0
+STEP_MS = 100
+"""How much virtual time passes between two looks at a condition."""
+
+
+class Exit(NamedTuple):
+    """The end of a broker process that no fault ended."""
+
+    at_ms: float
+    node: str
+    error: Exception | None
+
+    @property
+    def is_unexpected(self) -> bool:
+        """Whether a correct broker would not have ended. It may end where ZooKeeper is unreachable or its id taken."""
+        return not isinstance(self.error, ZooKeeperUnreachable | RegistrationRefused | SessionLost)
+
+
+class Surroundings:
+    """Virtual time, ZooKeeper and the network of one run.
+
+    Args:
+        seed: decides everything that is left to chance.
+        reordering: let processes overtake each other now and then.
+        trace: keep a checksum over every callback.
+    """
+
+    def __init__(self, seed: int, *, reordering: bool = False, trace: bool = False) -> None:
+        self.seed = seed
+        self.run_id = f"seed-{seed}"
+        self.loop = new_loop(reordering=derived(seed, "reordering") if reordering else None, trace=trace)
+        self.zookeeper = SimulatedZooKeeper(
+            self.loop, random=derived(seed, "zookeeper"), wall_ms=lambda: EPOCH_MS + self.loop.time() * 1000
+        )
+        self.network = SimulatedNetwork(self.loop, seed=seed)
+        self.znodes = ZnodeView(self.zookeeper.tree)
+        self.chronicle: list[bytes] = []
+        """The event logs of all nodes, in the order in which the lines were written."""
+        self.exits: list[Exit] = []
+        self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, chronicle=self.chronicle)
+        """The node of clients, and of the records about injected faults."""
+        world = self.simulator.start(
+            self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000
+        )
+        self.client_network = world.network
+        self._events = world.events
+        self._isolated: set[str] = set()
+
+    # ------------------------------------------------------------------ time
+
+    @property
+    def now_ms(self) -> float:
+        """Virtual milliseconds since the run began."""
+        return self.loop.time() * 1000
+
+    def run_for(self, ms: float) -> None:
+        """Let virtual time pass."""
+        self.loop.run_for(ms / 1000)
+
+    def after(self, ms: float, action: Callable[[], None]) -> None:
+        """Schedule an action. It belongs to no process: no fault prevents it."""
+        self.loop.call_later(ms / 1000, action, context=self.zookeeper.context)
+
+    def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> T:
+        """Let virtual time pass until `condition` is true, and return its value. See `Cluster.wait_until`."""
+        began_ms, known_exits = self.now_ms, len(self.exits)
+        while not (value := condition()):
+            for ended in self.exits[known_exits:]:
+                if ended.is_unexpected:
+                    raise ClusterError(f"{ended.node} ended at {ended.at_ms:.0f} ms with {ended.error!r}")
+            if self.now_ms - began_ms >= timeout_s * 1000:
+                raise WaitTimedOut(f"seed {self.seed}, not within {timeout_s:g} s: {what}")
+            self.run_for(STEP_MS)
+        return value
+
+    # ------------------------------------------------------------------ what ZooKeeper holds
+
+    def controller_id(self) -> BrokerId | None:
+        """The id of the broker that owns `/controller`; None where there is no controller."""
+        return self.znodes.controller_id()
+
+    def session_of(self, broker_id: int) -> int | None:
+        """The session that owns a broker's registration; None where the broker is not registered."""
+        stat = self.zookeeper.tree.exists(BrokerIdZNode.path(BrokerId(broker_id)))
+        return None if isinstance(stat, Failure) else stat.ephemeral_owner
+
+    # ------------------------------------------------------------------ the simulator's own records
+
+    def record_fault(self, fault: str, target: str, role: str = "") -> None:
+        """Record a fault; call it before the fault is injected."""
+        self._events.append(FaultInjected(fault=fault, target=target, role=role))
+
+    def record_step(self, step: str, note: str = "") -> None:
+        """Write into the event log how far an experiment has come."""
+        self._events.append(StepReached(step=step, note=note))
+
+    # ------------------------------------------------------------------ faults of the network
+
+    def cut(self, one_side: Sequence[int], other_side: Sequence[int], *, one_way: bool = False) -> None:
+        """Hold everything between two groups of brokers, or only what the first group sends to the second."""
+        one, other = [f"broker-{number}" for number in one_side], [f"broker-{number}" for number in other_side]
+        self.record_fault("cut", f"{', '.join(one)} -> {', '.join(other)}")
+        if one_way:
+            self.network.cut(one, other)
+        else:
+            self.network.partition(one, other)
+
+    def heal_network(self) -> None:
+        """Let every link of the network flow again."""
+        self.record_fault("heal", "all links")
+        self._isolated.clear()
+        self.network.heal()
+
+    def isolate_node(self, node: str, others: Iterable[str]) -> None:
+        """Hold everything between a node and `others`, and between it and ZooKeeper."""
+        self._isolated.add(node)
+        self.network.partition([node], others)
+        self.zookeeper.hold(node)
+
+    def end_isolation(self, node: str, others: Iterable[str]) -> None:
+        """Let flow again what `isolate_node` held, except for the links to nodes that are isolated themselves."""
+        self._isolated.discard(node)
+        self.network.heal_between([node], [other for other in others if other not in self._isolated])
+        self.zookeeper.heal(node)
+
+    # ------------------------------------------------------------------ faults of ZooKeeper
+
+    def cut_from_zookeeper(self, broker_id: int, *, requests: bool = True, answers: bool = True) -> None:
+        """Hold everything between a broker and ZooKeeper, or one direction of it."""
+        self.record_fault("cut", f"broker-{broker_id} -> zookeeper")
+        self.zookeeper.hold(f"broker-{broker_id}", requests=requests, answers=answers)
+
+    def heal_zookeeper(self, broker_id: int) -> None:
+        """Let everything between a broker and ZooKeeper flow again."""
+        self.record_fault("heal", f"broker-{broker_id} -> zookeeper")
+        self.zookeeper.heal(f"broker-{broker_id}")
+
+    def reset_zookeeper_connection(self, broker_id: int) -> None:
+        """Break a broker's connection to ZooKeeper; it may connect again at once."""
+        self.record_fault("reset", f"broker-{broker_id} -> zookeeper")
+        self.zookeeper.reset(f"broker-{broker_id}")
+
+    def stop_zookeeper(self) -> None:
+        """Make the ensemble unreachable for all nodes; sessions do not expire meanwhile."""
+        self.record_fault("stop", "zookeeper")
+        self.zookeeper.go_down()
+
+    def start_zookeeper(self) -> None:
+        """Make the ensemble reachable again. Harmless where it is."""
+        if not self.zookeeper.reachable:
+            self.record_fault("start", "zookeeper")
+            self.zookeeper.come_back()
+
+    def depose(self) -> None:
+        """Delete `/controller`, as operators do to move the controller. Harmless where there is no controller.
+
+        The old controller keeps running, and is notified by its watch.
+        """
+        controller = self.controller_id()
+        if controller is not None:
+            self.record_fault("depose", f"broker-{controller}", "controller")
+            self.zookeeper.operate([Delete(ControllerZNode.path)])
+
+    def write(self, path: str, data: bytes = b"", *, sequential: bool = False) -> bool:
+        """Create a znode as an operator with a shell does; whether ZooKeeper accepted it."""
+        created = self.zookeeper.reachable and self.zookeeper.operate([Create(path, data, sequential=sequential)])
+        if created:
+            self.record_fault("write", path)
+        return created

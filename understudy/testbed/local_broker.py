@@ -1,0 +1,144 @@
+"""`LocalBroker`: one broker process of a local cluster, and the faults injected into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from understudy.cluster import BrokerHandle, ClusterError, Unsupported, check_point
+from understudy.testbed.broker_process import HOST, BrokerProcess
+from understudy.testbed.processes import ChildProcess
+
+STOP_TIMEOUT_S = 15.0
+
+
+class BrokerOwner(Protocol):
+    """What a broker's handle uses of its cluster."""
+
+    def process_of(self, broker_id: int) -> BrokerProcess: ...
+
+    def inject(
+        self, broker_id: int, fault: str, role: str, action: Callable[[ChildProcess], object], *, ends: bool = False
+    ) -> None:
+        """Record a fault, then run `action` on the broker's process.
+
+        Args:
+            ends: the fault ends the process, so that its end is no surprise.
+
+        Raises:
+            ClusterError: the process is not running.
+        """
+
+    def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
+        """Inject `stop`, wait for the end of the process, and inject `kill` where it has not ended in time."""
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start the broker and wait until it serves requests."""
+
+    def depose(self, broker_id: int, role: str) -> None:
+        """Record the fault, then delete `/controller` if the broker owns it; otherwise raise ClusterError."""
+
+    def record_step(self, step: str, note: str = "") -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBroker:
+    """One broker of a local cluster; implements `BrokerHandle`.
+
+    Attributes:
+        role: the role by which the broker was looked up, for the records of its faults; empty where it was looked up
+            by id.
+    """
+
+    cluster: BrokerOwner
+    id: int
+    role: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"broker-{self.id}"
+
+    @property
+    def process(self) -> BrokerProcess:
+        return self.cluster.process_of(self.id)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process exists; a paused one does."""
+        return self.process.is_running
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process.is_paused
+
+    @property
+    def address(self) -> str:
+        """`host:port` of its listener."""
+        return f"{HOST}:{self.process.port}"
+
+    @property
+    def metrics_address(self) -> str:
+        """`host:port` at which it answers `GET /metrics`.
+
+        Raises:
+            ClusterError: it does not run, or the cluster has no `metrics.port` among its `properties`.
+        """
+        bound = self.process.metrics_address() if self.is_running else None
+        if bound is None:
+            raise ClusterError(
+                f"{self.name} serves no metrics; start it, in a cluster with properties={{'metrics.port': '0'}}"
+            )
+        return bound
+
+    def kill(self) -> None:
+        self.cluster.inject(self.id, "kill", self.role, ChildProcess.kill, ends=True)
+
+    def pause(self) -> None:
+        self.cluster.inject(self.id, "pause", self.role, ChildProcess.pause)
+
+    def resume(self) -> None:
+        self.cluster.inject(self.id, "continue", self.role, ChildProcess.resume)
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop the broker by a controlled shutdown; kill it, which is recorded, if that takes over `timeout_s`."""
+        self.cluster.stop_broker(self.id, self.role, timeout_s)
+
+    def start(self) -> None:
+        """Start the broker again on its own port and data, and wait until it serves requests.
+
+        After a kill this waits until ZooKeeper has deleted the old registration.
+        """
+        if self.is_running:
+            raise ClusterError(f"{self.name} cannot be started: it is running")
+        self.cluster.start_broker(self.id)
+
+    def restart(self) -> None:
+        if self.is_running:
+            self.stop()
+        self.start()
+
+    def depose(self) -> None:
+        self.cluster.depose(self.id, self.role)
+
+    def isolate(self) -> None:
+        raise self._unsupported("isolated")
+
+    def heal(self) -> None:
+        raise self._unsupported("healed")
+
+    def arm(self, point: str, action: str) -> None:
+        check_point(point, action)
+        self.cluster.record_step("armed", f"{self.name}: {action} at {point}")
+        self.process.arm(point, action)
+
+    def _unsupported(self, done: str) -> Unsupported:
+        return Unsupported(
+            f"{self.name} cannot be {done}: a LocalCluster has no proxy between its processes that could hold their "
+            "traffic; pause the broker, or use a SimulatedCluster"
+        )
+
+
+def _as_handle(broker: LocalBroker) -> BrokerHandle:
+    """Let mypy check that a broker process's handle implements `BrokerHandle`."""
+    return broker
