@@ -36,7 +36,7 @@ from brokers.replication.isr_manager import IsrManager
 from brokers.replication.partition import Partition
 from brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
 from brokers.replication.replica_manager import ReplicaManager
-from brokers.replication.replica_metrics import counted, replica_readings
+from brokers.replication.replica_metrics import replica_counts, replica_readings
 from brokers.supervisor import Supervisor
 from brokers.world import World
 from controller.feature_cache import FinalizedFeatureCache
@@ -170,7 +170,8 @@ class KafkaBroker:
     async def metrics(self) -> list[Reading]:
         """`brokers.mbeans.MBEANS`, as far as the parts they tell of exist yet."""
         # A topic's own is nothing to go by here: nobody produces, and no broker reads it.
-        counts = counted(self.hosted, lambda topic: self.config.min_insync_replicas)
+        states = (partition.state for partition in self.hosted.values())
+        counts = replica_counts(states, lambda topic: self.config.min_insync_replicas)
         return [
             *([] if self._controller is None else await self._controller.metrics()),
             Reading(BROKER_STATE, self.state.value),

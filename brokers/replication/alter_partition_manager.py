@@ -1,8 +1,7 @@
-"""Carries this leader's ISR changes to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
+"""Sends the ISR changes of this broker's leaders to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
 
 At most one change per partition and one request at a time (IS-4). A request is repeated until every partition in it has
-an answer; the controller is looked up in the metadata cache, and again whenever it turns out to be somebody else
-(IS-5).
+an answer. The controller is looked up in the metadata cache, and again when a broker answers NOT_CONTROLLER (IS-5).
 """
 
 from __future__ import annotations
@@ -27,24 +26,26 @@ from foundation.wire.messages.alter_partition import (
 RETRY_BACKOFF_MS = 50
 WITH_TOPIC_IDS = 2
 WITH_BROKER_EPOCHS = 3
-"""The versions that name topics by id, and say the ISR with broker epochs."""
+"""The first versions that name topics by id, and list the ISR with broker epochs."""
 
 
 class IsrChange(NamedTuple):
+    """A proposal on its way to the controller. Mirrors `AlterPartitionItem`."""
+
     topic_partition: TopicPartition
     topic_id: TopicId
     proposal: IsrProposal
     controller_epoch: int = 0
-    """Of the controller that made this leadership."""
+    """The epoch of the controller that elected this leader."""
 
 
-Answered = Callable[[IsrChange, Errors, AlterPartitionResponsePartitionData], None]
+OnAnswer = Callable[[IsrChange, Errors, AlterPartitionResponsePartitionData], None]
 
 
 def alter_partition_request(
     changes: tuple[IsrChange, ...], *, broker_id: int, broker_epoch: int, highest_version: int = WITH_BROKER_EPOCHS
 ) -> tuple[AlterPartitionRequest, int]:
-    """One request for all `changes` and its version: names instead of ids as soon as one topic has none (IS-4)."""
+    """One request for all `changes`, and its version: by topic names as soon as one topic has no id (IS-4)."""
     by_id = all(change.topic_id != NO_TOPIC_ID for change in changes)
     version = highest_version if by_id else min(highest_version, WITH_TOPIC_IDS - 1)
     topics: dict[tuple[str, TopicId], list[AlterPartitionRequestPartitionData]] = {}
@@ -69,12 +70,12 @@ def alter_partition_request(
 
 
 class AlterPartitionManager:
-    """A mailbox of ISR changes and the task (`run`) that empties it.
+    """A queue of ISR changes, and the task (`run`) that sends them.
 
     Args:
         broker_epoch: the epoch of this broker's registration now.
-        highest_version: of the requests, where all topics have ids.
-        answered: hears the controller's verdict on each change, in order; may submit the next one.
+        highest_version: the highest version of the request, used where all topics have ids.
+        on_answer: called with each change and its answer, in order; it may submit the next change.
     """
 
     def __init__(
@@ -83,19 +84,19 @@ class AlterPartitionManager:
         *,
         channel: ControllerChannel,
         broker_epoch: Callable[[], int],
-        answered: Answered,
+        on_answer: OnAnswer,
         highest_version: int = WITH_BROKER_EPOCHS,
     ) -> None:
         self._broker_id = broker_id
         self._channel = channel
         self._broker_epoch = broker_epoch
-        self._answered = answered
+        self._on_answer = on_answer
         self._highest_version = highest_version
         self._unsent: dict[TopicPartition, IsrChange] = {}
         self._submitted = asyncio.Event()
 
     def submit(self, change: IsrChange) -> bool:
-        """Take `change` in; False where one for its partition is under way."""
+        """Queue `change`; False where an earlier one of its partition has no answer yet."""
         if change.topic_partition in self._unsent:
             return False
         self._unsent[change.topic_partition] = change
@@ -103,6 +104,7 @@ class AlterPartitionManager:
         return True
 
     async def run(self) -> None:
+        """Send what is queued, without end; `maybePropagateIsrChanges`."""
         while True:
             if not self._unsent:
                 self._submitted.clear()
@@ -119,7 +121,7 @@ class AlterPartitionManager:
                 await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
 
     def _settle(self, changes: tuple[IsrChange, ...], response: AlterPartitionResponse) -> bool:
-        """Hand each change its answer; False where some or all have to be sent again."""
+        """Pass each change its answer; False where some or all have to be sent again."""
         by_partition = _answers(response)
         codes = {response.error_code, *(answer.error_code for answer in by_partition.values())}
         if Errors.NOT_CONTROLLER in codes:
@@ -136,12 +138,12 @@ class AlterPartitionManager:
                 settled = False
             elif self._unsent.get(change.topic_partition) is change:
                 del self._unsent[change.topic_partition]
-                self._answered(change, error_named(answer.error_code), answer)
+                self._on_answer(change, error_named(answer.error_code), answer)
         return settled
 
 
 def _answers(response: AlterPartitionResponse) -> dict[tuple[str, int], AlterPartitionResponsePartitionData]:
-    """Answers by topic name or, from version 2 on, topic id."""
+    """The answers by topic name and partition or, from version 2 on, by topic id and partition."""
     return {
         (topic.topic_name or topic.topic_id, partition.partition_index): partition
         for topic in response.topics
@@ -150,7 +152,7 @@ def _answers(response: AlterPartitionResponse) -> dict[tuple[str, int], AlterPar
 
 
 def error_named(code: int) -> Errors:
-    """The error with this code; one we do not know counts as unknown."""
+    """The error with this code; UNKNOWN_SERVER_ERROR where there is none."""
     try:
         return Errors(code)
     except ValueError:

@@ -100,7 +100,7 @@ async def a_follower_lags(stage: Stage) -> None:
     answer = AlterPartitionResponsePartitionData(
         partition_index=0, leader_id=ME, leader_epoch=5, isr=change.proposal.isr, partition_epoch=1
     )
-    manager._answered(change, Errors.NONE, answer)
+    manager._on_answer(change, Errors.NONE, answer)
 
 
 async def registers(stage: Stage) -> None:

@@ -95,7 +95,7 @@ class Scene:
             timeout_ms=1_000,
         )
         self.manager = AlterPartitionManager(
-            1, channel=self.channel, broker_epoch=lambda: 7, answered=lambda each, error, _: self._settled(each, error)
+            1, channel=self.channel, broker_epoch=lambda: 7, on_answer=lambda each, error, _: self._settled(each, error)
         )
 
     @property
