@@ -49,6 +49,7 @@ class ControllerChannel:
         self._controller = controller
         self._timeout_ms = timeout_ms
         self._channel: RequestChannel | None = None
+        self._endpoint: UpdateMetadataEndpoint | None = None
         self._offered: tuple[ApiVersion, ...] = ()
 
     async def request(self, request: Message, version: int, kind: type[R]) -> R | None:
@@ -70,6 +71,11 @@ class ControllerChannel:
             self._channel.close()
             self._channel = None
 
+    def forget_former_controller(self) -> None:
+        """Close the connection where the metadata cache names another controller than the one connected to."""
+        if self._channel is not None and self._controller() not in (None, self._endpoint):
+            self.forget_controller()
+
     async def _connected(self) -> RequestChannel:
         if self._channel is not None:
             return self._channel
@@ -79,6 +85,7 @@ class ControllerChannel:
             endpoint = self._controller()
         connection = await self._network.connect(endpoint.host, endpoint.port, timeout_ms=self._timeout_ms)
         channel = self._channel = RequestChannel(connection, client_id=self._client_id)
+        self._endpoint = endpoint
         hello = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         offered = await channel.request(hello, API_VERSIONS_VERSION, timeout_ms=self._timeout_ms)
         assert isinstance(offered, ApiVersionsResponse)

@@ -22,7 +22,12 @@ class OnRefusal(Enum):
     REVERT = "revert"
     """Give it up: the controller has stated that it knows our epochs and has changed nothing."""
     AWAIT_METADATA = "await metadata"
-    """Keep it pending: the state has changed elsewhere, and a LeaderAndIsr with the newer one is to come."""
+    """Keep it pending: the state has changed elsewhere, and a LeaderAndIsr with the newer one is to come.
+
+    `may_repeat` says when it is sent again meanwhile: the broker that refused it may be a controller that has been
+    deposed without knowing, and then no LeaderAndIsr comes. Kafka waits for ever; it closed another case of this in
+    KAFKA-14154.
+    """
     RETRY = "retry"
     """Send it again at once."""
 
@@ -66,9 +71,7 @@ def expansion(
     """The ISR with `follower`, or None where it may not join now; `maybeExpandIsr` (IS-1)."""
     if partition.proposal is not None or not partition.is_leader or follower in partition.isr:
         return None
-    if known.log_end_offset < high_watermark or known.log_end_offset < leader_epoch_start_offset:
-        return None
-    if not is_alive(follower):
+    if not _is_in_sync(known, high_watermark, leader_epoch_start_offset) or not is_alive(follower):
         return None
     return IsrProposal(
         isr=(*partition.isr, follower),
@@ -109,6 +112,31 @@ def shrinkage(
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
     )
+
+
+def may_repeat(
+    proposal: IsrProposal,
+    followers: Mapping[int, FollowerState],
+    *,
+    high_watermark: int,
+    leader_epoch_start_offset: int,
+    is_alive: Callable[[int], bool],
+) -> bool:
+    """Whether a pending proposal that has been answered may be sent again, unchanged.
+
+    Unchanged, because an earlier controller may have written it: the maximal ISR must go on holding both outcomes. A
+    joining follower may have lost its log meanwhile, and must not be put into the ISR then; but one that is dead is
+    proposed, so that the controller refuses it with INELIGIBLE_REPLICA.
+    """
+    return all(
+        not is_alive(member)
+        or (member in followers and _is_in_sync(followers[member], high_watermark, leader_epoch_start_offset))
+        for member in proposal.joining
+    )
+
+
+def _is_in_sync(known: FollowerState, high_watermark: int, leader_epoch_start_offset: int) -> bool:
+    return known.log_end_offset >= high_watermark and known.log_end_offset >= leader_epoch_start_offset
 
 
 def with_proposal(partition: PartitionState, proposal: IsrProposal | None) -> PartitionState:

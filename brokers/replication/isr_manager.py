@@ -53,6 +53,7 @@ class IsrManager:
         self._events = events
         self._metadata = metadata
         self._replicas = replicas
+        self._channel = channel
         self.meters = IsrMeters(clock)
         self._lines = LinesPerSecond(log, clock.monotonic_ms)
         version = config.metadata_version
@@ -95,36 +96,49 @@ class IsrManager:
         if proposal is not None:
             self._propose(partition, proposal)
 
-    def shrink(self) -> None:
-        """Propose for every partition led here that the followers that lag leave the ISR (IS-2)."""
-        now_ms = self._clock.monotonic_ms()
-        for topic_partition in sorted(self._replicas.partitions):
+    def check_isrs(self) -> None:
+        """Look at every partition led here: repeat what was refused, or propose that lagging followers leave (IS-2)."""
+        led = [here for here, partition in self._replicas.partitions.items() if partition.is_leader]
+        for topic_partition in sorted(led):
             partition = self._replicas.partitions[topic_partition]
-            if not partition.is_leader:
-                continue
-            proposal = isr.shrinkage(
-                partition.state,
-                partition.followers,
-                broker_id=self._replicas.broker_id,
-                leader_end_offset=partition.log.log_end_offset,
-                now_ms=now_ms,
-                max_lag_ms=self._max_lag_ms,
-            )
-            if proposal is not None:
-                self._propose(partition, proposal)
+            if partition.state.proposal is None:
+                self._maybe_shrink(partition)
+            else:
+                self._maybe_repeat(partition, partition.state.proposal)
 
     async def run_checks(self) -> None:
-        """Look for lagging followers every half `replica.lag.time.max.ms`, without end."""
+        """Check the ISRs every half `replica.lag.time.max.ms`, without end."""
         while True:
             await asyncio.sleep(self._max_lag_ms / 2000)
-            self.shrink()
+            self.check_isrs()
+
+    def _maybe_shrink(self, partition: Partition) -> None:
+        proposal = isr.shrinkage(
+            partition.state,
+            partition.followers,
+            broker_id=self._replicas.broker_id,
+            leader_end_offset=partition.log.log_end_offset,
+            now_ms=self._clock.monotonic_ms(),
+            max_lag_ms=self._max_lag_ms,
+        )
+        if proposal is not None:
+            self._propose(partition, proposal)
+
+    def _maybe_repeat(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Send a pending proposal again, unless it is under way: its answer has not decided it."""
+        if isr.may_repeat(
+            proposal,
+            partition.followers,
+            high_watermark=partition.log.high_watermark,
+            leader_epoch_start_offset=partition.leader_epoch_start_offset,
+            is_alive=self._metadata.snapshot.is_alive,
+        ):
+            self.alter_partitions.submit(_change_of(partition, proposal))
 
     def _propose(self, partition: Partition, proposal: IsrProposal) -> None:
-        state = partition.state
-        change = IsrChange(partition.topic_partition, state.topic_id, proposal, state.controller_epoch)
-        if not self.alter_partitions.submit(change):
+        if not self.alter_partitions.submit(_change_of(partition, proposal)):
             return  # a proposal of an earlier epoch has no answer yet; the next Fetch or check proposes again
-        partition.update_isr(isr.with_proposal(state, proposal))
+        partition.update_isr(isr.with_proposal(partition.state, proposal))
         if proposal.leaving:
             self._log_shrinking(partition, proposal)
         followers = partition.followers
@@ -179,7 +193,7 @@ class IsrManager:
             case OnRefusal.RETRY:
                 self.alter_partitions.submit(change)
             case OnRefusal.AWAIT_METADATA:
-                pass
+                self._channel.forget_former_controller()
 
     def _log_shrinking(self, partition: Partition, proposal: IsrProposal) -> None:
         """Log a shrinking ISR (LG-24)."""
@@ -228,3 +242,8 @@ class IsrManager:
                 isr=answer.isr,
             )
         )
+
+
+def _change_of(partition: Partition, proposal: IsrProposal) -> IsrChange:
+    state = partition.state
+    return IsrChange(partition.topic_partition, state.topic_id, proposal, state.controller_epoch)

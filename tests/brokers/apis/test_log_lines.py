@@ -94,7 +94,7 @@ async def a_follower_lags(stage: Stage) -> None:
     stage.lead("orders", 0, leader_epoch=5)
     manager = stage.services.isr
     stage.clock.now_ms += 100_000
-    manager.shrink()
+    manager.check_isrs()
     assert isinstance(manager.alter_partitions, AlterPartitionManager)
     (change,) = manager.alter_partitions._unsent.values()
     answer = AlterPartitionResponsePartitionData(
@@ -313,10 +313,10 @@ def test_isr_changes_have_so_many_lines_in_a_second_and_a_count_of_the_rest() ->
         for number in range(LINES + 7):
             stage.lead("orders", number)
         stage.clock.now_ms += 100_000
-        stage.services.isr.shrink()
+        stage.services.isr.check_isrs()
         stage.lead("payments", 0)
         stage.clock.now_ms += 100_000
-        stage.services.isr.shrink()
+        stage.services.isr.check_isrs()
 
     lines = [line for line in played(all_lag, logging.INFO) if line.text == "shrinking ISR"]
     assert len(lines) == LINES + 1

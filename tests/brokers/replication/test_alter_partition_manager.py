@@ -86,12 +86,12 @@ class Scene:
     def __init__(self, *script: Callable[[AlterPartitionRequest], Message | None]) -> None:
         self._script = list(script)
         self.peer = ScriptedPeer(self._answer)
-        self.controller = "controller-1"
+        self.controller: str | None = "controller-1"
         self.settled: list[tuple[int, str]] = []
         self.channel = ControllerChannel(
             client_id="broker-1-alter-partition",
             network=self.peer,
-            controller=lambda: UpdateMetadataEndpoint(host=self.controller, port=9092),
+            controller=self._endpoint,
             timeout_ms=1_000,
         )
         self.manager = AlterPartitionManager(
@@ -114,6 +114,9 @@ class Scene:
             task.cancel()
 
         asyncio.run(run())
+
+    def _endpoint(self) -> UpdateMetadataEndpoint | None:
+        return None if self.controller is None else UpdateMetadataEndpoint(host=self.controller, port=9092)
 
     def _answer(self, header: RequestHeader, message: Message) -> Message | None:
         if isinstance(message, ApiVersionsRequest):
@@ -209,3 +212,23 @@ def test_whoever_is_not_controller_is_forgotten_and_the_cache_asked_again(
     assert addresses == ["controller-1:9092", "controller-1:9092", "controller-2:9092"], (
         "only the refusal made it look again"
     )
+
+
+@pytest.mark.spec("IS-5")
+@pytest.mark.parametrize(("named", "looked_up_again"), [("controller-1", False), ("controller-2", True), (None, False)])
+def test_connection_is_closed_where_the_metadata_cache_names_another_controller(
+    named: str | None, looked_up_again: bool
+) -> None:
+    scene = Scene(success, success)
+
+    async def act() -> None:
+        scene.manager.submit(change(0))
+        await until(lambda: len(scene.settled) == 1)
+        scene.controller = named
+        scene.channel.forget_former_controller()
+        scene.manager.submit(change(1))
+        await until(lambda: len(scene.settled) == 2)
+
+    scene.play(act())
+    assert scene.peer.connections == (2 if looked_up_again else 1)
+    assert scene.requests[1][0] == ("controller-2:9092" if looked_up_again else "controller-1:9092")
