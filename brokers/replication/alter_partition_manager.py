@@ -1,13 +1,15 @@
 """Sends the ISR changes of this broker's leaders to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
 
 At most one change per partition and one request at a time (IS-4). A request is repeated until every partition in it has
-an answer. The controller is looked up in the metadata cache, and again when a broker answers NOT_CONTROLLER (IS-5).
+an answer. The controller is looked up in the metadata cache, and again when a broker answers NOT_CONTROLLER (IS-5). The
+controller may be older than this broker: the request has the highest version that both know.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from brokers.membership.controller_channel import ControllerChannel
@@ -42,22 +44,31 @@ class IsrChange(NamedTuple):
 OnAnswer = Callable[[IsrChange, Errors, AlterPartitionResponsePartitionData], None]
 
 
+def highest_usable_version(changes: tuple[IsrChange, ...], highest: int = WITH_BROKER_EPOCHS) -> int:
+    """The highest version for one request with all `changes`: none by topic ids as soon as one topic has no id (IS-4).
+
+    Args:
+        highest: the highest version that the protocol of this broker allows.
+    """
+    all_have_ids = all(change.topic_id != NO_TOPIC_ID for change in changes)
+    return highest if all_have_ids else min(highest, WITH_TOPIC_IDS - 1)
+
+
 def alter_partition_request(
-    changes: tuple[IsrChange, ...], *, broker_id: int, broker_epoch: int, highest_version: int = WITH_BROKER_EPOCHS
-) -> tuple[AlterPartitionRequest, int]:
-    """One request for all `changes`, and its version: by topic names as soon as one topic has no id (IS-4)."""
-    by_id = all(change.topic_id != NO_TOPIC_ID for change in changes)
-    version = highest_version if by_id else min(highest_version, WITH_TOPIC_IDS - 1)
+    changes: tuple[IsrChange, ...], version: int, *, broker_id: int, broker_epoch: int
+) -> AlterPartitionRequest:
+    """One request for all `changes`, for `version`."""
     topics: dict[tuple[str, TopicId], list[AlterPartitionRequestPartitionData]] = {}
     for change in changes:
         isr = change.proposal.isr
+        with_epochs = version >= WITH_BROKER_EPOCHS
         topics.setdefault((change.topic_partition.topic, change.topic_id), []).append(
             AlterPartitionRequestPartitionData(
                 partition_index=change.topic_partition.partition,
                 leader_epoch=change.proposal.leader_epoch,
-                new_isr=isr if version < WITH_BROKER_EPOCHS else (),
+                new_isr=() if with_epochs else isr,
                 new_isr_with_epochs=tuple(AlterPartitionBrokerState(broker_id=member) for member in isr)
-                if version >= WITH_BROKER_EPOCHS
+                if with_epochs
                 else (),
                 partition_epoch=change.proposal.partition_epoch,
             )
@@ -66,7 +77,7 @@ def alter_partition_request(
         AlterPartitionRequestTopicData(topic_name=topic, topic_id=topic_id, partitions=tuple(partitions))
         for (topic, topic_id), partitions in topics.items()
     )
-    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=data), version
+    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=data)
 
 
 class AlterPartitionManager:
@@ -110,13 +121,13 @@ class AlterPartitionManager:
                 self._submitted.clear()
                 await self._submitted.wait()
             changes = tuple(self._unsent.values())
-            request, version = alter_partition_request(
-                changes,
-                broker_id=self._broker_id,
-                broker_epoch=self._broker_epoch(),
-                highest_version=self._highest_version,
+            build = partial(
+                alter_partition_request, changes, broker_id=self._broker_id, broker_epoch=self._broker_epoch()
             )
-            response = await self._channel.request(request, version, AlterPartitionResponse)
+            versions = (0, highest_usable_version(changes, self._highest_version))
+            response = await self._channel.request_latest(
+                AlterPartitionRequest, build, versions, AlterPartitionResponse
+            )
             if response is None or not self._settle(changes, response):
                 await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
 
@@ -131,9 +142,10 @@ class AlterPartitionManager:
             return False
         settled = True
         for change in changes:
-            answer = by_partition.get(
-                (change.topic_partition.topic, change.topic_partition.partition)
-            ) or by_partition.get((change.topic_id, change.topic_partition.partition))
+            topic, partition = change.topic_partition
+            answer = by_partition.get((topic, partition))
+            if answer is None:
+                answer = by_partition.get((change.topic_id, partition))
             if answer is None:
                 settled = False
             elif self._unsent.get(change.topic_partition) is change:
