@@ -107,7 +107,7 @@ class ControlRequestLog:
         )
 
     def _ignored_partitions(self, request: LeaderAndIsrRequest, errors: Mapping[TopicPartition, Errors]) -> None:
-        """Log the partitions in error, but not those at an equal leader epoch: every new controller repeats them all."""
+        """Log the partitions in error, but no repeated leader epoch: every new controller repeats them all (LG-22)."""
         if not any(errors.values()):
             return
         hosted = self._services.replicas.partitions

@@ -1,4 +1,4 @@
-"""Sends the ISR changes of this broker's leaders to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
+"""Sends the ISR changes of leaders to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
 
 At most one change per partition and one request at a time (IS-4). A request is repeated until every partition in it has
 an answer. The controller is looked up in the metadata cache, and again when a broker answers NOT_CONTROLLER (IS-5). The

@@ -1,5 +1,5 @@
-"""Decides who joins and who leaves the ISR, and what an AlterPartition answer means. Mirrors the leader's half of
-`kafka.cluster.Partition`.
+"""Decides which followers join and leave the ISR, and what an AlterPartition answer means. Mirrors the leader's half
+of `kafka.cluster.Partition`.
 
 Plain functions over the state of a partition, its followers and its log's offsets; `isr_manager` calls them.
 """
@@ -24,9 +24,8 @@ class OnRefusal(Enum):
     AWAIT_METADATA = "await metadata"
     """Keep it pending: the state has changed elsewhere, and a LeaderAndIsr with the newer one is to come.
 
-    `may_repeat` says when it is sent again meanwhile: the broker that refused it may be a controller that has been
-    deposed without knowing, and then no LeaderAndIsr comes. Kafka waits for ever; it closed another case of this in
-    KAFKA-14154.
+    It is sent again meanwhile, when `may_repeat` allows it: a deposed controller that has not noticed may have refused
+    it, and then no LeaderAndIsr comes. Kafka waits for ever; it closed other cases of this in KAFKA-14154.
     """
     RETRY = "retry"
     """Send it again at once."""

@@ -219,7 +219,7 @@ class ReplicaFetcher:
         return response
 
     def _settle(self, due: Mapping[TopicPartition, PartitionFetchState], response: FetchResponse) -> None:
-        """Delay the partitions that failed: for the backoff, or, where they are fenced, until a LeaderAndIsr (BK-13)."""
+        """Delay the partitions that failed: for the backoff, or, if they are fenced, until a LeaderAndIsr (BK-13)."""
         again_ms = self._around.clock.monotonic_ms() + self._around.config.replica_fetch_backoff_ms
         for topic_partition, error in failed_partitions(due, response).items():
             state = due.get(topic_partition)

@@ -118,7 +118,9 @@ class Scene:
     def versions(self) -> list[int]:
         """The version of each AlterPartition that the controller has received."""
         return [
-            header.api_version for _, header, message in self.peer.heard if isinstance(message, AlterPartitionRequest)
+            header.api_version
+            for _, header, message in self.peer.received
+            if isinstance(message, AlterPartitionRequest)
         ]
 
     @property
@@ -126,7 +128,7 @@ class Scene:
         """Address and partitions of each AlterPartition that the controller has received."""
         return [
             (address, [asked.partition_index for topic in message.topics for asked in topic.partitions])
-            for address, _, message in self.peer.heard
+            for address, _, message in self.peer.received
             if isinstance(message, AlterPartitionRequest)
         ]
 
@@ -174,7 +176,7 @@ def test_queued_changes_go_in_one_request_after_a_handshake() -> None:
         assert scene.manager.submit(change(1)), "the first one is answered"
 
     scene.play(act())
-    assert isinstance(scene.peer.heard[0][2], ApiVersionsRequest)
+    assert isinstance(scene.peer.received[0][2], ApiVersionsRequest)
     assert scene.requests[0] == ("controller-1:9092", [0, 1])
     assert scene.settled == [(0, "NONE"), (1, "NONE")]
 

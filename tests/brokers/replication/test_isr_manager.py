@@ -19,7 +19,7 @@ END, HIGH_WATERMARK = 9, 7
 
 
 class Queue:
-    """Stands for the AlterPartitionManager: keeps what is submitted until a test takes it for an answer."""
+    """Stands for the AlterPartitionManager: keeps the submitted changes until a test answers them."""
 
     def __init__(self) -> None:
         self.changes: list[IsrChange] = []
@@ -111,7 +111,7 @@ UNDECIDED = [
 @pytest.mark.spec("IS-3", "IS-6")
 @pytest.mark.parametrize("error", UNDECIDED)
 def test_undecided_proposal_stays_pending_and_is_repeated_unchanged_at_the_next_check(error: Errors) -> None:
-    """Whoever refused it may be a deposed controller, and another may have written it: neither outcome is assumed."""
+    """A deposed controller may have refused it, and another have written it: neither outcome is assumed."""
 
     def scene(leader: Leader) -> None:
         change = leader.answer(error)

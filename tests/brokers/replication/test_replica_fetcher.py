@@ -119,7 +119,7 @@ class Scene:
                 address,
                 [(each.partition, each.current_leader_epoch) for topic in message.topics for each in topic.partitions],
             )
-            for address, _, message in self.peer.heard
+            for address, _, message in self.peer.received
             if isinstance(message, FetchRequest)
         ]
 

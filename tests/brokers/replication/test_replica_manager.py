@@ -225,7 +225,7 @@ def test_before_version_3_one_delete_flag_holds_for_all_partitions() -> None:
 
 @pytest.mark.spec("RA-11")
 def test_leader_takes_an_isr_that_is_larger_than_its_assignment() -> None:
-    """A reassignment has ended: a replica it removes stays in the ISR until the controller shrinks that (KAFKA-9672)."""
+    """A reassignment has ended: a replica it removes stays in the ISR until the controller removes it (KAFKA-9672)."""
     moving = state(leader_epoch=5, isr=(ME, OTHER, THIRD), replicas=(ME, THIRD, OTHER))
     manager, _, _ = replica_manager(moving)
     partition = manager.partitions[ORDERS_0]

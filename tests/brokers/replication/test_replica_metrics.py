@@ -26,10 +26,23 @@ MIN_ISR = {"two": 2, "five": 5}
 
 
 def partition(
-    topic: str, number: int, *, role: Role = Role.LEADER, isr: tuple[int, ...] = (1, 2, 3), **more: object
+    topic: str,
+    number: int,
+    *,
+    role: Role = Role.LEADER,
+    isr: tuple[int, ...] = (1, 2, 3),
+    replicas: tuple[int, ...] = (1, 2, 3),
+    adding_replicas: tuple[int, ...] = (),
+    removing_replicas: tuple[int, ...] = (),
 ) -> PartitionState:
-    replicas = more.pop("replicas", (1, 2, 3))
-    return PartitionState(topic_partition=TopicPartition(topic, number), role=role, isr=isr, replicas=replicas, **more)  # type: ignore[arg-type]
+    return PartitionState(
+        topic_partition=TopicPartition(topic, number),
+        role=role,
+        isr=isr,
+        replicas=replicas,
+        adding_replicas=adding_replicas,
+        removing_replicas=removing_replicas,
+    )
 
 
 @pytest.mark.parametrize(
