@@ -112,29 +112,29 @@ def test_isr_change_that_a_deposed_controller_has_refused_is_proposed_again() ->
     """
     with SimulatedCluster(1, brokers=4) as cluster:
         cluster.start()
-        deposed = cluster.broker(cluster.controller())
-        follower, third, fourth = (broker for broker in cluster.brokers.values() if broker is not deposed)
+        deposed = cluster.controller()
+        follower, third, fourth = (broker for broker in cluster.brokers if broker is not deposed)
         cluster.create_topic("payments", assignment={0: [deposed.id, follower.id]})
         cluster.settle()
-        follower.crash()
+        follower.kill()
         cluster.run_for(8_000)
-        follower.restart()
+        follower.begin_start()
         cluster.settle()
         assert _isr_results(cluster, "payments") == ["NONE"], "over a connection of the controller to itself"
-        follower.crash()
+        follower.kill()
         cluster.run_for(8_000)
         cluster.cut_from_zookeeper(deposed.id)
         cluster.depose()
         cluster.run_for(1_000)
-        assert cluster.controller() in (third.id, fourth.id)
+        assert cluster.controller_id() in (third.id, fourth.id)
         cluster.create_topic("orders", assignment={0: [deposed.id, follower.id]})
-        follower.restart()
+        follower.begin_start()
         # The new controller is known from its UpdateMetadata: the leader need not wait until the old one resigns.
         cluster.run_for(4_000)
-        assert deposed.running is not None
-        assert deposed.running.controller.is_active, "it has not noticed yet"
+        assert deposed.instance is not None
+        assert deposed.instance.controller.is_active, "it has not noticed yet"
         assert _isr_results(cluster, "orders") == ["UNKNOWN_TOPIC_ID", "NONE"]
-        assert cluster.isr_of("orders", 0) == (deposed.id, follower.id)
+        assert cluster.isr("orders", 0) == (deposed.id, follower.id)
         cluster.heal()
         cluster.settle()
     assert judge(cluster).problems == ()
