@@ -28,7 +28,7 @@ from foundation.wire.messages.leader_and_isr import (
 from foundation.wire.schema import Message
 from foundation.zk.client import Create
 from foundation.zk.znodes import TopicPartitionStateZNode
-from tests.controller.stage import Stage, answer_none
+from tests.controller.harness import ControllerHarness, answer_none
 from tests.controller.values import ids, state, tp
 
 LIVE = ids(1, 2, 3)
@@ -60,7 +60,7 @@ def test_epochs_are_compared_before_the_recovery_state(
     assert verdict(current, proposed, LIVE, 3) == expected
 
 
-class Office(Stage):
+class AlterPartitionHarness(ControllerHarness):
     """Topic orders: partition 0 is led by broker 1 with ISR 1, 2; broker 0 is controller.
 
     Args:
@@ -74,7 +74,7 @@ class Office(Stage):
         super().__init__(settings=settings)
         self._recovering = recovering
 
-    def __enter__(self) -> Office:
+    def __enter__(self) -> AlterPartitionHarness:
         operator = self.operator
         operator.boot()
         operator.run(operator.open_session())
@@ -85,11 +85,11 @@ class Office(Stage):
             data = TopicPartitionStateZNode.encode(state(1, (1,), recovering=True), 0)
             for create in (*(Create(parent) for parent in parents), Create(path, data)):
                 operator.run(operator.client.write(create))
-        for broker in (1, 2, 0):  # the controller last, so that it finds the replicas alive
-            self.member(broker).answer = _answer_by_topic_name_without_ids
-            self.member(broker).start()
+        for broker_id in (1, 2, 0):  # the controller last, so that it finds the replicas alive
+            self.broker(broker_id).answer = _answer_by_topic_name_without_ids
+            self.broker(broker_id).start()
         self.settle()
-        self.forget()
+        self.clear_history()
         return self
 
     def request(
@@ -114,15 +114,15 @@ class Office(Stage):
         topic = AlterPartitionRequestTopicData(
             topic_name="orders", topic_id=topic_id or self.topic_id, partitions=(data,)
         )
-        asked = AlterPartitionRequest(broker_id=1, broker_epoch=self.member(1).epoch, topics=(topic,))
+        asked = AlterPartitionRequest(broker_id=1, broker_epoch=self.broker(1).epoch, topics=(topic,))
         received = decode(AlterPartitionRequest, version, encode(asked, version))
-        controller = self.member(0)
+        controller = self.broker(0)
         answer = controller.run(controller.controller.alter_partition(received, version))
         self.settle()
         return decode(AlterPartitionResponse, version, encode(answer, version))
 
     def written(self) -> list[str]:
-        return [record.why for record in self.member(0).records(LeadershipWritten)]
+        return [record.why for record in self.broker(0).records(LeadershipWritten)]
 
     @property
     def stored(self) -> LeaderAndIsr:
@@ -154,35 +154,35 @@ def answered(response: AlterPartitionResponse) -> AlterPartitionResponsePartitio
 @pytest.mark.spec("IS-9", "IS-12", "IS-15")
 @pytest.mark.parametrize("version", range(4))
 def test_proposal_is_written_and_answered_in_every_version(version: int) -> None:
-    with Office() as office:
-        response = office.request((1,), version)
+    with AlterPartitionHarness() as harness:
+        response = harness.request((1,), version)
         (topic,) = response.topics
-        by_id = (office.topic_id, "")
+        by_id = (harness.topic_id, "")
         by_name = (NO_TOPIC_ID, "orders")
         assert (topic.topic_id, topic.topic_name) == (by_id if version > 1 else by_name)
         found = answered(response)
         assert (found.error_code, found.leader_id, found.isr, found.partition_epoch) == (Errors.NONE, 1, (1,), 1)
-        assert office.stored == state(1, (1,), version=1)
+        assert harness.stored == state(1, (1,), version=1)
 
 
 @pytest.mark.spec("IS-10")
 @pytest.mark.parametrize("version", range(4))
 def test_replica_that_is_not_alive_is_refused_with_the_error_of_the_version(version: int) -> None:
-    with Office() as office:
+    with AlterPartitionHarness() as harness:
         expected = Errors.INELIGIBLE_REPLICA if version > 1 else Errors.OPERATION_NOT_ATTEMPTED
-        assert answered(office.request((1, 2, 7), version)).error_code == expected
-        assert office.written() == []
+        assert answered(harness.request((1, 2, 7), version)).error_code == expected
+        assert harness.written() == []
 
 
 @pytest.mark.spec("IS-19")
 @pytest.mark.parametrize("version", range(4))
 def test_leader_that_has_recovered_clears_the_recovery_state(version: int) -> None:
     """Version 0 has no recovery state: its leaders always count as recovered, as in Kafka."""
-    with Office(recovering=True) as office:
-        assert office.stored.leader_recovery_state is RECOVERING
-        found = answered(office.request((1,), version, recovery=RECOVERED))
+    with AlterPartitionHarness(recovering=True) as harness:
+        assert harness.stored.leader_recovery_state is RECOVERING
+        found = answered(harness.request((1,), version, recovery=RECOVERED))
         assert (found.error_code, found.leader_recovery_state) == (Errors.NONE, RECOVERED)
-        assert office.stored == state(1, (1,), version=1)
+        assert harness.stored == state(1, (1,), version=1)
 
 
 @pytest.mark.spec("IS-10", "IS-19")
@@ -199,24 +199,24 @@ def test_leader_that_has_recovered_clears_the_recovery_state(version: int) -> No
 def test_leader_that_is_still_recovering_stays_alone_in_the_isr(
     version: int, isr: tuple[int, ...], partition_epoch: int, expected: Errors
 ) -> None:
-    with Office(recovering=True) as office:
-        found = answered(office.request(isr, version, partition_epoch=partition_epoch, recovery=RECOVERING))
+    with AlterPartitionHarness(recovering=True) as harness:
+        found = answered(harness.request(isr, version, partition_epoch=partition_epoch, recovery=RECOVERING))
         assert found.error_code == expected
-        assert office.stored == state(1, (1,), recovering=True), "nothing is written"
+        assert harness.stored == state(1, (1,), recovering=True), "nothing is written"
 
 
 @pytest.mark.spec("IS-10")
 @pytest.mark.parametrize("partition_epoch", [0, 1])
 def test_proposal_that_changes_nothing_is_answered_with_the_current_state(partition_epoch: int) -> None:
     """The answer to the first request got lost (testIdempotentAlterPartition, KAFKA-14144)."""
-    with Office() as office:
-        first = office.request((1,), 3)
-        assert office.written() == ["alter-partition"]
-        again = office.request((1,), 3, partition_epoch=partition_epoch)
+    with AlterPartitionHarness() as harness:
+        first = harness.request((1,), 3)
+        assert harness.written() == ["alter-partition"]
+        again = harness.request((1,), 3, partition_epoch=partition_epoch)
         assert again == first
         assert (answered(again).error_code, answered(again).partition_epoch) == (Errors.NONE, 1)
-        assert office.written() == ["alter-partition"], "and not written a second time"
-        assert office.stored == state(1, (1,), version=1)
+        assert harness.written() == ["alter-partition"], "and not written a second time"
+        assert harness.stored == state(1, (1,), version=1)
 
 
 @pytest.mark.spec("IS-9")
@@ -225,10 +225,10 @@ def test_proposal_that_changes_nothing_is_answered_with_the_current_state(partit
 def test_controller_with_an_older_protocol_keeps_topic_ids_and_answers_by_them(protocol: str, version: int) -> None:
     """After a downgrade (testAlterPartitionVersion2KeepWorkingWhenControllerDowngradeToPre28IBP)."""
     assert not MetadataVersion.parse(protocol).is_topic_ids_supported
-    with Office(protocol=protocol) as office:
-        response = office.request((1,), version)
-        assert [topic.topic_id for topic in response.topics] == [office.topic_id]
+    with AlterPartitionHarness(protocol=protocol) as harness:
+        response = harness.request((1,), version)
+        assert [topic.topic_id for topic in response.topics] == [harness.topic_id]
         assert answered(response).error_code == Errors.NONE
-        unknown = office.request((1,), version, topic_id=TopicId("x" * 21 + "A"))
+        unknown = harness.request((1,), version, topic_id=TopicId("x" * 21 + "A"))
         assert answered(unknown).error_code == Errors.UNKNOWN_TOPIC_ID
-        assert office.member(0).controller.topic_name(office.topic_id) == "orders"
+        assert harness.broker(0).controller.topic_name(harness.topic_id) == "orders"
