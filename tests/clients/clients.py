@@ -39,6 +39,11 @@ class Refused(Exception):
     """The cluster refused a request; the message is the name of Kafka's error in capitals."""
 
 
+NO_ANSWER = (Refused, KafkaError, confluent_kafka.KafkaException, TimeoutError, RuntimeError)
+"""What a client raises while no broker, or no controller, answers it; kafka-python raises a bare RuntimeError where the
+broker that Metadata names is not the controller."""
+
+
 class StockClient(Protocol):
     def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None
