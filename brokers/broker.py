@@ -1,4 +1,4 @@
-"""One broker, put together: the same in a process and in the simulator. Mirrors `kafka.server.KafkaServer`.
+"""Starts and stops one broker, in a process or in the simulator. Mirrors `kafka.server.KafkaServer`.
 
 The order of the start matters (BR-1):
 
@@ -43,7 +43,7 @@ from brokers.replication.isr_manager import IsrManager
 from brokers.replication.partition import Partition
 from brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
 from brokers.replication.replica_manager import ReplicaManager
-from brokers.replication.replica_metrics import counted, replica_readings
+from brokers.replication.replica_metrics import replica_counts, replica_readings
 from brokers.supervisor import Supervisor
 from brokers.world import World
 from controller.feature_cache import FinalizedFeatureCache
@@ -60,10 +60,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 
 class KafkaBroker:
-    """A broker over a world.
-
-    `start`, then `wait_closed` until it fails or somebody calls `shutdown`. A broker is started once.
-    """
+    """A broker over a world: `start`, then `wait_closed` until it fails or `shutdown` is called. It is started once."""
 
     def __init__(self, config: KafkaConfig, world: World) -> None:
         self.dynamic = DynamicBrokerConfig(config)
@@ -89,7 +86,7 @@ class KafkaBroker:
 
     @property
     def config(self) -> KafkaConfig:
-        """As it is now, with what was configured since the start (CF-6)."""
+        """The current configuration, with what was configured since the start (CF-6)."""
         return self.dynamic.current
 
     @property
@@ -99,35 +96,35 @@ class KafkaBroker:
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of the registration in force; −1 before the first."""
+        """The epoch of the current registration; −1 before the first."""
         return -1 if self._registration is None else self._registration.broker_epoch
 
     @property
     def hosted(self) -> Mapping[TopicPartition, Partition]:
-        """The partitions this broker has a replica of, and what it takes each for."""
+        """The partitions this broker has a replica of."""
         return {} if self._replicas is None else self._replicas.partitions
 
     @property
     def fetched(self) -> Mapping[TopicPartition, int]:
-        """The partitions this broker fetches, and from which broker."""
+        """The partitions this broker fetches, and the broker it fetches each from."""
         return {} if self._fetchers is None else self._fetchers.leader_of
 
     async def start(self) -> None:
-        """Join the cluster; when it returns, requests are answered.
+        """Join the cluster, and answer requests from then on.
 
         Raises:
             ZooKeeperUnreachable: no ZooKeeper within `zookeeper.connection.timeout.ms`.
             InconsistentMetaProperties: the directory belongs to another broker or cluster.
             DirectoryLocked: another process uses the directory.
-            RegistrationRefused: the id or an address is taken.
+            RegistrationRefused: another broker has the id or an address.
             ConnectionFailed: a listener cannot be bound.
-            IncompatibleFeatures: the cluster has finalized what this broker does not support.
-            MalformedZNode: somebody has written what cannot be read where this broker has to read.
+            IncompatibleFeatures: the cluster has finalized a feature that this broker does not support.
+            MalformedZNode: a znode that this broker needs cannot be read.
         """
         try:
             await self._start()
         except (Exception, asyncio.CancelledError):
-            # A half-started broker must not stay registered, or keep a port. One that is killed does nothing any more.
+            # A broker whose start fails must not stay registered, or keep a port.
             await self._close()
             raise
 
@@ -181,9 +178,10 @@ class KafkaBroker:
         log.info("started", broker_id=broker_id, cluster_id=cluster_id)
 
     async def metrics(self) -> list[Reading]:
-        """`brokers.mbeans.MBEANS`, as far as the parts they tell of exist yet."""
-        # A topic's own is nothing to go by here: nobody produces, and no broker reads it.
-        counts = counted(self.hosted, lambda topic: self.config.min_insync_replicas)
+        """The readings of `brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""
+        # A topic's own min.insync.replicas is not read: no Produce is served that would have to heed it.
+        states = (partition.state for partition in self.hosted.values())
+        counts = replica_counts(states, lambda topic: self.config.min_insync_replicas)
         return [
             *([] if self._controller is None else await self._controller.metrics()),
             Reading(BROKER_STATE, self.state.value),
@@ -205,16 +203,16 @@ class KafkaBroker:
         self._is_shutting_down = True
         if self._started and self.config.controlled_shutdown_enable:
             self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
-            await self._hand_over()
-        self._say_why("shutdown")
+            await self._controlled_shutdown()
+        self._record_exit("shutdown")
         await self._close()
         log.info("shut down completed")
 
     async def wait_closed(self) -> None:
-        """Until the broker has shut down.
+        """Wait until the broker has shut down.
 
         Raises:
-            BrokerFailed: one of its tasks failed; it has been closed without handing anything over.
+            BrokerFailed: one of its tasks failed; it has been closed without a controlled shutdown.
         """
         assert self._supervisor is not None, "start comes first"
         closed = asyncio.ensure_future(self._closed.wait())
@@ -222,14 +220,14 @@ class KafkaBroker:
         await asyncio.wait((closed, failed), return_when=asyncio.FIRST_COMPLETED)
         closed.cancel()
         if failed.done():
-            self._say_why(str(failed.result()))
+            self._record_exit(str(failed.result()))
             await self._close()
             raise failed.result()
 
     # ------------------------------------------------------------------ starting
 
     async def _serve_metrics(self) -> None:
-        # A life that was killed may have left one, of a server that is no more.
+        # A broker that was killed has left the address of its metrics server.
         self.world.storage.delete(ADDRESS_FILE)
         host, port = self.config.metrics_host, self.config.metrics_port
         if port is not None:
@@ -237,7 +235,7 @@ class KafkaBroker:
             self.world.storage.write(ADDRESS_FILE, f"{host}:{bound}\n".encode())
 
     async def _identify(self, zk: KafkaZkClient, cluster_id: str) -> BrokerId:
-        """Who we are: configured, remembered, or given by ZooKeeper; written down before we register."""
+        """Find the broker id, configured, stored or generated by ZooKeeper, and store it before the registration."""
         storage, config = self.world.storage, self.config
         stored = read_meta_properties(storage.read(FILE))
         check_meta_properties(stored, cluster_id=cluster_id, configured_broker_id=config.broker_id)
@@ -253,8 +251,9 @@ class KafkaBroker:
         return broker_id
 
     def _info(self, broker_id: BrokerId, ports: Mapping[str, int]) -> BrokerInfo:
-        """What others are told of this broker. Port 0 in an advertised listener stands for the port its listener was
-        given; a listener that could not be bound is not advertised."""
+        """The registration of this broker. Port 0 in an advertised listener stands for the port that was bound; a
+        listener that could not be bound is not advertised.
+        """
         endpoints = (
             endpoint._replace(port=endpoint.port or ports[endpoint.listener])
             for endpoint in self.config.advertised_endpoints()
@@ -342,7 +341,7 @@ class KafkaBroker:
         )
 
     def _candidate(self, broker_id: BrokerId, registration: Registration, supervisor: Supervisor) -> KafkaController:
-        """The controller this broker becomes when it wins the race."""
+        """The controller that this broker runs when it wins the election."""
         world = self.world
         return KafkaController(
             broker_id,
@@ -376,7 +375,7 @@ class KafkaBroker:
         )
 
     def _controller_channel(self, broker_id: BrokerId) -> ControllerChannel:
-        """One more connection to the controller: who uses it waits for nobody else's answers."""
+        """A connection to the controller of its own: no request waits for the answer to another kind of request."""
         channel = ControllerChannel(
             client_id=str(broker_id),
             network=self.world.network,
@@ -396,18 +395,18 @@ class KafkaBroker:
 
     # ------------------------------------------------------------------ leaving
 
-    def _say_why(self, reason: str) -> None:
-        # Where that cannot be written, it is the reason.
+    def _record_exit(self, reason: str) -> None:
+        # Where the event log cannot be written, that is the reason, and it is not recorded.
         with contextlib.suppress(OSError):
             self.world.events.append(ProcessExiting(reason=reason))
 
-    async def _hand_over(self) -> None:
-        assert self._registration is not None, "only a started broker hands over"
-        assert self._session is not None, "only a started broker hands over"
+    async def _controlled_shutdown(self) -> None:
+        assert self._registration is not None, "only a started broker moves its leaderships away"
+        assert self._session is not None, "only a started broker moves its leaderships away"
         broker_id, session = self._registration.broker.id, self._session
 
         async def others() -> tuple[BrokerId, ...]:
-            # A ZooKeeper that is silent for longer than this has given us up, and our leaderships with us.
+            # When ZooKeeper is silent for longer than this, the session has expired, and with it the leaderships.
             async with asyncio.timeout(self.config.zookeeper_session_timeout_ms / 1000):
                 return tuple(broker for broker in await session.zk.brokers.all() if broker != broker_id)
 
@@ -421,9 +420,9 @@ class KafkaBroker:
                 others=others,
             )
         except (SessionLost, ZooKeeperFailure, TimeoutError) as error:
-            log.warning("skipping controlled shutdown: ZooKeeper has given this broker up", why=repr(error))
+            log.warning("skipping controlled shutdown: no answer from ZooKeeper", why=repr(error))
         except MalformedZNode as malformed:
-            log.warning("skipping controlled shutdown: nobody knows who else is there", why=str(malformed))
+            log.warning("skipping controlled shutdown: a registration cannot be read", why=str(malformed))
 
     async def _close(self) -> None:
         """Close everything, once: a broker may fail while it is being shut down (CS-4).
@@ -446,7 +445,7 @@ class KafkaBroker:
             try:
                 await self._controller.shutdown()
             except OSError as error:
-                # Its last words cannot be written. The session has to end all the same, and its registrations with it.
+                # Its last records cannot be written. The session has to end all the same, with its registration.
                 log.error("the controller was not shut down in order", why=str(error))
         if self._supervisor is not None:
             await self._supervisor.close()

@@ -1,4 +1,4 @@
-"""The MBeans that a broker shows on `metrics.port`, those of its controller and its ZooKeeper client included."""
+"""The MBeans that a broker serves on `metrics.port`, with those of its controller and its ZooKeeper client."""
 
 from __future__ import annotations
 

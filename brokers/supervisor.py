@@ -1,5 +1,7 @@
-"""Keeps the broker's long-lived tasks, and stops the broker when one of them fails: a task that dies in silence looks
-like a hang (reliability R-9)."""
+"""Runs the broker's long-lived tasks, and stops the broker when one of them fails.
+
+A task that ended without notice would look as if the broker hung.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,15 @@ from foundation.eventlog.records import TaskFailed
 
 
 class BrokerFailed(Exception):
-    """The broker cannot go on; the message says which of its tasks failed, and how."""
+    """The broker has to stop; the message says which of its tasks failed, and how."""
 
 
 class Supervisor:
-    """Owns tasks by name. `failed` is resolved by the first unexpected exception of any of them."""
+    """Owns tasks by name.
+
+    Attributes:
+        failed: resolved with the first unexpected exception of any task.
+    """
 
     def __init__(self, events: EventLog) -> None:
         self._events = events
@@ -26,12 +32,12 @@ class Supervisor:
         self.failed: asyncio.Future[BrokerFailed] = asyncio.get_running_loop().create_future()
 
     def spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
-        """Run `work` until it ends, is cancelled, or fails the broker; not at all once that is being closed."""
+        """Run `work` as a task; an exception fails the broker. A broker that is closing runs nothing new."""
         task = asyncio.create_task(work, name=name)
         self._tasks[task] = name
         task.add_done_callback(self._done)
         if self._closing:
-            # Requests are answered to the last: what one of them begins now, nobody would end.
+            # Requests are handled until the end; `close` would not see a task that one of them starts now.
             task.cancel()
         return task
 
@@ -52,11 +58,11 @@ class Supervisor:
             self._events.append(TaskFailed(task=name, error=what))
 
     def event_log_lost(self, error: OSError) -> None:
-        """A broker that cannot record what it does must not do it."""
+        """Stop the broker because its event log cannot be written."""
         self._end(f"the event log cannot be written: {error}", error)
 
     async def close(self) -> None:
-        """Cancel what still runs and wait until it is gone."""
+        """Cancel the running tasks and wait until they have ended."""
         self._closing = True
         running = tuple(self._tasks)
         for task in running:

@@ -1,4 +1,4 @@
-"""The `World`: everything a broker may ask of its surroundings.
+"""The `World`: everything that a broker uses of the machine it runs on.
 
 Two places build one: `brokers.machine.real_world` for a process, `understudy.simulator` for a simulated node.
 """
@@ -22,38 +22,86 @@ T = TypeVar("T")
 
 
 class Volume(NamedTuple):
-    """What a directory lies on."""
+    """The size of the file system that a directory is on, and the space left there."""
 
     total_bytes: int
     usable_bytes: int
 
 
 class DirectoryLocked(Exception):
-    """Two processes would write the same files. The message names the directory, and what to do."""
+    """Another process uses the directory. The message names the directory, and says what to do."""
 
 
 class Storage(Protocol):
-    """Small files that survive a crash of the process, by path relative to the node's directory."""
+    """The files of one node, by path relative to the node's directory. They survive a crash of the process.
+
+    `write`, `rename` and `delete` are durable when they return. What `append` and `truncate` do is durable after
+    `flush`; a crash before that may lose appended bytes. A folder exists while it holds a file.
+
+    Every method that takes a path raises ValueError for one that leads outside the directory, and OSError where the
+    disk fails.
+    """
 
     @property
     def directory(self) -> str:
         """The node's directory, as an absolute path."""
 
     def lock(self) -> None:
-        """Keep the directory to this process, for as long as it lives.
+        """Keep other processes out of the directory until this process ends.
 
         Raises:
-            DirectoryLocked: another process keeps it.
+            DirectoryLocked: another process uses it.
         """
 
     def volume(self) -> Volume:
-        """Raises OSError where the disk cannot be asked."""
+        """The file system that the directory is on."""
 
     def read(self, path: str) -> bytes | None:
         """The file's bytes, or None where there is no such file."""
 
+    def read_range(self, path: str, position: int, size: int) -> bytes:
+        """Up to `size` bytes of the file from `position` on; fewer where the file ends before.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    def size(self, path: str) -> int | None:
+        """The file's size in bytes, or None where there is no such file."""
+
+    def list_folder(self, folder: str) -> tuple[str, ...]:
+        """The sorted names of the files and folders in `folder`; "" is the node's directory. Empty where it is missing.
+
+        Names that end with `.tmp` are left out: `write` uses them.
+        """
+
     def write(self, path: str, data: bytes) -> None:
-        """Replace the file as a whole: after a crash it holds the old bytes or the new ones."""
+        """Replace the file as a whole, or create it: after a crash it holds the old bytes or the new ones."""
+
+    def append(self, path: str, data: bytes) -> None:
+        """Add `data` to the end of the file; create it where it is missing."""
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut the file off after `size` bytes; a shorter file stays as it is.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    def flush(self, path: str) -> None:
+        """Make what was appended to the file, and truncated, durable.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    def rename(self, path: str, to: str) -> None:
+        """Give a file or folder another path, in one step. A file replaces a file that is there.
+
+        Raises:
+            FileNotFoundError: there is nothing at `path`.
+            OSError: a folder is at `to`, or a file where a folder is to be.
+        """
 
     def delete(self, path: str) -> None:
         """Remove the file; harmless where there is none."""
@@ -61,19 +109,20 @@ class Storage(Protocol):
 
 class Offload(Protocol):
     async def __call__(self, work: Callable[[], T]) -> T:
-        """What `work` returns or raises; it takes long and touches nothing that others may touch meanwhile."""
+        """Run `work`, which takes long and uses nothing that changes meanwhile; return or raise what it does."""
 
 
 async def at_once(work: Callable[[], T]) -> T:
-    """Nothing else goes on meanwhile, as in the simulator, where work takes no time."""
+    """Run `work` on the event loop itself, as in the simulator, where work takes no time."""
     return work()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """
+    """The surroundings of one broker.
+
     Attributes:
-        offload: does work of more than some milliseconds without holding up everything else that a broker does.
+        offload: runs work of more than some milliseconds without stopping the event loop.
     """
 
     zookeeper: ZooKeeper

@@ -1,6 +1,6 @@
-"""What all tests share: one real ZooKeeper per test process, started by the first that asks for it; who may use Docker.
+"""Fixtures of all tests: one ZooKeeper per test process, started at first use, and a clean configuration of logging.
 
-No test leaves its operators' log to the next.
+Skips tests marked `docker` where no Docker engine answers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.docker_engine import why_no_engine
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
-# How long an example takes is the machine's business, and which ones are looked at is nobody's luck.
+# Examples have no deadline, because machines differ in speed, and are the same in every run.
 settings.register_profile(
     "understudy", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -24,8 +24,8 @@ settings.load_profile("understudy")
 
 
 @pytest.fixture(autouse=True)
-def operators_log_as_it_was() -> Iterator[None]:
-    """Whether anybody configured it counts too: the simulator leaves alone what is configured."""
+def restore_logging() -> Iterator[None]:
+    """Restore structlog's configuration after each test; if there was none, the simulator configures its own."""
     configured, before, handlers = structlog.is_configured(), structlog.get_config(), logging.getLogger().handlers
     yield
     logging.getLogger().handlers = handlers
@@ -37,13 +37,13 @@ def operators_log_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
-    """A running server. It is shared: take a chroot of your own, and leave the server as you found it."""
+    """A running server, shared by all tests of a process: a test uses a chroot of its own and stops nothing."""
     with EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip `docker` tests where no engine answers, and say why; `REQUIRE_DOCKER=1` turns that into an error."""
+    """Skip `docker` tests with a reason if no engine answers; `REQUIRE_DOCKER=1` turns that into an error."""
     marked = [item for item in items if item.get_closest_marker("docker") is not None]
     if not marked:
         return

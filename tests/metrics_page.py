@@ -1,4 +1,4 @@
-"""docs/metrics.md, made of the code's own tables: `python -m tests.metrics_page` writes it; a test holds it to them."""
+"""Generates docs/metrics.md from the table of MBeans: `python -m tests.metrics_page`; a test keeps it current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators are told, for tests to look at: lines with their logger, level and fields."""
+"""Captures log lines in tests, with their logger, level and fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Named(structlog.PrintLogger):
 
 @contextlib.contextmanager
 def operators_log(level: int = logging.INFO) -> Iterator[list[Line]]:
-    """The lines written from now on, at `level` or above; nothing reaches the terminal."""
+    """Collect the lines that are logged inside the `with` block at `level` or above, instead of printing them."""
     lines: list[Line] = []
 
     def keep(logger: _Named, method: str, fields: MutableMapping[str, object]) -> MutableMapping[str, object]:

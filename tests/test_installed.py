@@ -1,4 +1,4 @@
-"""What users install: a wheel, not a checkout."""
+"""The wheel that users install holds the four packages and works without the checkout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ with LocalCluster(brokers=1) as cluster:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the tracked files alone, so that nothing lying about in the checkout sneaks in."""
+    """A wheel built from the tracked files only."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     for name in filter(None, listing.split("\0")):
@@ -37,15 +37,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(out.glob("*.whl"))
 
 
-def test_it_holds_the_four_packages_typed_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_four_typed_packages_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert top == {"foundation", "controller", "brokers", "understudy"}
     assert {f"{package}/py.typed" for package in top} <= set(names)
 
 
-def test_it_works_in_another_environment(wheel: Path, tmp_path: Path) -> None:
-    """The command answers, and a broker's modules come from that environment."""
+def test_the_wheel_works_in_another_environment(wheel: Path, tmp_path: Path) -> None:
+    """The command runs, and the imported modules come from that environment."""
     home = tmp_path / "an environment"
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"
@@ -60,12 +60,12 @@ def test_it_works_in_another_environment(wheel: Path, tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)], check=True
     )
-    # The dependencies come from this environment, last on the path; our own packages must not.
+    # Dependencies are imported from this environment, which is last on the path; our own packages are not.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     look = "import brokers, understudy.cli.main as cli; print(brokers.__file__, cli.__file__, sep='\\n')"
     found = subprocess.run([python, "-P", "-c", look], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert all(Path(line).is_relative_to(site) for line in found.splitlines()), found
-    said = subprocess.run(
+    help_text = subprocess.run(
         [python, "-P", "-m", "understudy.cli.main", "--help"],
         cwd=tmp_path,
         capture_output=True,
@@ -73,6 +73,6 @@ def test_it_works_in_another_environment(wheel: Path, tmp_path: Path) -> None:
         check=True,
         env=os.environ,
     )
-    assert "demo" in said.stdout
+    assert "demo" in help_text.stdout
     ran = subprocess.run([python, "-P", "-c", ONE_BROKER], cwd=tmp_path, capture_output=True, text=True)
     assert ran.stdout.strip() == "1", ran.stderr

@@ -1,7 +1,7 @@
-"""AlterPartition (key 56, versions 0 to 3): a leader asks the controller to change an ISR (KIP-497).
+"""AlterPartition (key 56, versions 0 to 3): a leader proposes a new ISR to the controller (KIP-497).
 
-Answered by the controller's event queue; a broker that is not controller says NOT_CONTROLLER at once, with no topic
-named (IS-7).
+The controller answers it as one of its events. A broker that is not controller answers NOT_CONTROLLER at once, without
+topics (IS-7).
 """
 
 from __future__ import annotations

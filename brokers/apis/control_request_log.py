@@ -1,7 +1,7 @@
-"""`state.change.logger`, the broker's half: what control requests come, and what becomes of them. Mirrors
-`ReplicaManager`.
+"""Logs to `state.change.logger` which control requests a broker receives and what it does with them. Mirrors the lines
+of `ReplicaManager`.
 
-A request for many partitions has a line as a whole, and lines of their own for the first of them
+A request for many partitions has a line as a whole, and the first partitions have lines of their own
 (`foundation.operator_lines`).
 """
 
@@ -14,8 +14,7 @@ from typing import TypeAlias
 import structlog
 
 from brokers.apis.services import BrokerServices, RequestContext
-from brokers.replication.isr import HIGH_WATERMARK
-from brokers.replication.partition import LOG_END_OFFSET, Partition
+from brokers.replication.partition import Partition, PartitionState
 from brokers.replication.replica_manager import LeaderAndIsrStep, StopReplicaStep, leader_and_isr_topics
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId, TopicPartition
@@ -31,7 +30,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.
 
 
 class ControlRequestLog:
-    """The lines of one control request."""
+    """Writes the lines of one control request."""
 
     def __init__(self, services: BrokerServices, request: ControlRequest, context: RequestContext) -> None:
         self._services = services
@@ -46,7 +45,7 @@ class ControlRequestLog:
         self._received_ms = services.clock.monotonic_ms()
 
     def ignored(self, error: Errors) -> None:
-        """LG-22: the request as a whole."""
+        """Log a request that is refused as a whole (LG-22)."""
         log.warning(
             f"ignoring {self._api} request",
             **self._from,
@@ -58,17 +57,23 @@ class ControlRequestLog:
 
     # -- LeaderAndIsr
 
-    def leader_and_isr_received(self, request: LeaderAndIsrRequest) -> Mapping[TopicPartition, Partition | None]:
-        """LG-21. Returns the partitions that will get a line, as they are before."""
+    def leader_and_isr_received(self, request: LeaderAndIsrRequest) -> Mapping[TopicPartition, PartitionState | None]:
+        """Log the request, and return the present states of the partitions that will get a line (LG-21)."""
         partitions = sum(len(states) for _, _, states in leader_and_isr_topics(request))
         log.info("handling LeaderAndIsr request", **self._from, partitions=partitions)
         hosted = self._services.replicas.partitions
-        return {here: hosted.get(here) for here, _, _ in with_a_line(log, _partitions(request))}
+        return {
+            here: hosted[here].state if here in hosted else None
+            for here, _, _ in with_a_line(log, _partitions(request))
+        }
 
     def leader_and_isr_applied(
-        self, request: LeaderAndIsrRequest, before: Mapping[TopicPartition, Partition | None], step: LeaderAndIsrStep
+        self,
+        request: LeaderAndIsrRequest,
+        before: Mapping[TopicPartition, PartitionState | None],
+        step: LeaderAndIsrStep,
     ) -> None:
-        """LG-21: who leads and follows since, and LG-22: what was ignored."""
+        """Log the new leaders and followers (LG-21), and the partitions that were ignored (LG-22)."""
         applied = (
             {TopicPartition(each.topic, each.partition) for each in (*step.leaders, *step.followers)}
             if before
@@ -76,32 +81,33 @@ class ControlRequestLog:
         )
         for here, was in before.items():
             if here in applied:
-                self._starts(step.changed[here], was)
+                self._starts(self._services.replicas.partitions[here], was)
         self._ignored_partitions(request, step.errors)
         took_ms = round(self._services.clock.monotonic_ms() - self._received_ms, 3)
         counts = {"leaders": len(step.leaders), "followers": len(step.followers)}
         log.info("finished LeaderAndIsr request", **self._from, **counts, took_ms=took_ms)
 
-    def _starts(self, partition: Partition, was: Partition | None) -> None:
+    def _starts(self, partition: Partition, was: PartitionState | None) -> None:
+        state = partition.state
         log.info(
             "leader starts" if partition.is_leader else "follower starts",
             **self._from,
             partition=str(partition.topic_partition),
-            topic_id=partition.topic_id,
-            leader=partition.leader,
-            leader_epoch=partition.leader_epoch,
-            partition_epoch=partition.partition_epoch,
-            offset=LOG_END_OFFSET,
-            high_watermark=HIGH_WATERMARK,
-            isr=partition.isr,
-            adding_replicas=partition.adding_replicas,
-            removing_replicas=partition.removing_replicas,
+            topic_id=state.topic_id,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            offset=partition.log.log_end_offset,
+            high_watermark=partition.log.high_watermark,
+            isr=state.isr,
+            adding_replicas=state.adding_replicas,
+            removing_replicas=state.removing_replicas,
             previous_leader=None if was is None else was.leader,
             previous_leader_epoch=None if was is None else was.leader_epoch,
         )
 
     def _ignored_partitions(self, request: LeaderAndIsrRequest, errors: Mapping[TopicPartition, Errors]) -> None:
-        """Those that say nothing new are not among them: every new controller repeats all there is."""
+        """Log the partitions in error, but no repeated leader epoch: every new controller repeats them all (LG-22)."""
         if not any(errors.values()):
             return
         hosted = self._services.replicas.partitions
@@ -125,11 +131,11 @@ class ControlRequestLog:
     # -- StopReplica
 
     def stop_replica_received(self, partitions: int) -> None:
-        """LG-23."""
+        """Log the request (LG-23)."""
         log.info("handling StopReplica request", **self._from, replicas=partitions)
 
     def stop_replica_applied(self, step: StopReplicaStep) -> None:
-        """LG-22: the replicas that go on."""
+        """Log the replicas that are not stopped (LG-22)."""
         refused = ((here, error) for here, error in step.errors.items() if error)
         for here, error in with_a_line(log, refused, level=logging.WARNING):
             known = self._services.replicas.partitions[here].leader_epoch
@@ -144,7 +150,7 @@ class ControlRequestLog:
     # -- UpdateMetadata
 
     def metadata_updated(self, request: UpdateMetadataRequest, deleted: Sequence[TopicPartition]) -> None:
-        """LG-23."""
+        """Log how many partitions were added to the cache and deleted from it (LG-23)."""
         named = sum(len(topic.partition_states) for topic in request.topic_states) + len(
             request.ungrouped_partition_states
         )

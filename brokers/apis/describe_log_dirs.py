@@ -1,7 +1,7 @@
-"""DescribeLogDirs (key 35, versions 0 to 4): this broker's one log directory, the replicas in it, and the room that is
-left.
+"""DescribeLogDirs (key 35, versions 0 to 4): this broker's one log directory, the replicas in it, the free space.
 
-Logs are empty: every size and every lag is 0. Versions: 3 an error of the whole request; 4 the size of the volume.
+Logs are empty: every size and every lag is 0. Version 3 adds an error for the whole request, version 4 the size of the
+volume.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ async def handle(
         )
     result = DescribeLogDirsResult(
         log_dir=directory,
-        topics=tuple(_topics(asked_for(services.replicas.partitions, request))),
+        topics=tuple(_topics(requested_partitions(services.replicas.partitions, request))),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
     )
     return DescribeLogDirsResponse(results=(result,))
 
 
-def asked_for(hosted: Iterable[TopicPartition], request: DescribeLogDirsRequest) -> list[TopicPartition]:
-    """Those of `hosted` that are asked for, sorted; what is not here is not mentioned."""
+def requested_partitions(hosted: Iterable[TopicPartition], request: DescribeLogDirsRequest) -> list[TopicPartition]:
+    """The requested partitions that this broker hosts, sorted; all of them where the request names no topics."""
     if request.topics is None:
         return sorted(hosted)
-    asked = {TopicPartition(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
-    return sorted(partition for partition in hosted if partition in asked)
+    requested = {TopicPartition(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
+    return sorted(partition for partition in hosted if partition in requested)
 
 
 def _topics(partitions: Iterable[TopicPartition]) -> Iterable[DescribeLogDirsTopic]:

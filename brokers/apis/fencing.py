@@ -1,4 +1,4 @@
-"""The two fences every control request passes first: the broker's epoch, then the controller's (BK-1, BK-2)."""
+"""The two fences that every control request passes first: the broker epoch, then the controller epoch (BK-1, BK-2)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ANY_BROKER_EPOCH = -1
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
 
-def refusal(services: BrokerServices, request: ControlRequest) -> Errors | None:
-    """Why `request` is refused as a whole; None where it is let in, and its controller epoch remembered.
+def epoch_error(services: BrokerServices, request: ControlRequest) -> Errors:
+    """The error that `request` as a whole is refused with, or NONE. Records a hit where one of its epochs is stale.
 
-    A broker epoch above ours is let in: the controller may hear of our new registration before we do (KAFKA-9839).
+    A broker epoch above ours is accepted: the controller may read our new registration before we do (KAFKA-9839).
     """
     what = f"{type(request).__name__.removesuffix('Request')} from {request.controller_id}"
     known = services.broker_epoch()
@@ -30,6 +30,10 @@ def refusal(services: BrokerServices, request: ControlRequest) -> Errors | None:
         Fence.BROKER_CONTROLLER_EPOCH, what=what, offered=request.controller_epoch, known=known
     ):
         return Errors.STALE_CONTROLLER_EPOCH
-    services.replicas.controller_epoch = max(known, request.controller_epoch)
-    services.events.saw_controller_epoch(request.controller_epoch)
-    return None
+    return Errors.NONE
+
+
+def accept_controller_epoch(services: BrokerServices, controller_epoch: int) -> None:
+    """Refuse requests of controllers with a lower epoch than this from now on."""
+    services.replicas.controller_epoch = max(services.replicas.controller_epoch, controller_epoch)
+    services.events.saw_controller_epoch(controller_epoch)

@@ -1,8 +1,7 @@
-"""LeaderAndIsr (key 4, versions 0 to 7): the controller says which partitions this broker leads and which it follows.
+"""LeaderAndIsr (key 4, versions 0 to 7): the controller makes this broker leader or follower of partitions.
 
-Refused as a whole by an older broker or controller epoch (BK-1, BK-2), per partition by the leader epoch (BK-6). The
-answer
-names every partition: by topic name up to version 4, by topic id from version 5 on (BK-12).
+A stale broker or controller epoch refuses the whole request (BK-1, BK-2), a stale leader epoch its partition (BK-6).
+The answer names every partition: by topic name up to version 4, by topic id from version 5 on (BK-12).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokers.apis.control_request_log import ControlRequestLog
-from brokers.apis.fencing import refusal
+from brokers.apis.fencing import accept_controller_epoch, epoch_error
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.replication.replica_manager import leader_and_isr_topics
@@ -30,17 +29,18 @@ FIRST_VERSION_BY_TOPIC_ID = 5
 async def handle(
     services: BrokerServices, request: LeaderAndIsrRequest, context: RequestContext
 ) -> LeaderAndIsrResponse:
-    told = ControlRequestLog(services, request, context)
-    refused = refusal(services, request)
-    if refused is not None:
-        told.ignored(refused)
+    lines = ControlRequestLog(services, request, context)
+    error = epoch_error(services, request)
+    if error is not Errors.NONE:
+        lines.ignored(error)
         errors = {
-            TopicPartition(topic, state.partition_index): refused
+            TopicPartition(topic, state.partition_index): error
             for topic, _, states in leader_and_isr_topics(request)
             for state in states
         }
-        return response(request, refused, errors, context.api_version)
-    before = told.leader_and_isr_received(request)
+        return response(request, error, errors, context.api_version)
+    accept_controller_epoch(services, request.controller_epoch)
+    before = lines.leader_and_isr_received(request)
     step = services.replicas.become_leader_or_follower(
         request, is_alive=services.metadata.snapshot.is_alive, now_ms=services.clock.monotonic_ms()
     )
@@ -55,13 +55,14 @@ async def handle(
             leaderless=step.leaderless,
         )
     )
-    told.leader_and_isr_applied(request, before, step)
+    lines.leader_and_isr_applied(request, before, step)
     return response(request, Errors.NONE, step.errors, context.api_version)
 
 
 def response(
     request: LeaderAndIsrRequest, error: Errors, errors: Mapping[TopicPartition, Errors], version: int
 ) -> LeaderAndIsrResponse:
+    """The answer in `version`: `error` for the request, `errors` for its partitions."""
     if version < FIRST_VERSION_BY_TOPIC_ID:
         flat = (
             LeaderAndIsrPartitionError(topic_name=topic, partition_index=partition, error_code=code)

@@ -1,4 +1,4 @@
-"""What request handlers may use: the parts of one broker, handed over by name."""
+"""The parts of one broker that request handlers use."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from foundation.zk.kafka_zk_client import KafkaZkClient
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerServices:
-    """One broker, seen from a request handler.
+    """The parts of one broker.
 
     Attributes:
-        broker_epoch: the epoch of this broker's registration now; it changes when the session does.
-        zk: the store over the session of now; ask again after every wait.
-        coordinator_partitions: by topic of coordinators, how many partitions it had when this broker started, or is to
-            have.
-        topics_being_created: because somebody asked for them; whoever asks meanwhile waits for nothing.
+        broker_epoch: returns the epoch of this broker's current registration; it changes with the session.
+        zk: returns the client of the current session; to be called again after every wait.
+        coordinator_partitions: by coordinators' topic, the number of partitions it had when this broker started, or is
+            to have.
+        topics_being_created: the topics whose automatic creation is in progress.
     """
 
     broker_id: BrokerId
@@ -58,13 +58,13 @@ class BrokerServices:
 
     @property
     def config(self) -> KafkaConfig:
-        """This broker's configuration as it is now."""
+        """This broker's current configuration."""
         return self.dynamic.current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """Where a request came from."""
+    """The header of a request, and the connection it came over."""
 
     api_version: int
     correlation_id: int

@@ -1,41 +1,43 @@
-"""StopReplica (key 5, versions 0 to 4): the controller ends the hosting of replicas, with or without their data.
+"""StopReplica (key 5, versions 0 to 4): the controller stops replicas of this broker, and may have them deleted.
 
-An older broker or controller epoch refuses the whole, with no partition named; a leader epoch below ours refuses its
-partition, unless it is the one that deletions carry (BK-14). The leader epoch came with version 3 (KIP-570).
+A stale broker or controller epoch refuses the whole request, and the answer names no partition. A stale leader epoch
+refuses its partition, unless it is the one that deletions carry (BK-14). Leader epochs came with version 3 (KIP-570).
 """
 
 from __future__ import annotations
 
 from brokers.apis.control_request_log import ControlRequestLog
-from brokers.apis.fencing import refusal
+from brokers.apis.fencing import accept_controller_epoch, epoch_error
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
+from foundation.cluster.errors import Errors
 from foundation.eventlog.records import StopReplicaApplied
 from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 
 
 async def handle(services: BrokerServices, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
-    told = ControlRequestLog(services, request, context)
-    refused = refusal(services, request)
-    if refused is not None:
-        told.ignored(refused)
-        return StopReplicaResponse(error_code=refused)
+    lines = ControlRequestLog(services, request, context)
+    error = epoch_error(services, request)
+    if error is not Errors.NONE:
+        lines.ignored(error)
+        return StopReplicaResponse(error_code=error)
+    accept_controller_epoch(services, request.controller_epoch)
     step = services.replicas.stop_replicas(request)
-    told.stop_replica_received(len(step.errors))
-    told.stop_replica_applied(step)
+    lines.stop_replica_received(len(step.errors))
+    lines.stop_replica_applied(step)
     services.events.append(
         StopReplicaApplied(
             controller_id=request.controller_id,
             request_controller_epoch=request.controller_epoch,
             request_broker_epoch=request.broker_epoch,
             partitions=tuple(
-                (*topic_partition, leader_epoch, delete) for topic_partition, leader_epoch, delete in step.accepted
+                (*stopped.topic_partition, stopped.leader_epoch, stopped.delete) for stopped in step.accepted
             ),
         )
     )
     errors = (
-        StopReplicaPartitionError(topic_name=topic, partition_index=partition, error_code=error)
-        for (topic, partition), error in step.errors.items()
+        StopReplicaPartitionError(topic_name=topic, partition_index=partition, error_code=code)
+        for (topic, partition), code in step.errors.items()
     )
     return StopReplicaResponse(partition_errors=tuple(errors))
 

@@ -1,8 +1,8 @@
-"""UpdateMetadata (key 6, versions 0 to 8): the controller says what the cluster looks like; clients are answered from
-it.
+"""UpdateMetadata (key 6, versions 0 to 8): the controller sends brokers, leaders and ISRs for the metadata cache.
 
-It goes before LeaderAndIsr, because a broker follows only a leader it has heard of (BK-9). Refused by an older broker
-or controller epoch; otherwise the metadata cache is replaced at once (MC-1).
+Clients are answered from that cache. The controller sends this request before LeaderAndIsr, because a broker follows
+only a leader that its cache holds as alive (BK-9). A stale broker or controller epoch refuses the request; otherwise
+the cache is replaced at once (MC-1).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import structlog
 
 from brokers.apis.control_request_log import ControlRequestLog
-from brokers.apis.fencing import refusal
+from brokers.apis.fencing import accept_controller_epoch, epoch_error
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
+from foundation.cluster.errors import Errors
 from foundation.eventlog.records import Leadership, MetadataUpdated
 from foundation.operator_lines import some
 from foundation.wire.messages.update_metadata import (
@@ -29,11 +30,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 async def handle(
     services: BrokerServices, request: UpdateMetadataRequest, context: RequestContext
 ) -> UpdateMetadataResponse:
-    told = ControlRequestLog(services, request, context)
-    refused = refusal(services, request)
-    if refused is not None:
-        told.ignored(refused)
-        return UpdateMetadataResponse(error_code=refused)
+    lines = ControlRequestLog(services, request, context)
+    error = epoch_error(services, request)
+    if error is not Errors.NONE:
+        lines.ignored(error)
+        return UpdateMetadataResponse(error_code=error)
+    accept_controller_epoch(services, request.controller_epoch)
     services.events.append(
         MetadataUpdated(
             controller_id=request.controller_id,
@@ -43,7 +45,7 @@ async def handle(
             partitions=tuple(_leaderships(request)),
         )
     )
-    told.metadata_updated(request, services.metadata.update(request))
+    lines.metadata_updated(request, services.metadata.update(request))
     differing = services.metadata.snapshot.differing_listeners(services.broker_id)
     if differing:
         log.error(

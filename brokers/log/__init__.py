@@ -1,1 +1,1 @@
-"""Logs of partitions. Mirrors `kafka.log`. May import config; it knows no replica and no request."""
+"""The logs of partitions. Mirrors `kafka.log`. May import `brokers.world` and below; no replica and no request."""

@@ -1,6 +1,6 @@
-"""The real world, for one broker process: ZooKeeper through kazoo, TCP, the machine's clock, files.
+"""Builds the `World` of a broker process: ZooKeeper through kazoo, TCP, the machine's clock, files.
 
-One of the two places that build a `World`; the other is the simulator.
+The simulator is the other place that builds a `World`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ACTIONS = {"pause": signal.SIGSTOP, "crash": signal.SIGKILL}
 
 
 class MachineClock:
-    """This machine's clocks. The monotonic one is comparable between its processes."""
+    """This machine's clocks. Monotonic times can be compared between its processes."""
 
     def monotonic_ms(self) -> float:
         return time.monotonic_ns() / 1e6
@@ -46,10 +46,10 @@ class MachineClock:
 
 
 class FilePoints:
-    """Points armed by a JSON file, `{"partition.after_write": "pause"}`, read whenever a point is reached.
+    """Pauses or kills this process at points that a JSON file names, for example `{"partition.after_write": "pause"}`.
 
-    An entry is taken out of the file before it strikes, so that it strikes once. A file that is missing arms nothing;
-    one that cannot be read arms nothing either, because an experiment may be in the middle of writing it.
+    The file is read at each point. An entry is removed before it takes effect, so that it does so once. A file that is
+    missing, or cannot be read because an experiment is writing it, has no entries.
     """
 
     def __init__(self, path: Path, events: EventLog) -> None:
@@ -76,12 +76,12 @@ class FilePoints:
 
 
 async def on_another_thread(work: Callable[[], T]) -> T:
-    """Takes as long, and the event loop gets its turn every half millisecond (`sys.setswitchinterval`)."""
+    """Run `work` on another thread; the event loop runs beside it every half millisecond (`sys.setswitchinterval`)."""
     return await asyncio.to_thread(work)
 
 
 def node_name(config: KafkaConfig, storage: FileStorage) -> str:
-    """`broker-N`; before ZooKeeper has handed an id out nobody knows N, and the process names the node."""
+    """`broker-N`, or a name by process id where ZooKeeper has yet to generate the broker id N."""
     if config.broker_id >= 0:
         return f"broker-{config.broker_id}"
     stored = read_meta_properties(storage.read(FILE)).broker_id
@@ -101,7 +101,7 @@ def _zookeeper(config: KafkaConfig) -> KazooZooKeeper:
 
 
 def real_world(config: KafkaConfig) -> World:
-    """Everything a broker of this configuration may ask of this machine. Nothing is connected or bound yet.
+    """The world of a broker with this configuration, on this machine. Nothing is connected or bound yet.
 
     Raises:
         OSError: the log directory or the event log cannot be written.

@@ -1,4 +1,4 @@
-"""TCP behind the `Network` port. The only file of the broker that touches sockets."""
+"""The `Network` port over TCP. The only file of the broker that uses sockets."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ RECEIVE_BYTES = 256 * 1024
 ACCEPT_RETRY_MS = 50
 
 NO_ADDRESS = (OSError, OverflowError, ValueError)
-"""What asyncio raises for an address nobody can have: a port beyond 65535 overflows, and a host with an empty label or
-a NUL is a ValueError. Addresses come from znodes and requests, so that none of it may surprise whoever connects."""
+"""What asyncio raises for an address that cannot be used: OverflowError for a port above 65535, ValueError for a host
+with an empty label or a NUL. Addresses come from znodes and requests, so any of these may occur."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.Acceptor")
 
 
 class SocketConnection:
-    """One TCP connection. `send` waits until the kernel has all of it, so that a peer that does not read holds one
-    answer here, and `close` cuts nothing off."""
+    """One TCP connection.
+
+    `send` waits until the kernel has all the bytes: a peer that does not read makes this broker keep one answer, not
+    more. `close` lets what was sent arrive.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -33,7 +36,7 @@ class SocketConnection:
         writer.transport.set_write_buffer_limits(high=0)
         raw = writer.get_extra_info("socket")
         if raw is not None:
-            # Requests are small and each waits for its answer: Nagle's algorithm would add 40 ms to some of them.
+            # Requests are small, and each waits for its answer: Nagle's algorithm would delay some by 40 ms.
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @property
@@ -56,11 +59,14 @@ class SocketConnection:
             raise ConnectionLost(f"the connection to {self._peer} broke: {error}") from error
 
     def close(self) -> None:
-        self._writer.transport.abort() if self._writer.is_closing() else self._writer.close()
+        if self._writer.is_closing():
+            self._writer.transport.abort()
+        else:
+            self._writer.close()
 
 
 class TcpServer:
-    """A bound and listening socket; the kernel keeps early connections waiting until `start`."""
+    """A listening socket. Connections made before `start` wait in the kernel's backlog."""
 
     def __init__(self, listening: socket.socket, serve: Callable[[Connection], Awaitable[None]]) -> None:
         self._listening = listening
@@ -93,8 +99,7 @@ class TcpServer:
             try:
                 connection = await self._accept_one()
             except OSError as error:
-                # Out of descriptors, or the peer was gone before we looked: neither may end the listener, nor fill the
-                # log.
+                # No descriptor is left, or the peer has gone: neither may end the listener, nor fill the log.
                 if not failing:
                     log.error("cannot accept connections, trying again", port=self._port, why=str(error))
                 failing = True
@@ -109,7 +114,7 @@ class TcpServer:
         try:
             reader, writer = await asyncio.open_connection(sock=accepted)
         except BaseException:
-            accepted.close()  # whatever it was, the listener's end included
+            accepted.close()  # also where the task is cancelled because the listener closes
             raise
         return SocketConnection(reader, writer)
 
@@ -122,6 +127,8 @@ class TcpServer:
 
 
 class SocketNetwork:
+    """Connects and binds TCP sockets."""
+
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> SocketConnection:
         try:
             async with asyncio.timeout(timeout_ms / 1000):

@@ -1,8 +1,7 @@
 """This broker's own connection to the controller. Mirrors `kafka.server.NodeToControllerChannelManagerImpl`.
 
-The controller is whoever the metadata cache names. A connection is kept until a request on it fails, or the other end
-turns
-out not to be the controller: only then is the cache asked again (IS-5).
+The controller is the broker that the metadata cache names. A connection is kept until a request on it fails, or the
+broker it leads to is not the controller: only then is the cache read again (IS-5).
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ SOFTWARE_VERSION = "0.1.0"
 
 
 class ControllerChannel:
-    """One request at a time to whoever is controller.
+    """Sends one request at a time to the controller.
 
     Args:
-        client_id: how it introduces itself.
-        controller: where the metadata cache says the controller is; None where it does not know.
+        client_id: of its requests.
+        controller: the controller's address in the metadata cache; None where the cache has none.
         timeout_ms: for connecting, and for each answer.
     """
 
@@ -49,15 +48,28 @@ class ControllerChannel:
         self._controller = controller
         self._timeout_ms = timeout_ms
         self._channel: RequestChannel | None = None
-        self._offered: tuple[ApiVersion, ...] = ()
+        self._endpoint: UpdateMetadataEndpoint | None = None
+        self._served: tuple[ApiVersion, ...] = ()
 
     async def request(self, request: Message, version: int, kind: type[R]) -> R | None:
-        """The controller's answer, which is a `kind`; None where the connection failed and the request has to be made
-        again."""
+        """Send `request` in one version; the answer, a `kind`, or None where it has to be sent again."""
+        return await self.request_latest(type(request), lambda _: request, (version, version), kind)
+
+    async def request_latest(
+        self, request: type[Message], build: Callable[[int], Message], versions: tuple[int, int], kind: type[R]
+    ) -> R | None:
+        """Send a request in the highest version that the controller serves; the answer, or None to send it again.
+
+        Args:
+            request: the type of the request.
+            build: makes the request for a version.
+            versions: the lowest and the highest version that may be used.
+            kind: the type of the answer.
+        """
         try:
             channel = await self._connected()
-            self._check_offered(request, version)
-            response = await channel.request(request, version, timeout_ms=self._timeout_ms)
+            version = self._latest_usable_version(request, *versions)
+            response = await channel.request(build(version), version, timeout_ms=self._timeout_ms)
         except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage):
             self.forget_controller()
             return None
@@ -70,6 +82,11 @@ class ControllerChannel:
             self._channel.close()
             self._channel = None
 
+    def forget_former_controller(self) -> None:
+        """Close the connection where the metadata cache names another controller than the one connected to."""
+        if self._channel is not None and self._controller() not in (None, self._endpoint):
+            self.forget_controller()
+
     async def _connected(self) -> RequestChannel:
         if self._channel is not None:
             return self._channel
@@ -79,19 +96,21 @@ class ControllerChannel:
             endpoint = self._controller()
         connection = await self._network.connect(endpoint.host, endpoint.port, timeout_ms=self._timeout_ms)
         channel = self._channel = RequestChannel(connection, client_id=self._client_id)
+        self._endpoint = endpoint
         hello = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        offered = await channel.request(hello, API_VERSIONS_VERSION, timeout_ms=self._timeout_ms)
-        assert isinstance(offered, ApiVersionsResponse)
-        self._offered = offered.api_keys
+        answer = await channel.request(hello, API_VERSIONS_VERSION, timeout_ms=self._timeout_ms)
+        assert isinstance(answer, ApiVersionsResponse)
+        self._served = answer.api_keys
         return channel
 
-    def _check_offered(self, request: Message, version: int) -> None:
-        """
+    def _latest_usable_version(self, request: type[Message], lowest: int, highest: int) -> int:
+        """The highest version that both sides can use. Mirrors `NodeApiVersions.latestUsableVersion`.
+
         Raises:
-            ConnectionFailed: this controller is too old, or too new, for the request.
+            ConnectionFailed: there is none.
         """
         api = api_of(request)
-        if not any(
-            each.api_key == api.key and each.min_version <= version <= each.max_version for each in self._offered
-        ):
-            raise ConnectionFailed(f"the controller does not serve {api.name} v{version}")
+        for served in self._served:
+            if served.api_key == api.key and max(lowest, served.min_version) <= min(highest, served.max_version):
+                return min(highest, served.max_version)
+        raise ConnectionFailed(f"the controller does not serve {api.name} v{lowest} to v{highest}")

@@ -1,1 +1,1 @@
-"""What a broker counts, under the names of Kafka's MBeans, and the page on `metrics.port` that shows it."""
+"""The metrics of a broker under the names of Kafka's MBeans, and the page on `metrics.port` that serves them."""

@@ -8,7 +8,7 @@ from foundation.metrics.mbeans import Kind, MBean
 
 
 class BrokerState(IntEnum):
-    """`org.apache.kafka.metadata.BrokerState`."""
+    """Where a broker is between start and end. Mirrors `org.apache.kafka.metadata.BrokerState`."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -22,5 +22,5 @@ BROKER_STATE = MBean(
     "KafkaServer",
     "BrokerState",
     Kind.GAUGE,
-    "0 not running, 1 starting, 3 running, 6 handing over, 7 shutting down.",
+    "0 not running, 1 starting, 3 running, 6 pending controlled shutdown, 7 shutting down.",
 )

@@ -1,8 +1,7 @@
-"""ZooKeeper with a stop watch: how sessions fare, how long answers take. Mirrors the meters of Kafka's
-`ZooKeeperClient`.
+"""Measures ZooKeeper sessions and request latencies. Mirrors the metrics of `kafka.zookeeper.ZooKeeperClient`.
 
-Wraps the port around whatever the World offers, so that the real and the simulated ZooKeeper are measured alike. What
-Kafka times one by one, the reads of many znodes and the writes of one transaction, is one request here and counts once.
+`MeteredZooKeeper` wraps the `ZooKeeper` port of the World, so that the real and the simulated one are measured alike. A
+bulk read, or a transaction, is one request here and is counted once; Kafka counts each znode.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ _T = TypeVar("_T")
 
 
 class SessionState(Enum):
-    """`org.apache.zookeeper.ZooKeeper.States`, as far as a session here can be in it."""
+    """The states of a ZooKeeper session. Mirrors `org.apache.zookeeper.ZooKeeper.States`, without those for SASL."""
 
     NOT_CONNECTED = "NOT_CONNECTED"
-    """None has been opened."""
+    """No session has been opened."""
     CONNECTING = "CONNECTING"
     CONNECTED = "CONNECTED"
     CLOSED = "CLOSED"
@@ -53,7 +52,7 @@ SESSION_STATE = MBean(
     "SessionExpireListener",
     "SessionState",
     Kind.GAUGE,
-    "1 for the state this broker's ZooKeeper session is in, 0 for the others.",
+    "1 for the state of this broker's ZooKeeper session, 0 for the others.",
     tag="state",
 )
 LATENCY = MBean(
@@ -61,7 +60,7 @@ LATENCY = MBean(
     "ZooKeeperClientMetrics",
     "ZooKeeperRequestLatencyMs",
     Kind.HISTOGRAM,
-    "How long ZooKeeper takes to answer.",
+    "Time between a request to ZooKeeper and its answer.",
 )
 
 
@@ -71,17 +70,17 @@ def _meter(what: str, doc: str) -> MBean:
 
 DISCONNECTS = _meter("Disconnects", "Connections to ZooKeeper lost.")
 SYNC_CONNECTS = _meter("SyncConnects", "Connections to ZooKeeper made, in a new session or an old one.")
-AUTH_FAILURES = _meter("AuthFailures", "Always 0: this broker does not authenticate itself to ZooKeeper.")
-READ_ONLY_CONNECTS = _meter("ReadOnlyConnects", "Always 0: this broker accepts no server that only reads.")
-SASL_AUTHENTICATIONS = _meter("SaslAuthentications", "Always 0: this broker does not authenticate itself to ZooKeeper.")
-EXPIRES = _meter("Expires", "Sessions that ZooKeeper has ended.")
+AUTH_FAILURES = _meter("AuthFailures", "Always 0: this broker does not authenticate to ZooKeeper.")
+READ_ONLY_CONNECTS = _meter("ReadOnlyConnects", "Always 0: this broker connects to no read-only server.")
+SASL_AUTHENTICATIONS = _meter("SaslAuthentications", "Always 0: this broker does not authenticate to ZooKeeper.")
+EXPIRES = _meter("Expires", "Sessions that have expired.")
 
 _METERED = (DISCONNECTS, SYNC_CONNECTS, AUTH_FAILURES, READ_ONLY_CONNECTS, SASL_AUTHENTICATIONS, EXPIRES)
 MBEANS: tuple[MBean, ...] = (SESSION_STATE, *_METERED, LATENCY)
 
 
 class MeteredZooKeeper:
-    """Implements `ZooKeeper` by another, and keeps its numbers."""
+    """Passes every call on to another `ZooKeeper`, and measures it."""
 
     def __init__(self, zookeeper: ZooKeeper, clock: Clock) -> None:
         self.state = SessionState.NOT_CONNECTED
@@ -91,12 +90,12 @@ class MeteredZooKeeper:
         self._meters: Mapping[MBean, Meter] = {mbean: Meter(clock) for mbean in _METERED}
 
     async def connect(self, listener: Listener) -> ZooKeeperClient:
-        def hear(notification: Notification) -> None:
-            self._hear(notification)
+        def on_notification(notification: Notification) -> None:
+            self._measure(notification)
             listener(notification)
 
         self.state = SessionState.CONNECTING
-        client = await self._zookeeper.connect(hear)
+        client = await self._zookeeper.connect(on_notification)
         self._connected()
         return MeteredZooKeeperClient(client, self)
 
@@ -108,19 +107,21 @@ class MeteredZooKeeper:
         yield Reading(LATENCY, self.latency)
 
     async def timed(self, answer: Awaitable[_T]) -> _T:
-        asked_ms = self._clock.monotonic_ms()
+        """Await `answer`, and add the time it takes to the latencies."""
+        started_ms = self._clock.monotonic_ms()
         result = await answer
-        self.latency.update(self._clock.monotonic_ms() - asked_ms)
+        self.latency.update(self._clock.monotonic_ms() - started_ms)
         return result
 
     def closed(self) -> None:
+        """Note that the session has been closed."""
         self.state = SessionState.CLOSED
 
     def _connected(self) -> None:
         self.state = SessionState.CONNECTED
         self._meters[SYNC_CONNECTS].mark()
 
-    def _hear(self, notification: Notification) -> None:
+    def _measure(self, notification: Notification) -> None:
         match notification:
             case SessionSuspended():
                 self.state = SessionState.CONNECTING
@@ -135,7 +136,7 @@ class MeteredZooKeeper:
 
 
 class MeteredZooKeeperClient:
-    """Implements `ZooKeeperClient` by another."""
+    """Passes every call on to another `ZooKeeperClient`, and measures it."""
 
     def __init__(self, client: ZooKeeperClient, meters: MeteredZooKeeper) -> None:
         self._client = client

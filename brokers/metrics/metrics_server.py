@@ -1,8 +1,8 @@
-"""`GET /metrics`: the numbers of this broker over HTTP, for Prometheus. On `metrics.port`, where there is one.
+"""Serves `GET /metrics` over HTTP on `metrics.port`, for Prometheus.
 
-The least HTTP that a scraper needs, over the World's network and so in the simulator, too: one request a connection,
-answered and closed. Whatever else arrives is refused; sizes, time and connections are bounded, so that nobody out there
-can take anything from the broker but a little time.
+It speaks only as much HTTP as a scraper needs, over the World's network and so in the simulator, too: one request per
+connection, answered and closed. Every other request is refused. Sizes, time and connections are bounded, so that no
+peer can hold up the broker.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from foundation.wire.network import Connection, ConnectionLost, Network, Server
 PATH = "/metrics"
 
 ADDRESS_FILE = "metrics.address"
-"""In the log directory of a broker while it serves metrics: `host:port` as it was bound."""
+"""A file in the log directory of a broker that serves metrics; it holds the bound `host:port`."""
 
 REQUEST_BYTES = 8 * 1024
 """A request with more than this, its blank line included, is refused."""
 CONNECTIONS = 16
-"""At one time; more are closed at once."""
+"""The most connections at one time; more are closed at once."""
 TIMEOUT_MS = 10_000
-"""For one connection from its first byte to its last."""
+"""How long one connection may last."""
 
 _END_OF_HEAD = b"\r\n\r\n"
 _PLAIN = "text/plain; charset=utf-8"
@@ -37,12 +37,14 @@ Collect = Callable[[], Awaitable[list[Reading]]]
 
 
 class Response(NamedTuple):
+    """An HTTP response."""
+
     status: str
-    """Code and reason, as in the status line."""
+    """Code and reason of the status line."""
     body: str
     content_type: str = _PLAIN
     allow: str = ""
-    """The methods that would do, where the one that was used does not."""
+    """The methods that are allowed, where the one of the request is not."""
 
     def encoded(self) -> bytes:
         body = self.body.encode()
@@ -57,9 +59,10 @@ class Response(NamedTuple):
 
 
 class MetricsServer:
-    """
+    """Answers scrapes with the metrics of a broker.
+
     Args:
-        collect: what there is to tell, asked for at each scrape.
+        collect: returns the metrics; called at each scrape.
     """
 
     def __init__(self, *, network: Network, collect: Collect) -> None:
@@ -69,10 +72,10 @@ class MetricsServer:
         self._open = 0
 
     async def start(self, host: str, port: int) -> int:
-        """Bind and serve; the port bound, where 0 asked for any.
+        """Bind and serve; return the bound port, which port 0 leaves to the machine.
 
         Raises:
-            ConnectionFailed: the address is taken or not ours.
+            ConnectionFailed: the address is in use, or not of this machine.
         """
         self._server = await self._network.bind(host, port, self._serve)
         self._server.start()
@@ -80,7 +83,7 @@ class MetricsServer:
         return self._server.port
 
     async def close(self) -> bool:
-        """Whether there was anything to close."""
+        """Stop serving; return whether it was."""
         if self._server is None:
             return False
         await self._server.close()
@@ -89,7 +92,7 @@ class MetricsServer:
 
     async def _serve(self, connection: Connection) -> None:
         if self._open >= CONNECTIONS:
-            log.debug("too many ask for metrics", peer=connection.peer)
+            log.debug("too many connections for metrics", peer=connection.peer)
             connection.close()
             return
         self._open += 1
@@ -106,14 +109,14 @@ class MetricsServer:
         head = await _head(connection)
         if head is None:
             return
-        refusal = refused(head)
-        if refusal is None:
-            refusal = Response("200 OK", exposition(await self._collect()), CONTENT_TYPE)
-        await connection.send(refusal.encoded())
+        response = refusal(head)
+        if response is None:
+            response = Response("200 OK", exposition(await self._collect()), CONTENT_TYPE)
+        await connection.send(response.encoded())
 
 
 async def _head(connection: Connection) -> bytes | None:
-    """A request up to its blank line, or as much as will be read of it; None where the peer has gone before."""
+    """A request up to its blank line, cut off at `REQUEST_BYTES`; None where the peer has closed before."""
     received = bytearray()
     while _END_OF_HEAD not in received and len(received) < REQUEST_BYTES:
         data = await connection.receive()
@@ -123,11 +126,11 @@ async def _head(connection: Connection) -> bytes | None:
     return bytes(received)
 
 
-def refused(head: bytes) -> Response | None:
-    """Why a request is not answered with the metrics; None where it is. Pure.
+def refusal(head: bytes) -> Response | None:
+    """The response to a request that is refused; None for one that is answered with the metrics. Pure.
 
     Args:
-        head: of a request, complete unless it is too long.
+        head: the request up to its blank line, or its beginning where it is too long.
     """
     if _END_OF_HEAD not in head[:REQUEST_BYTES]:
         return Response("431 Request Header Fields Too Large", f"A request may have {REQUEST_BYTES} bytes.\n")
@@ -136,7 +139,7 @@ def refused(head: bytes) -> Response | None:
         return Response("400 Bad Request", f"Expected: GET {PATH} HTTP/1.1\n")
     method, target, _ = words
     if target.partition(b"?")[0] != PATH.encode():
-        return Response("404 Not Found", f"There is nothing but {PATH} here.\n")
+        return Response("404 Not Found", f"Only {PATH} is served.\n")
     if method != b"GET":
         return Response("405 Method Not Allowed", f"{PATH} can only be read.\n", allow="GET")
     return None

@@ -1,14 +1,15 @@
-"""Carries this leader's ISR changes to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
+"""Sends the ISR changes of leaders to the controller. Mirrors `kafka.server.DefaultAlterPartitionManager`.
 
 At most one change per partition and one request at a time (IS-4). A request is repeated until every partition in it has
-an answer; the controller is looked up in the metadata cache, and again whenever it turns out to be somebody else
-(IS-5).
+an answer. The controller is looked up in the metadata cache, and again when a broker answers NOT_CONTROLLER (IS-5). The
+controller may be older than this broker: the request has the highest version that both know.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from brokers.membership.controller_channel import ControllerChannel
@@ -27,36 +28,47 @@ from foundation.wire.messages.alter_partition import (
 RETRY_BACKOFF_MS = 50
 WITH_TOPIC_IDS = 2
 WITH_BROKER_EPOCHS = 3
-"""The versions that name topics by id, and say the ISR with broker epochs."""
+"""The first versions that name topics by id, and list the ISR with broker epochs."""
 
 
 class IsrChange(NamedTuple):
+    """A proposal on its way to the controller. Mirrors `AlterPartitionItem`."""
+
     topic_partition: TopicPartition
     topic_id: TopicId
     proposal: IsrProposal
     controller_epoch: int = 0
-    """Of the controller that made this leadership."""
+    """The epoch of the controller that elected this leader."""
 
 
-Answered = Callable[[IsrChange, Errors, AlterPartitionResponsePartitionData], None]
+OnAnswer = Callable[[IsrChange, Errors, AlterPartitionResponsePartitionData], None]
+
+
+def highest_usable_version(changes: tuple[IsrChange, ...], highest: int = WITH_BROKER_EPOCHS) -> int:
+    """The highest version for one request with all `changes`: none by topic ids as soon as one topic has no id (IS-4).
+
+    Args:
+        highest: the highest version that the protocol of this broker allows.
+    """
+    all_have_ids = all(change.topic_id != NO_TOPIC_ID for change in changes)
+    return highest if all_have_ids else min(highest, WITH_TOPIC_IDS - 1)
 
 
 def alter_partition_request(
-    changes: tuple[IsrChange, ...], *, broker_id: int, broker_epoch: int, highest_version: int = WITH_BROKER_EPOCHS
-) -> tuple[AlterPartitionRequest, int]:
-    """One request for all `changes` and its version: names instead of ids as soon as one topic has none (IS-4)."""
-    by_id = all(change.topic_id != NO_TOPIC_ID for change in changes)
-    version = highest_version if by_id else min(highest_version, WITH_TOPIC_IDS - 1)
+    changes: tuple[IsrChange, ...], version: int, *, broker_id: int, broker_epoch: int
+) -> AlterPartitionRequest:
+    """One request for all `changes`, for `version`."""
     topics: dict[tuple[str, TopicId], list[AlterPartitionRequestPartitionData]] = {}
     for change in changes:
         isr = change.proposal.isr
+        with_epochs = version >= WITH_BROKER_EPOCHS
         topics.setdefault((change.topic_partition.topic, change.topic_id), []).append(
             AlterPartitionRequestPartitionData(
                 partition_index=change.topic_partition.partition,
                 leader_epoch=change.proposal.leader_epoch,
-                new_isr=isr if version < WITH_BROKER_EPOCHS else (),
+                new_isr=() if with_epochs else isr,
                 new_isr_with_epochs=tuple(AlterPartitionBrokerState(broker_id=member) for member in isr)
-                if version >= WITH_BROKER_EPOCHS
+                if with_epochs
                 else (),
                 partition_epoch=change.proposal.partition_epoch,
             )
@@ -65,16 +77,16 @@ def alter_partition_request(
         AlterPartitionRequestTopicData(topic_name=topic, topic_id=topic_id, partitions=tuple(partitions))
         for (topic, topic_id), partitions in topics.items()
     )
-    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=data), version
+    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=data)
 
 
 class AlterPartitionManager:
-    """A mailbox of ISR changes and the task (`run`) that empties it.
+    """A queue of ISR changes, and the task (`run`) that sends them.
 
     Args:
         broker_epoch: the epoch of this broker's registration now.
-        highest_version: of the requests, where all topics have ids.
-        answered: hears the controller's verdict on each change, in order; may submit the next one.
+        highest_version: the highest version of the request, used where all topics have ids.
+        on_answer: called with each change and its answer, in order; it may submit the next change.
     """
 
     def __init__(
@@ -83,19 +95,19 @@ class AlterPartitionManager:
         *,
         channel: ControllerChannel,
         broker_epoch: Callable[[], int],
-        answered: Answered,
+        on_answer: OnAnswer,
         highest_version: int = WITH_BROKER_EPOCHS,
     ) -> None:
         self._broker_id = broker_id
         self._channel = channel
         self._broker_epoch = broker_epoch
-        self._answered = answered
+        self._on_answer = on_answer
         self._highest_version = highest_version
         self._unsent: dict[TopicPartition, IsrChange] = {}
         self._submitted = asyncio.Event()
 
     def submit(self, change: IsrChange) -> bool:
-        """Take `change` in; False where one for its partition is under way."""
+        """Queue `change`; False where an earlier one of its partition has no answer yet."""
         if change.topic_partition in self._unsent:
             return False
         self._unsent[change.topic_partition] = change
@@ -103,23 +115,24 @@ class AlterPartitionManager:
         return True
 
     async def run(self) -> None:
+        """Send what is queued, without end; `maybePropagateIsrChanges`."""
         while True:
             if not self._unsent:
                 self._submitted.clear()
                 await self._submitted.wait()
             changes = tuple(self._unsent.values())
-            request, version = alter_partition_request(
-                changes,
-                broker_id=self._broker_id,
-                broker_epoch=self._broker_epoch(),
-                highest_version=self._highest_version,
+            build = partial(
+                alter_partition_request, changes, broker_id=self._broker_id, broker_epoch=self._broker_epoch()
             )
-            response = await self._channel.request(request, version, AlterPartitionResponse)
+            versions = (0, highest_usable_version(changes, self._highest_version))
+            response = await self._channel.request_latest(
+                AlterPartitionRequest, build, versions, AlterPartitionResponse
+            )
             if response is None or not self._settle(changes, response):
                 await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
 
     def _settle(self, changes: tuple[IsrChange, ...], response: AlterPartitionResponse) -> bool:
-        """Hand each change its answer; False where some or all have to be sent again."""
+        """Pass each change its answer; False where some or all have to be sent again."""
         by_partition = _answers(response)
         codes = {response.error_code, *(answer.error_code for answer in by_partition.values())}
         if Errors.NOT_CONTROLLER in codes:
@@ -129,19 +142,20 @@ class AlterPartitionManager:
             return False
         settled = True
         for change in changes:
-            answer = by_partition.get(
-                (change.topic_partition.topic, change.topic_partition.partition)
-            ) or by_partition.get((change.topic_id, change.topic_partition.partition))
+            topic, partition = change.topic_partition
+            answer = by_partition.get((topic, partition))
+            if answer is None:
+                answer = by_partition.get((change.topic_id, partition))
             if answer is None:
                 settled = False
             elif self._unsent.get(change.topic_partition) is change:
                 del self._unsent[change.topic_partition]
-                self._answered(change, error_named(answer.error_code), answer)
+                self._on_answer(change, error_named(answer.error_code), answer)
         return settled
 
 
 def _answers(response: AlterPartitionResponse) -> dict[tuple[str, int], AlterPartitionResponsePartitionData]:
-    """Answers by topic name or, from version 2 on, topic id."""
+    """The answers by topic name and partition or, from version 2 on, by topic id and partition."""
     return {
         (topic.topic_name or topic.topic_id, partition.partition_index): partition
         for topic in response.topics
@@ -150,7 +164,7 @@ def _answers(response: AlterPartitionResponse) -> dict[tuple[str, int], AlterPar
 
 
 def error_named(code: int) -> Errors:
-    """The error with this code; one we do not know counts as unknown."""
+    """The error with this code; UNKNOWN_SERVER_ERROR where there is none."""
     try:
         return Errors(code)
     except ValueError:

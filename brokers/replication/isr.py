@@ -1,26 +1,39 @@
-"""Who joins and who leaves the ISR, and what an answer of the controller means for it. Mirrors the leader's half of
-`kafka.cluster.Partition`.
+"""Decides which followers join and leave the ISR, and what an AlterPartition answer means. Mirrors the leader's half
+of `kafka.cluster.Partition`.
 
-Plain functions over a partition and what is known of its followers; `alter_partition_manager` carries the proposals.
+Plain functions over the state of a partition, its followers and its log's offsets; `isr_manager` calls them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 
 import msgspec
 
-from brokers.replication.partition import LOG_END_OFFSET, FollowerState, IsrProposal, Partition
+from brokers.replication.partition import FollowerState, IsrProposal, PartitionState
 from foundation.cluster.errors import Errors
 from foundation.cluster.leadership import NO_LEADER_EPOCH
 
-HIGH_WATERMARK = 0
-EPOCH_START_OFFSET = 0
 
-REVERTS = frozenset({Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA})
-"""The controller has not changed anything, and asking again makes no sense before something else changes."""
+class OnRefusal(Enum):
+    """What a leader does with a proposal that the controller has refused."""
 
-STAYS_PENDING = frozenset(
+    REVERT = "revert"
+    """Give it up: the controller has stated that it knows our epochs and has changed nothing."""
+    AWAIT_METADATA = "await metadata"
+    """Keep it pending: the state has changed elsewhere, and a LeaderAndIsr with the newer one is to come.
+
+    It is sent again meanwhile, when `may_repeat` allows it: a deposed controller that has not noticed may have refused
+    it, and then no LeaderAndIsr comes. Kafka waits for ever; it closed other cases of this in KAFKA-14154.
+    """
+    RETRY = "retry"
+    """Send it again at once."""
+
+
+_REVERT = frozenset({Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA})
+
+_AWAIT_METADATA = frozenset(
     {
         Errors.UNKNOWN_TOPIC_OR_PARTITION,
         Errors.UNKNOWN_TOPIC_ID,
@@ -30,25 +43,34 @@ STAYS_PENDING = frozenset(
         Errors.NEW_LEADER_ELECTED,
     }
 )
-"""The controller knows of something newer: its next LeaderAndIsr settles what the ISR is."""
 
 
 def after_fetch(
-    known: FollowerState, fetch_offset: int, now_ms: float, *, leader_epoch: int = NO_LEADER_EPOCH
+    known: FollowerState,
+    fetch_offset: int,
+    now_ms: float,
+    *,
+    leader_end_offset: int,
+    leader_epoch: int = NO_LEADER_EPOCH,
 ) -> FollowerState:
-    """What a Fetch tells of its sender: it has everything before `fetch_offset`."""
-    caught_up = now_ms if fetch_offset >= LOG_END_OFFSET else known.last_caught_up_ms
+    """What is known of a follower after its Fetch: it has everything before `fetch_offset`; `updateFetchState`."""
+    caught_up = now_ms if fetch_offset >= leader_end_offset else known.last_caught_up_ms
     return FollowerState(fetch_offset, max(known.last_caught_up_ms, caught_up), now_ms, leader_epoch)
 
 
 def expansion(
-    partition: Partition, follower: int, state: FollowerState, *, is_alive: Callable[[int], bool]
+    partition: PartitionState,
+    follower: int,
+    known: FollowerState,
+    *,
+    high_watermark: int,
+    leader_epoch_start_offset: int,
+    is_alive: Callable[[int], bool],
 ) -> IsrProposal | None:
-    """IS-1: the ISR with `follower`, where it may join now."""
+    """The ISR with `follower`, or None where it may not join now; `maybeExpandIsr` (IS-1)."""
     if partition.proposal is not None or not partition.is_leader or follower in partition.isr:
         return None
-    in_sync = state.log_end_offset >= HIGH_WATERMARK and state.log_end_offset >= EPOCH_START_OFFSET
-    if not in_sync or not is_alive(follower):
+    if not _is_in_sync(known, high_watermark, leader_epoch_start_offset) or not is_alive(follower):
         return None
     return IsrProposal(
         isr=(*partition.isr, follower),
@@ -60,42 +82,78 @@ def expansion(
 
 
 def shrinkage(
-    partition: Partition, followers: Mapping[int, FollowerState], *, broker_id: int, now_ms: float, max_lag_ms: float
+    partition: PartitionState,
+    followers: Mapping[int, FollowerState],
+    *,
+    broker_id: int,
+    leader_end_offset: int,
+    now_ms: float,
+    max_lag_ms: float,
 ) -> IsrProposal | None:
-    """IS-2: the ISR without everybody who lags, where somebody does."""
+    """The ISR without the followers that lag, or None where none does; `maybeShrinkIsr` (IS-2)."""
     if partition.proposal is not None or not partition.is_leader:
         return None
-    laggards = tuple(
-        member
-        for member in partition.isr
-        if member != broker_id and _lags(followers.get(member), partition, now_ms=now_ms, max_lag_ms=max_lag_ms)
-    )
-    if not laggards:
+
+    def lags(member: int) -> bool:
+        known = followers.get(member)
+        if known is None:
+            # It was in the ISR when the leader epoch began, so it counts as caught up then.
+            return now_ms - partition.leader_since_ms > max_lag_ms
+        return known.log_end_offset != leader_end_offset and now_ms - known.last_caught_up_ms > max_lag_ms
+
+    out_of_sync = tuple(member for member in partition.isr if member != broker_id and lags(member))
+    if not out_of_sync:
         return None
     return IsrProposal(
-        isr=tuple(member for member in partition.isr if member not in laggards),
+        isr=tuple(member for member in partition.isr if member not in out_of_sync),
         joining=(),
-        leaving=laggards,
+        leaving=out_of_sync,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
     )
 
 
-def _lags(state: FollowerState | None, partition: Partition, *, now_ms: float, max_lag_ms: float) -> bool:
-    """A follower nobody has heard of counts as caught up when the leader's epoch began: it was in the ISR then."""
-    if state is None:
-        return now_ms - partition.leader_since_ms > max_lag_ms
-    return state.log_end_offset != LOG_END_OFFSET and now_ms - state.last_caught_up_ms > max_lag_ms
+def may_repeat(
+    proposal: IsrProposal,
+    followers: Mapping[int, FollowerState],
+    *,
+    high_watermark: int,
+    leader_epoch_start_offset: int,
+    is_alive: Callable[[int], bool],
+) -> bool:
+    """Whether a pending proposal that has been answered may be sent again, unchanged.
+
+    Unchanged, because an earlier controller may have written it: the maximal ISR must go on holding both outcomes. A
+    joining follower may have lost its log meanwhile, and must not be put into the ISR then; but one that is dead is
+    proposed, so that the controller refuses it with INELIGIBLE_REPLICA.
+    """
+    return all(
+        not is_alive(member)
+        or (member in followers and _is_in_sync(followers[member], high_watermark, leader_epoch_start_offset))
+        for member in proposal.joining
+    )
 
 
-def proposing(partition: Partition, proposal: IsrProposal) -> Partition:
+def _is_in_sync(known: FollowerState, high_watermark: int, leader_epoch_start_offset: int) -> bool:
+    return known.log_end_offset >= high_watermark and known.log_end_offset >= leader_epoch_start_offset
+
+
+def with_proposal(partition: PartitionState, proposal: IsrProposal | None) -> PartitionState:
+    """The state with `proposal` pending, or with None pending."""
     return msgspec.structs.replace(partition, proposal=proposal)
 
 
 def accepted(
-    partition: Partition, proposal: IsrProposal, *, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]
-) -> Partition | None:
-    """IS-6: the partition with what the controller wrote; None where the answer is not about the present state."""
+    partition: PartitionState,
+    proposal: IsrProposal,
+    *,
+    leader_epoch: int,
+    partition_epoch: int,
+    isr: tuple[int, ...],
+) -> PartitionState | None:
+    """The state with the ISR that the controller has written, or None where the answer is not about the present state;
+    `handleAlterPartitionUpdate` (IS-6).
+    """
     if (
         partition.proposal != proposal
         or leader_epoch != partition.leader_epoch
@@ -105,10 +163,10 @@ def accepted(
     return msgspec.structs.replace(partition, isr=isr, partition_epoch=partition_epoch, proposal=None)
 
 
-def refused(partition: Partition, proposal: IsrProposal, error: Errors) -> tuple[Partition | None, bool]:
-    """IS-6: the partition after `error` (None where it stays as it is), and whether to ask again."""
-    if partition.proposal != proposal:
-        return None, False
-    if error in REVERTS:
-        return msgspec.structs.replace(partition, proposal=None), False
-    return None, error not in STAYS_PENDING
+def on_refusal(error: Errors) -> OnRefusal:
+    """What to do with a proposal that was refused with `error`; `handleAlterPartitionError` (IS-6)."""
+    if error in _REVERT:
+        return OnRefusal.REVERT
+    if error in _AWAIT_METADATA:
+        return OnRefusal.AWAIT_METADATA
+    return OnRefusal.RETRY

@@ -1,7 +1,7 @@
-"""Watches the ISR of every partition led here, and has it changed. The state around `brokers.replication.isr`.
+"""Keeps the ISR of every partition led here up to date: proposes changes, and applies what the controller answers.
 
-Mirrors the maybeExpandIsr and maybeShrinkIsr of `kafka.cluster.Partition` and the ISR expiration task of
-`ReplicaManager`.
+Mirrors `maybeExpandIsr`, `maybeShrinkIsr` and `submitAlterPartition` of `kafka.cluster.Partition`, and the
+isr-expiration task of `ReplicaManager`. The decisions are in `brokers.replication.isr`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from brokers.membership.controller_channel import ControllerChannel
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication import isr
 from brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange
-from brokers.replication.partition import LOG_END_OFFSET, FollowerState, IsrProposal, Partition
+from brokers.replication.isr import OnRefusal
+from brokers.replication.partition import FollowerState, IsrProposal, Partition
 from brokers.replication.replica_manager import ReplicaManager
 from brokers.replication.replica_metrics import IsrMeters
 from brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManager
@@ -33,8 +34,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.cluster
 
 
 class IsrManager:
-    """Joins followers that have caught up, drops those that lag. `run_checks` and `alter_partitions.run` are
-    long-lived."""
+    """Proposes that followers join or leave the ISR. `run_checks` and `alter_partitions.run` are long-lived tasks."""
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class IsrManager:
         self._events = events
         self._metadata = metadata
         self._replicas = replicas
+        self._channel = channel
         self.meters = IsrMeters(clock)
         self._lines = LinesPerSecond(log, clock.monotonic_ms)
         version = config.metadata_version
@@ -62,60 +63,86 @@ class IsrManager:
                 replicas.broker_id,
                 channel=channel,
                 broker_epoch=broker_epoch,
-                answered=self._answered,
+                on_answer=self._on_answer,
                 highest_version=version.alter_partition_version,
             )
         else:
             self.alter_partitions = ZkAlterPartitionManager(
-                BrokerId(replicas.broker_id), zk=zk, clock=clock, answered=self._answered
+                BrokerId(replicas.broker_id), zk=zk, clock=clock, on_answer=self._on_answer
             )
 
-    def fetched(self, partition: Partition, follower: int, fetch_offset: int, *, leader_epoch: int) -> None:
-        """`follower` has asked, at `leader_epoch`, for what comes at `fetch_offset`: it has everything before
-        (IS-1)."""
-        followers = self._replicas.followers.setdefault(partition.topic_partition, {})
-        known = followers.get(follower)
+    def follower_fetched(self, partition: Partition, follower: int, fetch_offset: int, *, leader_epoch: int) -> None:
+        """Note that `follower` has fetched at `fetch_offset`, and propose that it joins the ISR where it may (IS-1)."""
+        state, log_of_leader = partition.state, partition.log
+        known = partition.followers.get(follower)
         if known is None:
-            in_sync = follower in partition.isr
-            known = FollowerState(last_caught_up_ms=partition.leader_since_ms if in_sync else 0.0)
-        state = followers[follower] = isr.after_fetch(
-            known, fetch_offset, self._clock.monotonic_ms(), leader_epoch=leader_epoch
+            known = FollowerState(last_caught_up_ms=state.leader_since_ms if follower in state.isr else 0.0)
+        known = isr.after_fetch(
+            known,
+            fetch_offset,
+            self._clock.monotonic_ms(),
+            leader_end_offset=log_of_leader.log_end_offset,
+            leader_epoch=leader_epoch,
         )
-        proposal = isr.expansion(partition, follower, state, is_alive=self._metadata.snapshot.is_alive)
+        partition.update_follower(follower, known)
+        proposal = isr.expansion(
+            state,
+            follower,
+            known,
+            high_watermark=log_of_leader.high_watermark,
+            leader_epoch_start_offset=partition.leader_epoch_start_offset,
+            is_alive=self._metadata.snapshot.is_alive,
+        )
         if proposal is not None:
             self._propose(partition, proposal)
 
-    def shrink(self) -> None:
-        """IS-2: one look at every partition led here."""
-        now_ms = self._clock.monotonic_ms()
-        for topic_partition in sorted(self._replicas.partitions):
+    def check_isrs(self) -> None:
+        """Look at every partition led here: repeat what was refused, or propose that lagging followers leave (IS-2)."""
+        led = [here for here, partition in self._replicas.partitions.items() if partition.is_leader]
+        for topic_partition in sorted(led):
             partition = self._replicas.partitions[topic_partition]
-            if not partition.is_leader:
-                continue
-            proposal = isr.shrinkage(
-                partition,
-                self._replicas.followers.get(topic_partition, {}),
-                broker_id=self._replicas.broker_id,
-                now_ms=now_ms,
-                max_lag_ms=self._max_lag_ms,
-            )
-            if proposal is not None:
-                self._propose(partition, proposal)
+            if partition.state.proposal is None:
+                self._maybe_shrink(partition)
+            else:
+                self._maybe_repeat(partition, partition.state.proposal)
 
     async def run_checks(self) -> None:
+        """Check the ISRs every half `replica.lag.time.max.ms`, without end."""
         while True:
             await asyncio.sleep(self._max_lag_ms / 2000)
-            self.shrink()
+            self.check_isrs()
+
+    def _maybe_shrink(self, partition: Partition) -> None:
+        proposal = isr.shrinkage(
+            partition.state,
+            partition.followers,
+            broker_id=self._replicas.broker_id,
+            leader_end_offset=partition.log.log_end_offset,
+            now_ms=self._clock.monotonic_ms(),
+            max_lag_ms=self._max_lag_ms,
+        )
+        if proposal is not None:
+            self._propose(partition, proposal)
+
+    def _maybe_repeat(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Send a pending proposal again, unless it is under way: its answer has not decided it."""
+        if isr.may_repeat(
+            proposal,
+            partition.followers,
+            high_watermark=partition.log.high_watermark,
+            leader_epoch_start_offset=partition.leader_epoch_start_offset,
+            is_alive=self._metadata.snapshot.is_alive,
+        ):
+            self.alter_partitions.submit(_change_of(partition, proposal))
 
     def _propose(self, partition: Partition, proposal: IsrProposal) -> None:
-        change = IsrChange(partition.topic_partition, partition.topic_id, proposal, partition.controller_epoch)
-        if not self.alter_partitions.submit(change):
-            return  # the controller has yet to answer for an earlier epoch; the next fetch or check tries again
-        self._replicas.replace(isr.proposing(partition, proposal))
-        followers = self._replicas.followers.get(partition.topic_partition, {})
-        joining = tuple((member, followers[member]) for member in proposal.joining if member in followers)
+        if not self.alter_partitions.submit(_change_of(partition, proposal)):
+            return  # a proposal of an earlier epoch has no answer yet; the next Fetch or check proposes again
+        partition.update_isr(isr.with_proposal(partition.state, proposal))
         if proposal.leaving:
             self._log_shrinking(partition, proposal)
+        followers = partition.followers
+        joining = tuple((member, followers[member]) for member in proposal.joining if member in followers)
         self._events.append(
             IsrProposed(
                 topic=partition.topic_partition.topic,
@@ -125,55 +152,63 @@ class IsrManager:
                 isr=proposal.isr,
                 joining=proposal.joining,
                 leaving=proposal.leaving,
-                leader_end_offset=LOG_END_OFFSET,
-                follower_end_offsets=tuple((member, state.log_end_offset) for member, state in joining),
-                follower_leader_epochs=tuple((member, state.leader_epoch) for member, state in joining),
-                high_watermark=isr.HIGH_WATERMARK,
-                epoch_start_offset=isr.EPOCH_START_OFFSET,
+                leader_end_offset=partition.log.log_end_offset,
+                follower_end_offsets=tuple((member, known.log_end_offset) for member, known in joining),
+                follower_leader_epochs=tuple((member, known.leader_epoch) for member, known in joining),
+                high_watermark=partition.log.high_watermark,
+                epoch_start_offset=partition.leader_epoch_start_offset,
             )
         )
 
-    def _answered(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
+    def _on_answer(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
         self._record_answer(change, error, answer)
         partition = self._replicas.partitions.get(change.topic_partition)
-        if partition is None:
-            return
+        if partition is None or partition.state.proposal != change.proposal:
+            return  # a control request has overtaken the answer
         if error is Errors.NONE:
-            after, again = (
-                isr.accepted(
-                    partition,
-                    change.proposal,
-                    leader_epoch=answer.leader_epoch,
-                    partition_epoch=answer.partition_epoch,
-                    isr=answer.isr,
-                ),
-                False,
-            )
+            self._on_success(partition, change.proposal, answer)
         else:
-            after, again = isr.refused(partition, change.proposal, error)
-        if partition.proposal == change.proposal:
-            self._count(change.proposal, accepted=error is Errors.NONE and after is not None)
-        if after is not None:
-            self._replicas.replace(after)
-            if error is Errors.NONE:
-                self._log_updated(after)
-        if again:
-            self.alter_partitions.submit(change)
+            self._on_error(partition, change, error)
+
+    def _on_success(
+        self, partition: Partition, proposal: IsrProposal, answer: AlterPartitionResponsePartitionData
+    ) -> None:
+        state = isr.accepted(
+            partition.state,
+            proposal,
+            leader_epoch=answer.leader_epoch,
+            partition_epoch=answer.partition_epoch,
+            isr=answer.isr,
+        )
+        self._count(proposal, accepted=state is not None)
+        if state is not None:
+            partition.update_isr(state)
+            self._log_updated(partition)
+
+    def _on_error(self, partition: Partition, change: IsrChange, error: Errors) -> None:
+        self._count(change.proposal, accepted=False)
+        match isr.on_refusal(error):
+            case OnRefusal.REVERT:
+                partition.update_isr(isr.with_proposal(partition.state, None))
+            case OnRefusal.RETRY:
+                self.alter_partitions.submit(change)
+            case OnRefusal.AWAIT_METADATA:
+                self._channel.forget_former_controller()
 
     def _log_shrinking(self, partition: Partition, proposal: IsrProposal) -> None:
-        """LG-24."""
+        """Log a shrinking ISR (LG-24)."""
         left_out = self._lines.take()
         if left_out is None:
             return
-        known = self._replicas.followers.get(partition.topic_partition, {})
+        known = partition.followers
         log.info(
             "shrinking ISR",
             broker=self._replicas.broker_id,
             partition=str(partition.topic_partition),
-            isr=partition.isr,
+            isr=partition.state.isr,
             to=proposal.isr,
-            high_watermark=isr.HIGH_WATERMARK,
-            end_offset=LOG_END_OFFSET,
+            high_watermark=partition.log.high_watermark,
+            end_offset=partition.log.log_end_offset,
             out_of_sync={
                 member: known[member].log_end_offset if member in known else None for member in proposal.leaving
             },
@@ -181,10 +216,10 @@ class IsrManager:
         )
 
     def _log_updated(self, partition: Partition) -> None:
-        """LG-24."""
+        """Log an ISR that the controller has written (LG-24)."""
         left_out = self._lines.take()
         if left_out is not None:
-            now = {"isr": partition.isr, "partition_epoch": partition.partition_epoch}
+            now = {"isr": partition.state.isr, "partition_epoch": partition.state.partition_epoch}
             about = {"broker": self._replicas.broker_id, "partition": str(partition.topic_partition)}
             log.info("ISR updated", **about, **now, **left_out)
 
@@ -207,3 +242,8 @@ class IsrManager:
                 isr=answer.isr,
             )
         )
+
+
+def _change_of(partition: Partition, proposal: IsrProposal) -> IsrChange:
+    state = partition.state
+    return IsrChange(partition.topic_partition, state.topic_id, proposal, state.controller_epoch)

@@ -1,37 +1,36 @@
-"""One hosted partition as a value, and the moves a control request makes with it. Mirrors `kafka.cluster.Partition`.
+"""One partition that this broker hosts: its state, its log, its followers. Mirrors `kafka.cluster.Partition`.
 
-Pure: a partition goes in with what the controller said, a new one comes out. Logs are empty in this milestone, so that
-log end offset, high watermark and the start offset of every leader epoch are 0.
+`PartitionState` and `FollowerState` are values; plain functions make new ones from what a control request holds.
+`Partition` is the one owner of what changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
+from brokers.log.partition_log import PartitionLog
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, NO_LEADER_EPOCH, LeaderRecoveryState
 from foundation.eventlog.records import Leadership
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState
-
-LOG_END_OFFSET = 0
-"""Nothing is ever appended."""
 
 UNKNOWN_OFFSET = -1
 
 
 class Role(Enum):
     NONE = "none"
-    """Hosted, and not yet told to lead or to follow."""
+    """Hosted, but no LeaderAndIsr has made this replica leader or follower yet."""
     LEADER = "leader"
     FOLLOWER = "follower"
 
 
 class IsrProposal(NamedTuple):
-    """An ISR this leader has asked the controller for, and the epochs it was asked at (`PendingPartitionChange`)."""
+    """An ISR that this leader has proposed to the controller, and at which epochs. Mirrors `PendingPartitionChange`."""
 
     isr: tuple[int, ...]
     joining: tuple[int, ...]
@@ -41,22 +40,22 @@ class IsrProposal(NamedTuple):
 
 
 class FollowerState(NamedTuple):
-    """What a leader knows of one follower (`kafka.cluster.ReplicaState`). Times are monotonic milliseconds."""
+    """What a leader knows of one follower. Times are monotonic milliseconds. Mirrors `kafka.cluster.ReplicaState`."""
 
     log_end_offset: int = UNKNOWN_OFFSET
     last_caught_up_ms: float = 0.0
     last_fetch_ms: float = 0.0
     leader_epoch: int = NO_LEADER_EPOCH
-    """At which it last fetched; `NO_LEADER_EPOCH` where it named none."""
+    """The leader epoch of its last Fetch; `NO_LEADER_EPOCH` where that named none."""
 
 
-class Partition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A partition this broker hosts.
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The leadership, assignment and ISR of a hosted partition, as this broker knows them.
 
     Attributes:
-        isr: the committed in-sync replicas; empty for a follower, which is not told.
-        leader_since_ms: monotonic time at which the current leader epoch began here.
-        proposal: the ISR change under way, if any.
+        isr: the committed in-sync replicas; empty on a follower, which does not use them.
+        leader_since_ms: monotonic time at which this broker became leader at the current leader epoch.
+        proposal: the ISR change that the controller has not decided, if any.
     """
 
     topic_partition: TopicPartition
@@ -80,17 +79,86 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """Everybody who might be in sync, whatever becomes of the proposal (IS-3)."""
+        """Every replica that is in the ISR if the proposal fails or if it succeeds (IS-3)."""
         if self.proposal is None:
             return self.isr
         return (*self.isr, *self.proposal.joining)
 
 
-def made_leader(partition: Partition, state: LeaderAndIsrPartitionState, topic_id: TopicId, now_ms: float) -> Partition:
-    """BK-8. A leader treats itself as recovered, whatever the state says (IS-19)."""
-    return Partition(
-        topic_partition=partition.topic_partition,
-        topic_id=partition.topic_id if topic_id == NO_TOPIC_ID else topic_id,
+_NO_FOLLOWERS: Mapping[int, FollowerState] = MappingProxyType({})
+
+
+class Partition(msgspec.Struct, eq=False, gc=False):
+    """A hosted partition: the one owner of its state, its log and what it knows of its followers.
+
+    `gc=False`: a broker hosts up to 100,000, and nothing here refers back to its partition.
+
+    Attributes:
+        log: this broker's replica of the log.
+        leader_epoch_start_offset: the log end offset when the current leader epoch began here.
+    """
+
+    state: PartitionState
+    log: PartitionLog
+    leader_epoch_start_offset: int = 0
+    _followers: dict[int, FollowerState] | None = None
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.state.topic_partition
+
+    @property
+    def topic_id(self) -> TopicId:
+        return self.state.topic_id
+
+    @property
+    def leader(self) -> int:
+        return self.state.leader
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.state.leader_epoch
+
+    @property
+    def is_leader(self) -> bool:
+        return self.state.role is Role.LEADER
+
+    @property
+    def followers(self) -> Mapping[int, FollowerState]:
+        """The followers that have fetched from this leader, by broker id (`remoteReplicasMap`)."""
+        return _NO_FOLLOWERS if self._followers is None else self._followers
+
+    def apply(self, state: PartitionState, now_ms: float) -> None:
+        """Take the state that a LeaderAndIsr request leads to; `makeLeader` and `makeFollower`."""
+        before = self.state
+        self.state = state
+        if state.is_leader and state.leader_epoch != before.leader_epoch:
+            self.leader_epoch_start_offset = self.log.log_end_offset
+        if self._followers is not None:
+            stays_leader = before.is_leader and state.is_leader
+            self._followers = followers_after_election(self._followers, state, now_ms) if stays_leader else None
+
+    def update_follower(self, follower: int, state: FollowerState) -> None:
+        """Keep what a Fetch of `follower` has shown; `updateFollowerFetchState`."""
+        if self._followers is None:
+            self._followers = {}
+        self._followers[follower] = state
+
+    def update_isr(self, state: PartitionState) -> None:
+        """Take a state in which only the ISR, the partition epoch or the proposal differ."""
+        self.state = state
+
+
+def made_leader(
+    before: PartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId, now_ms: float
+) -> PartitionState:
+    """The state after this replica has become leader (BK-8).
+
+    A leader counts as recovered, whatever the request holds (IS-19).
+    """
+    return PartitionState(
+        topic_partition=before.topic_partition,
+        topic_id=before.topic_id if topic_id == NO_TOPIC_ID else topic_id,
         role=Role.LEADER,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -104,11 +172,11 @@ def made_leader(partition: Partition, state: LeaderAndIsrPartitionState, topic_i
     )
 
 
-def made_follower(partition: Partition, state: LeaderAndIsrPartitionState, topic_id: TopicId) -> Partition:
-    """BK-9, where the leader is known to be alive. A follower forgets the ISR: it is not its business."""
-    return Partition(
-        topic_partition=partition.topic_partition,
-        topic_id=partition.topic_id if topic_id == NO_TOPIC_ID else topic_id,
+def made_follower(before: PartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId) -> PartitionState:
+    """The state after this replica has become follower of a leader that is alive (BK-9). It keeps no ISR."""
+    return PartitionState(
+        topic_partition=before.topic_partition,
+        topic_id=before.topic_id if topic_id == NO_TOPIC_ID else topic_id,
         role=Role.FOLLOWER,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -122,19 +190,22 @@ def made_follower(partition: Partition, state: LeaderAndIsrPartitionState, topic
 
 
 def followers_after_election(
-    followers: Mapping[int, FollowerState], partition: Partition, now_ms: float
+    followers: Mapping[int, FollowerState], state: PartitionState, now_ms: float
 ) -> dict[int, FollowerState]:
-    """What a leader elected again still knows of its followers: members of the ISR count as caught up from now on."""
+    """What a leader that is elected again keeps of its followers; `resetReplicaState`.
+
+    Members of the ISR count as caught up at `now_ms`, other replicas as never caught up.
+    """
     return {
-        follower: known._replace(last_caught_up_ms=now_ms if follower in partition.isr else 0.0)
+        follower: known._replace(last_caught_up_ms=now_ms if follower in state.isr else 0.0)
         for follower, known in followers.items()
-        if follower in partition.replicas
+        if follower in state.replicas
     }
 
 
-def leadership_of(partition: Partition, state: LeaderAndIsrPartitionState) -> Leadership:
-    """The record's view of what was applied: `isr` is what the controller said, also to a follower."""
-    topic, number = partition.topic_partition
+def leadership_of(state: LeaderAndIsrPartitionState, topic_partition: TopicPartition) -> Leadership:
+    """The event-log entry of an applied state. Its ISR is the request's, on followers too."""
+    topic, number = topic_partition
     return Leadership(
         topic,
         number,

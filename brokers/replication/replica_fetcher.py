@@ -1,9 +1,10 @@
-"""Followers at work: one fetch loop per leader broker. Mirrors `ReplicaFetcherManager` and `ReplicaFetcherThread`.
+"""Fetches the partitions this broker follows: one loop per leader. Mirrors `ReplicaFetcherManager` and
+`ReplicaFetcherThread`.
 
-Real Fetch requests over the inter-broker listener, without an ApiVersions handshake: `inter.broker.protocol.version`
-fixes the version, up to 17, or up to 12 while one topic has no id. The leader holds an answer back for
-`replica.fetch.wait.max.ms`, so an idle cluster exchanges two small frames per pair of brokers and half second. No fetch
-session is opened: every request names all its partitions.
+Fetch goes over the inter-broker listener without an ApiVersions handshake: `inter.broker.protocol.version` fixes the
+version, up to 17, or up to 12 while one topic has no id. The leader holds an answer back for
+`replica.fetch.wait.max.ms`, so an idle pair of brokers exchanges two small frames in half a second. No fetch session is
+opened: every request names all its partitions.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from brokers.config.kafka_config import KafkaConfig
+from brokers.log.partition_log import PartitionLog
 from brokers.replication.alter_partition_manager import error_named
-from brokers.replication.partition import LOG_END_OFFSET, Partition
+from brokers.replication.partition import Partition
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.clock import Clock
@@ -27,23 +29,24 @@ from foundation.wire.request_channel import RequestChannel, RequestTimedOut
 
 WITH_TOPIC_IDS = 13
 WITH_REPLICA_STATE = 15
-"""The versions that name topics by id, and the follower by its id and epoch (KIP-903)."""
+"""The first versions that name topics by id, and the follower by its id and epoch (KIP-903)."""
 
 Spawn = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
 
 
-class Fetched(NamedTuple):
-    """A partition being fetched (`PartitionFetchState`): not before `delayed_until_ms`, a monotonic time."""
+class PartitionFetchState(NamedTuple):
+    """A partition that is fetched, but not before `delayed_until_ms`, a monotonic time."""
 
     topic_id: TopicId
     leader_epoch: int
+    log: PartitionLog
     delayed_until_ms: float = 0.0
 
 
 def fetch_request(
-    partitions: Mapping[TopicPartition, Fetched], *, broker_id: int, broker_epoch: int, config: KafkaConfig
+    partitions: Mapping[TopicPartition, PartitionFetchState], *, broker_id: int, broker_epoch: int, config: KafkaConfig
 ) -> tuple[FetchRequest, int]:
-    """One full Fetch for `partitions`, and its version."""
+    """A full Fetch of `partitions` from the end of this broker's logs, and its version."""
     version = config.metadata_version.fetch_version
     if any(state.topic_id == NO_TOPIC_ID for state in partitions.values()):
         version = min(version, WITH_TOPIC_IDS - 1)
@@ -54,8 +57,8 @@ def fetch_request(
             FetchPartition(
                 partition=topic_partition.partition,
                 current_leader_epoch=state.leader_epoch,
-                fetch_offset=LOG_END_OFFSET,
-                log_start_offset=0,
+                fetch_offset=state.log.log_end_offset,
+                log_start_offset=state.log.log_start_offset,
                 partition_max_bytes=config.replica_fetch_max_bytes,
             )
         )
@@ -76,9 +79,9 @@ def fetch_request(
 
 
 def failed_partitions(
-    requested: Mapping[TopicPartition, Fetched], response: FetchResponse
+    requested: Mapping[TopicPartition, PartitionFetchState], response: FetchResponse
 ) -> dict[TopicPartition, Errors]:
-    """The partitions of an answer that came back with an error; all of them where the whole request was refused."""
+    """The errors of an answer, by partition; one for every partition where the whole request was refused."""
     if response.error_code != Errors.NONE:
         return dict.fromkeys(requested, error_named(response.error_code))
     names = {state.topic_id: topic_partition.topic for topic_partition, state in requested.items()}
@@ -94,10 +97,10 @@ def failed_partitions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetcherSurroundings:
-    """What every fetch loop needs to know.
+    """What every fetch loop uses of its broker.
 
     Attributes:
-        address: where a leader is reached now; None while the metadata cache does not know.
+        address: where a leader is reached now; None while the metadata cache does not hold it.
         broker_epoch: the epoch of this broker's registration now.
     """
 
@@ -111,15 +114,17 @@ class FetcherSurroundings:
 
 
 class ReplicaFetcherManager:
-    """Which partitions are fetched from whom. A loop begins with its first partition; one that has none left ends with
-    the next LeaderAndIsr, as in Kafka, because a partition often comes back with the request after the one that took
-    it."""
+    """Assigns partitions to the fetch loops of their leaders.
+
+    A loop starts with its first partition. One without partitions ends at the next LeaderAndIsr, as in Kafka: often
+    that request gives it partitions again.
+    """
 
     def __init__(self, surroundings: FetcherSurroundings) -> None:
         self._surroundings = surroundings
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self.leader_of: dict[TopicPartition, int] = {}
-        """Whom each partition is fetched from."""
+        """The broker that each partition is fetched from."""
 
     def follow(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
@@ -127,7 +132,9 @@ class ReplicaFetcherManager:
             fetcher = self._fetchers.get(partition.leader)
             if fetcher is None:
                 fetcher = self._fetchers[partition.leader] = ReplicaFetcher(partition.leader, self._surroundings)
-            fetcher.partitions[partition.topic_partition] = Fetched(partition.topic_id, partition.leader_epoch)
+            fetcher.partitions[partition.topic_partition] = PartitionFetchState(
+                partition.topic_id, partition.leader_epoch, partition.log
+            )
             self.leader_of[partition.topic_partition] = partition.leader
         for leader in sorted(self._fetchers):
             self._fetchers[leader].wake()
@@ -149,15 +156,16 @@ class ReplicaFetcherManager:
             self._fetchers[leader].partitions.pop(topic_partition, None)
 
     def _end_idle(self) -> None:
-        for leader in [leader for leader, fetcher in self._fetchers.items() if not fetcher.partitions]:
+        idle = [leader for leader, fetcher in self._fetchers.items() if not fetcher.partitions]
+        for leader in idle:
             self._fetchers.pop(leader).end()
 
 
 class ReplicaFetcher:
-    """Fetches from one leader; `partitions` is kept by the manager."""
+    """The fetch loop of one leader. `ReplicaFetcherManager` adds and removes its `partitions`."""
 
     def __init__(self, leader: int, surroundings: FetcherSurroundings) -> None:
-        self.partitions: dict[TopicPartition, Fetched] = {}
+        self.partitions: dict[TopicPartition, PartitionFetchState] = {}
         self._leader = leader
         self._around = surroundings
         self._channel: RequestChannel | None = None
@@ -165,7 +173,7 @@ class ReplicaFetcher:
         self._task = surroundings.spawn(self._run(), f"ReplicaFetcher-0-{leader}")
 
     def wake(self) -> None:
-        """Partitions have come: a loop that waits for one to be due looks again."""
+        """Have a loop that waits for a partition to be due look again: partitions have been added."""
         self._woken.set()
 
     def end(self) -> None:
@@ -187,8 +195,8 @@ class ReplicaFetcher:
             else:
                 self._settle(due, response)
 
-    async def _fetch(self, due: Mapping[TopicPartition, Fetched]) -> FetchResponse | None:
-        """The leader's answer; None where there was none."""
+    async def _fetch(self, due: Mapping[TopicPartition, PartitionFetchState]) -> FetchResponse | None:
+        """The leader's answer; None where it could not be reached, or its answer not be read."""
         around = self._around
         request, version = fetch_request(
             due, broker_id=around.broker_id, broker_epoch=around.broker_epoch(), config=around.config
@@ -210,8 +218,8 @@ class ReplicaFetcher:
         assert isinstance(response, FetchResponse)
         return response
 
-    def _settle(self, due: Mapping[TopicPartition, Fetched], response: FetchResponse) -> None:
-        """Partitions with an error rest for a while; a fenced one rests until a LeaderAndIsr says more (BK-13)."""
+    def _settle(self, due: Mapping[TopicPartition, PartitionFetchState], response: FetchResponse) -> None:
+        """Delay the partitions that failed: for the backoff, or, if they are fenced, until a LeaderAndIsr (BK-13)."""
         again_ms = self._around.clock.monotonic_ms() + self._around.config.replica_fetch_backoff_ms
         for topic_partition, error in failed_partitions(due, response).items():
             state = due.get(topic_partition)
@@ -221,7 +229,7 @@ class ReplicaFetcher:
             self.partitions[topic_partition] = state._replace(delayed_until_ms=delay_until)
 
     async def _wait_until_due(self, now_ms: float) -> None:
-        """Until the first delayed partition may be fetched again, or another one has come."""
+        """Wait until the first delayed partition may be fetched again, or another one has been added."""
         self._woken.clear()
         first_ms = min((state.delayed_until_ms for state in self.partitions.values()), default=float("inf"))
         if first_ms == float("inf"):

@@ -1,24 +1,23 @@
-"""Which partitions this broker hosts, and how control requests change them. Mirrors `kafka.server.ReplicaManager`.
+"""The partitions this broker hosts, and how control requests change them. Mirrors `kafka.server.ReplicaManager`.
 
-`leader_and_isr_step` and `stop_replica_step` are steps: hosted partitions × request → what changes, what to answer,
-what to do. They touch nothing. `ReplicaManager` owns the map, applies what they return, and hands the effects on:
-followers to the fetcher manager, records to the event log. Both requests are handled to the end without waiting, so
-that they never interleave.
+`leader_and_isr_step` and `stop_replica_step` decide: hosted partitions and a request go in, and what changes and what
+is answered comes out; they change nothing. `ReplicaManager` owns the partitions and applies a step as a whole, without
+waiting, so that two control requests never interleave.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import msgspec
 
+from brokers.log.partition_log import EmptyLog, PartitionLog
+from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.partition import (
-    FollowerState,
     Partition,
+    PartitionState,
     Role,
-    followers_after_election,
     leadership_of,
     made_follower,
     made_leader,
@@ -31,30 +30,54 @@ from foundation.eventlog.records import Leadership
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 
-Admits = Callable[[TopicPartition, int, int], bool]
-"""The leader-epoch fence: partition, epoch offered, epoch known → whether to let an older epoch through all the
-same."""
+RefusesStaleEpoch = Callable[[TopicPartition, int, int], bool]
+"""Whether an older leader epoch is refused: takes the partition, the epoch offered and the epoch known."""
 
 HostedPartitions = Mapping[TopicPartition, Partition]
 
 
 class LeaderAndIsrStep(NamedTuple):
-    """What a LeaderAndIsr changes.
+    """What a LeaderAndIsr request changes, and its answer.
 
     Attributes:
-        changed: partitions as they are afterwards.
+        changed: the states of partitions afterwards.
         errors: the answer per partition, in the order of the request.
-        leaders, followers: what was applied, for the record.
-        follow: partitions to begin fetching, at a new leader epoch or with a new topic id.
-        leaderless: would-be followers whose leader nobody has heard of; they keep their old epoch (BK-9).
+        leaders, followers: what was applied, for the event log.
+        follow: the partitions to fetch from now on, at a new leader epoch or with a new topic id.
+        leaderless: partitions to follow whose leader is not alive; they keep their old leader epoch (BK-9).
     """
 
-    changed: dict[TopicPartition, Partition]
+    changed: dict[TopicPartition, PartitionState]
     errors: dict[TopicPartition, Errors]
     leaders: tuple[Leadership, ...]
     followers: tuple[Leadership, ...]
-    follow: tuple[Partition, ...]
+    follow: tuple[TopicPartition, ...]
     leaderless: tuple[TopicPartition, ...]
+
+
+class _Requested(NamedTuple):
+    """One partition of a LeaderAndIsr request, beside its state so far."""
+
+    before: PartitionState
+    state: LeaderAndIsrPartitionState
+    topic_id: TopicId
+
+
+class _Verdict(NamedTuple):
+    """The answer for one partition, and what is done with it."""
+
+    error: Errors
+    is_newer: bool = False
+    """The leader epoch is newer: the whole state is to be applied."""
+    changes_topic_id: bool = False
+    """The leader epoch is known; only the topic id is to be applied."""
+
+
+_NEWER = _Verdict(Errors.NONE, is_newer=True)
+_NEW_TOPIC_ID = _Verdict(Errors.NONE, changes_topic_id=True)
+_STALE = _Verdict(Errors.STALE_CONTROLLER_EPOCH)
+_OTHER_TOPIC_ID = _Verdict(Errors.INCONSISTENT_TOPIC_ID)
+_NOT_ASSIGNED = _Verdict(Errors.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def leader_and_isr_step(
@@ -64,221 +87,240 @@ def leader_and_isr_step(
     broker_id: int,
     is_alive: Callable[[int], bool],
     now_ms: float,
-    admits: Admits,
+    refuses: RefusesStaleEpoch,
 ) -> LeaderAndIsrStep:
-    """BK-4 to BK-9: judge every partition in the order of the request, then lead, then follow."""
-    changed: dict[TopicPartition, Partition] = {}
+    """Judge every partition in the order of the request; then become leader, then follower (BK-4 to BK-9)."""
+    changed: dict[TopicPartition, PartitionState] = {}
     errors: dict[TopicPartition, Errors] = {}
-    to_lead: list[tuple[Partition, LeaderAndIsrPartitionState, TopicId]] = []
-    to_follow: list[tuple[Partition, LeaderAndIsrPartitionState, TopicId]] = []
-    follow: list[Partition] = []
+    to_lead: list[_Requested] = []
+    to_follow: list[_Requested] = []
+    follow: list[TopicPartition] = []
     for topic, topic_id, states in leader_and_isr_topics(request):
         for state in states:
             topic_partition = TopicPartition(topic, state.partition_index)
             known = hosted.get(topic_partition)
-            partition = Partition(topic_partition=topic_partition) if known is None else known
             if known is None:
-                changed[topic_partition] = partition
-            error, newer = _judge(partition, state, topic_id, broker_id, admits)
-            errors[topic_partition] = error
-            if newer:
-                (to_lead if state.leader == broker_id else to_follow).append((partition, state, topic_id))
-            elif error is Errors.NONE:
-                # The epoch is known, the topic id is new or gone: a follower fetches by id or by name from now on.
-                renamed = _with_topic_id(partition, topic_id)
-                changed[topic_partition] = renamed
-                if renamed.role is Role.FOLLOWER:
-                    follow.append(renamed)
+                before = changed[topic_partition] = PartitionState(topic_partition=topic_partition)
+            else:
+                before = known.state
+            verdict = _judge(before, state, topic_id, broker_id, refuses)
+            errors[topic_partition] = verdict.error
+            if verdict.is_newer:
+                (to_lead if state.leader == broker_id else to_follow).append(_Requested(before, state, topic_id))
+            elif verdict.changes_topic_id:
+                # A follower fetches by topic id, or by name, from now on.
+                changed[topic_partition] = msgspec.structs.replace(before, topic_id=topic_id)
+                if before.role is Role.FOLLOWER:
+                    follow.append(topic_partition)
 
-    leaders = tuple(_lead(to_lead, changed, now_ms))
-    followers, started, leaderless = _follow(to_follow, changed, is_alive)
+    leaders = tuple(_make_leaders(to_lead, changed, now_ms))
+    followers, started, leaderless = _make_followers(to_follow, changed, is_alive)
     return LeaderAndIsrStep(changed, errors, leaders, followers, (*follow, *started), leaderless)
 
 
 def _judge(
-    partition: Partition, state: LeaderAndIsrPartitionState, topic_id: TopicId, broker_id: int, admits: Admits
-) -> tuple[Errors, bool]:
-    """The answer for one partition, and whether its state is to be applied (BK-5, BK-6)."""
-    id_known, id_given = partition.topic_id != NO_TOPIC_ID, topic_id != NO_TOPIC_ID
-    if id_known and id_given and topic_id != partition.topic_id:
-        return Errors.INCONSISTENT_TOPIC_ID, False
-    if state.leader_epoch == partition.leader_epoch:
-        changes_id = (id_given and not id_known) or (id_known and not id_given and state.leader != broker_id)
-        return (Errors.NONE if changes_id else Errors.STALE_CONTROLLER_EPOCH), False
-    # Only what is older is stale. The same epoch once more is a repetition, and every new controller repeats them all.
-    older = state.leader_epoch < partition.leader_epoch
-    if older and not admits(partition.topic_partition, state.leader_epoch, partition.leader_epoch):
-        return Errors.STALE_CONTROLLER_EPOCH, False
+    before: PartitionState,
+    state: LeaderAndIsrPartitionState,
+    topic_id: TopicId,
+    broker_id: int,
+    refuses: RefusesStaleEpoch,
+) -> _Verdict:
+    """Compare topic id and leader epoch of one partition with what is known (BK-5, BK-6)."""
+    id_known, id_given = before.topic_id != NO_TOPIC_ID, topic_id != NO_TOPIC_ID
+    if id_known and id_given and topic_id != before.topic_id:
+        return _OTHER_TOPIC_ID
+    if state.leader_epoch == before.leader_epoch:
+        gains_id = id_given and not id_known
+        loses_id = id_known and not id_given and state.leader != broker_id
+        return _NEW_TOPIC_ID if gains_id or loses_id else _STALE
+    # An equal epoch is no hit of the fence: every new controller repeats what is known.
+    is_older = state.leader_epoch < before.leader_epoch
+    if is_older and refuses(before.topic_partition, state.leader_epoch, before.leader_epoch):
+        return _STALE
     if broker_id not in state.replicas:
-        return Errors.UNKNOWN_TOPIC_OR_PARTITION, False
-    return Errors.NONE, True
+        return _NOT_ASSIGNED
+    return _NEWER
 
 
-def _with_topic_id(partition: Partition, topic_id: TopicId) -> Partition:
-    return msgspec.structs.replace(partition, topic_id=topic_id)
+def _make_leaders(
+    to_lead: Iterable[_Requested], changed: dict[TopicPartition, PartitionState], now_ms: float
+) -> Iterator[Leadership]:
+    for before, state, topic_id in to_lead:
+        if state.partition_epoch < before.partition_epoch:
+            continue  # an AlterPartition answer has brought a newer ISR already
+        topic_partition = before.topic_partition
+        changed[topic_partition] = made_leader(before, state, topic_id, now_ms)
+        yield leadership_of(state, topic_partition)
 
 
-def _lead(
-    to_lead: Iterable[tuple[Partition, LeaderAndIsrPartitionState, TopicId]],
-    changed: dict[TopicPartition, Partition],
-    now_ms: float,
-) -> Iterable[Leadership]:
-    for partition, state, topic_id in to_lead:
-        if state.partition_epoch < partition.partition_epoch:
-            continue  # an AlterPartition answer has told us something newer already
-        changed[partition.topic_partition] = made_leader(partition, state, topic_id, now_ms)
-        yield leadership_of(partition, state)
-
-
-def _follow(
-    to_follow: Iterable[tuple[Partition, LeaderAndIsrPartitionState, TopicId]],
-    changed: dict[TopicPartition, Partition],
+def _make_followers(
+    to_follow: Iterable[_Requested],
+    changed: dict[TopicPartition, PartitionState],
     is_alive: Callable[[int], bool],
-) -> tuple[tuple[Leadership, ...], tuple[Partition, ...], tuple[TopicPartition, ...]]:
+) -> tuple[tuple[Leadership, ...], tuple[TopicPartition, ...], tuple[TopicPartition, ...]]:
+    """The entries of those that follow now, those to fetch, and those whose leader is not alive."""
     applied: list[Leadership] = []
-    started: list[Partition] = []
+    started: list[TopicPartition] = []
     leaderless: list[TopicPartition] = []
-    for partition, state, topic_id in to_follow:
+    for before, state, topic_id in to_follow:
+        topic_partition = before.topic_partition
         if not is_alive(state.leader):
-            leaderless.append(partition.topic_partition)
-        elif state.partition_epoch >= partition.partition_epoch:
-            follower = made_follower(partition, state, topic_id)
-            changed[partition.topic_partition] = follower
-            started.append(follower)
-            applied.append(leadership_of(partition, state))
+            leaderless.append(topic_partition)
+        elif state.partition_epoch >= before.partition_epoch:
+            changed[topic_partition] = made_follower(before, state, topic_id)
+            started.append(topic_partition)
+            applied.append(leadership_of(state, topic_partition))
     return tuple(applied), tuple(started), tuple(leaderless)
 
 
+class StoppedReplica(NamedTuple):
+    """One partition of a StopReplica request."""
+
+    topic_partition: TopicPartition
+    leader_epoch: int
+    delete: bool
+
+
 class StopReplicaStep(NamedTuple):
-    """What a StopReplica changes: `accepted` are (partition, leader epoch, delete), hosted or not."""
+    """The answer to a StopReplica request, and the replicas to stop, hosted or not."""
 
     errors: dict[TopicPartition, Errors]
-    accepted: tuple[tuple[TopicPartition, int, bool], ...]
+    accepted: tuple[StoppedReplica, ...]
 
 
-def stop_replica_step(hosted: HostedPartitions, request: StopReplicaRequest, *, admits: Admits) -> StopReplicaStep:
-    """BK-14: an epoch that is not older, or none, or the one of a deletion. Of a partition named twice, the last
-    counts."""
+def stop_replica_step(
+    hosted: HostedPartitions, request: StopReplicaRequest, *, refuses: RefusesStaleEpoch
+) -> StopReplicaStep:
+    """Accept a leader epoch that is not older than the known one, none, or the one that deletions carry (BK-14).
+
+    Of a partition that the request names twice, the last entry counts.
+    """
     errors: dict[TopicPartition, Errors] = {}
-    accepted: list[tuple[TopicPartition, int, bool]] = []
-    asked = {partition: (leader_epoch, delete) for partition, leader_epoch, delete in stopped_replicas(request)}
-    for topic_partition, (leader_epoch, delete) in asked.items():
+    accepted: list[StoppedReplica] = []
+    requested = {stopped.topic_partition: stopped for stopped in stopped_replicas(request)}
+    for topic_partition, stopped in requested.items():
         known = hosted.get(topic_partition)
-        bypasses = leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
-        if known is None or bypasses or leader_epoch >= known.leader_epoch:
-            current = True
+        bypasses = stopped.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
+        if known is None or bypasses or stopped.leader_epoch >= known.leader_epoch:
+            is_current = True
         else:
-            current = admits(topic_partition, leader_epoch, known.leader_epoch)
-        errors[topic_partition] = Errors.NONE if current else Errors.FENCED_LEADER_EPOCH
-        if current:
-            accepted.append((topic_partition, leader_epoch, delete))
+            is_current = not refuses(topic_partition, stopped.leader_epoch, known.leader_epoch)
+        errors[topic_partition] = Errors.NONE if is_current else Errors.FENCED_LEADER_EPOCH
+        if is_current:
+            accepted.append(stopped)
     return StopReplicaStep(errors, tuple(accepted))
 
 
 def leader_and_isr_topics(
     request: LeaderAndIsrRequest,
-) -> Iterable[tuple[str, TopicId, tuple[LeaderAndIsrPartitionState, ...]]]:
-    """Topics with their partitions, of any version: 0 and 1 name the topic in each partition."""
+) -> Iterator[tuple[str, TopicId, tuple[LeaderAndIsrPartitionState, ...]]]:
+    """The topics of a request of any version, with their partitions. Versions 0 and 1 name the topic per partition."""
     for topic in request.topic_states:
         yield topic.topic_name, topic.topic_id, topic.partition_states
     for state in request.ungrouped_partition_states:
         yield state.topic_name, NO_TOPIC_ID, (state,)
 
 
-def stopped_replicas(request: StopReplicaRequest) -> Iterable[tuple[TopicPartition, int, bool]]:
-    """(partition, leader epoch, delete) of any version: before 3 one flag held for the whole request, without
-    epochs."""
+def stopped_replicas(request: StopReplicaRequest) -> Iterator[StoppedReplica]:
+    """The partitions of a request of any version. Before version 3 there are no leader epochs, and one flag for all."""
     for state in request.topic_states:
         for partition in state.partition_states:
-            yield (
-                TopicPartition(state.topic_name, partition.partition_index),
-                partition.leader_epoch,
-                partition.delete_partition,
-            )
+            topic_partition = TopicPartition(state.topic_name, partition.partition_index)
+            yield StoppedReplica(topic_partition, partition.leader_epoch, partition.delete_partition)
     for topic in request.topics:
         for index in topic.partition_indexes:
-            yield TopicPartition(topic.name, index), NO_LEADER_EPOCH, request.delete_partitions
+            yield StoppedReplica(TopicPartition(topic.name, index), NO_LEADER_EPOCH, request.delete_partitions)
     for ungrouped in request.ungrouped_partitions:
         topic_partition = TopicPartition(ungrouped.topic_name, ungrouped.partition_index)
-        yield topic_partition, NO_LEADER_EPOCH, request.delete_partitions
+        yield StoppedReplica(topic_partition, NO_LEADER_EPOCH, request.delete_partitions)
 
 
 class FetcherManager(Protocol):
-    """What the replica manager asks of the fetchers."""
+    """What the replica manager needs of `ReplicaFetcherManager`."""
 
-    def follow(self, partitions: Iterable[Partition]) -> None: ...
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Fetch `partitions` from their leaders."""
 
-    def stop(self, partitions: Iterable[TopicPartition]) -> None: ...
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch `partitions` no more."""
+
+
+_EMPTY_LOG = EmptyLog()
+
+
+def _empty_log(_: TopicPartition) -> PartitionLog:
+    return _EMPTY_LOG
 
 
 class ReplicaManager:
-    """The partitions this broker hosts; one owner, changed only by the running step."""
+    """Owns the partitions this broker hosts. They change only within a call of a method, never across a wait.
 
-    def __init__(self, broker_id: int, *, fences: Fences, fetchers: FetcherManager) -> None:
+    Args:
+        open_log: this broker's log of a partition that it has just been assigned.
+
+    Attributes:
+        controller_epoch: the highest epoch of a controller that this broker has accepted a request from.
+        delayed_fetches: the Fetch requests that wait for their partitions.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        fences: Fences,
+        fetchers: FetcherManager,
+        open_log: Callable[[TopicPartition], PartitionLog] = _empty_log,
+    ) -> None:
         self.broker_id = broker_id
         self.controller_epoch = 0
-        self.partitions: dict[TopicPartition, Partition] = {}
-        self.followers: dict[TopicPartition, dict[int, FollowerState]] = {}
+        self.delayed_fetches = DelayedOperationPurgatory()
+        self._partitions: dict[TopicPartition, Partition] = {}
         self._fences = fences
         self._fetchers = fetchers
-        self._changed = asyncio.Event()
+        self._open_log = open_log
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, Partition]:
+        return self._partitions
 
     def become_leader_or_follower(
         self, request: LeaderAndIsrRequest, *, is_alive: Callable[[int], bool], now_ms: float
     ) -> LeaderAndIsrStep:
+        """Apply a LeaderAndIsr request: its states, then fetching, then the requests that wait for its partitions."""
         step = leader_and_isr_step(
-            self.partitions,
+            self._partitions,
             request,
             broker_id=self.broker_id,
             is_alive=is_alive,
             now_ms=now_ms,
-            admits=self._leader_epoch_fence("LeaderAndIsr"),
+            refuses=self._leader_epoch_fence("LeaderAndIsr"),
         )
         self._fetchers.stop(step.changed)
-        for topic_partition, partition in step.changed.items():
-            self._forget_or_keep_followers(topic_partition, partition, now_ms)
-            self.partitions[topic_partition] = partition
-        self._fetchers.follow(step.follow)
-        self._tell_waiting()
+        for topic_partition, state in step.changed.items():
+            partition = self._partitions.get(topic_partition)
+            if partition is None:
+                log = self._open_log(topic_partition)
+                self._partitions[topic_partition] = Partition(state, log, log.log_end_offset)
+            else:
+                partition.apply(state, now_ms)
+        self._fetchers.follow(self._partitions[topic_partition] for topic_partition in step.follow)
+        self.delayed_fetches.check_and_complete(step.changed)
         return step
 
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaStep:
-        """BK-15: fetching ends; with `delete` the partition is forgotten, and there is no log to remove."""
-        step = stop_replica_step(self.partitions, request, admits=self._leader_epoch_fence("StopReplica"))
-        self._fetchers.stop(topic_partition for topic_partition, _, _ in step.accepted)
-        for topic_partition, _, delete in step.accepted:
-            if delete:
-                self.partitions.pop(topic_partition, None)
-                self.followers.pop(topic_partition, None)
-        self._tell_waiting()
+        """Apply a StopReplica request: fetching ends, and with `delete` the partition is hosted no more (BK-15)."""
+        step = stop_replica_step(self._partitions, request, refuses=self._leader_epoch_fence("StopReplica"))
+        self._fetchers.stop(stopped.topic_partition for stopped in step.accepted)
+        for stopped in step.accepted:
+            if stopped.delete:
+                self._partitions.pop(stopped.topic_partition, None)
+        self.delayed_fetches.check_and_complete(stopped.topic_partition for stopped in step.accepted)
         return step
 
-    def replace(self, partition: Partition) -> None:
-        """Put a partition whose ISR has moved in place of its former self."""
-        self.partitions[partition.topic_partition] = partition
-
-    async def wait_for_change(self) -> None:
-        """Until a control request has changed something here; callers bound the wait."""
-        await self._changed.wait()
-
-    def _forget_or_keep_followers(self, topic_partition: TopicPartition, partition: Partition, now_ms: float) -> None:
-        followers = self.followers.get(topic_partition)
-        before = self.partitions.get(topic_partition)
-        if followers is None:
-            return
-        if partition.is_leader and before is not None and before.is_leader:
-            self.followers[topic_partition] = followers_after_election(followers, partition, now_ms)
-        else:
-            del self.followers[topic_partition]
-
-    def _tell_waiting(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    def _leader_epoch_fence(self, api: str) -> Admits:
-        def admits(topic_partition: TopicPartition, offered: int, known: int) -> bool:
-            return not self._fences.record_hit(
+    def _leader_epoch_fence(self, api: str) -> RefusesStaleEpoch:
+        def refuses(topic_partition: TopicPartition, offered: int, known: int) -> bool:
+            return self._fences.record_hit(
                 Fence.BROKER_LEADER_EPOCH, what=f"{api} {topic_partition}", offered=offered, known=known
             )
 
-        return admits
+        return refuses

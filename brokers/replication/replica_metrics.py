@@ -1,15 +1,14 @@
 """Replica counts and ISR meters of one broker. Mirrors the MBeans of `kafka.server.ReplicaManager`.
 
-Partitions are counted at each scrape, in one pass. Kafka's gauges of single partitions are not served.
+Partitions are counted at each scrape, in one pass. Kafka's gauges per partition are not served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from brokers.replication.partition import Partition, Role
-from foundation.cluster.identifiers import TopicPartition
+from brokers.replication.partition import PartitionState, Role
 from foundation.eventlog.clock import Clock
 from foundation.metrics.instruments import Meter
 from foundation.metrics.mbeans import Kind, MBean, Reading
@@ -31,17 +30,19 @@ COUNTS: Mapping[str, MBean] = {
         "UnderReplicatedPartitions", "Partitions led here whose ISR is smaller than it should be."
     ),
     "under_min_isr": _gauge(
-        "UnderMinIsrPartitionCount", "Partitions led here with fewer in sync than the broker's min.insync.replicas."
+        "UnderMinIsrPartitionCount",
+        "Partitions led here with fewer replicas in sync than the broker's min.insync.replicas.",
     ),
     "at_min_isr": _gauge(
-        "AtMinIsrPartitionCount", "Partitions led here with just as many in sync as the broker's min.insync.replicas."
+        "AtMinIsrPartitionCount",
+        "Partitions led here with just as many replicas in sync as the broker's min.insync.replicas.",
     ),
-    "reassigning": _gauge("ReassigningPartitions", "Partitions led here that are on the move."),
+    "reassigning": _gauge("ReassigningPartitions", "Partitions led here that are being reassigned."),
 }
 """By the field of `ReplicaCounts` that holds it."""
 
 ISR_EXPANDS = _meter("IsrExpandsPerSec", "Followers that have joined an ISR.")
-ISR_SHRINKS = _meter("IsrShrinksPerSec", "ISRs that followers have left because they lag.")
+ISR_SHRINKS = _meter("IsrShrinksPerSec", "ISRs that lagging followers have left.")
 FAILED_ISR_UPDATES = _meter("FailedIsrUpdatesPerSec", "Changes of an ISR that the controller has refused.")
 
 REPLICA_MBEANS: tuple[MBean, ...] = (*COUNTS.values(), ISR_EXPANDS, ISR_SHRINKS, FAILED_ISR_UPDATES)
@@ -58,34 +59,37 @@ class ReplicaCounts(NamedTuple):
     reassigning: int
 
 
-def counted(hosted: Mapping[TopicPartition, Partition], min_insync_replicas: Callable[[str], int]) -> ReplicaCounts:
-    """
+def replica_counts(hosted: Iterable[PartitionState], min_insync_replicas: Callable[[str], int]) -> ReplicaCounts:
+    """Count the partitions a broker hosts.
+
     Args:
-        min_insync_replicas: what is asked for, by topic.
+        min_insync_replicas: `min.insync.replicas` by topic.
     """
-    leaders = under_replicated = under_min_isr = at_min_isr = reassigning = 0
-    asked: dict[str, int] = {}
-    for (topic, _), partition in hosted.items():
+    partitions = leaders = under_replicated = under_min_isr = at_min_isr = reassigning = 0
+    minima: dict[str, int] = {}
+    for partition in hosted:
+        partitions += 1
         if partition.role is not Role.LEADER:
             continue
         leaders += 1
         in_sync, replicas, expected = len(partition.isr), len(partition.replicas), len(partition.replicas)
         if partition.adding_replicas or partition.removing_replicas:
             reassigning += 1
-            # Those that are still to join do not count as missing.
+            # Replicas that the reassignment adds do not count as missing yet.
             expected -= len(partition.adding_replicas)
         if in_sync < expected:
             under_replicated += 1
-        if (minimum := asked.get(topic)) is None:
-            minimum = asked[topic] = min_insync_replicas(topic)
-        # More than there are replicas cannot be asked for.
+        topic = partition.topic_partition.topic
+        if (minimum := minima.get(topic)) is None:
+            minimum = minima[topic] = min_insync_replicas(topic)
+        # `min.insync.replicas` counts only up to the number of replicas; `effectiveMinIsr`.
         if in_sync <= minimum or in_sync == replicas:
             under_min_isr += in_sync < min(minimum, replicas)
             at_min_isr += in_sync == min(minimum, replicas)
     return ReplicaCounts(
         leaders=leaders,
-        partitions=len(hosted),
-        # There is one log directory, and a broker that has lost it ends.
+        partitions=partitions,
+        # There is one log directory, and a broker whose log directory fails stops.
         offline=0,
         under_replicated=under_replicated,
         under_min_isr=under_min_isr,
@@ -95,7 +99,7 @@ def counted(hosted: Mapping[TopicPartition, Partition], min_insync_replicas: Cal
 
 
 class IsrMeters:
-    """What becomes of the ISR changes this broker asks for."""
+    """Counts the ISR changes that this broker has proposed, by outcome."""
 
     def __init__(self, clock: Clock) -> None:
         self.expands = Meter(clock)
@@ -109,5 +113,6 @@ class IsrMeters:
 
 
 def replica_readings(counts: ReplicaCounts) -> Iterator[Reading]:
+    """The gauges of `counts`."""
     for field, mbean in COUNTS.items():
         yield Reading(mbean, getattr(counts, field))

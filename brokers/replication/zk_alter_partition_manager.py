@@ -1,7 +1,7 @@
 """Writes this leader's ISR changes into ZooKeeper, as before KIP-497. Mirrors `kafka.server.ZkAlterPartitionManager`.
 
-What `inter.broker.protocol.version` below 2.7-IV2 asks for: nobody is asked for leave, the version of the state's znode
-decides (IS-16). The controller hears of it seconds later, from one notification for many changes (IS-17).
+Used where `inter.broker.protocol.version` is below 2.7-IV2: the leader writes the state znode itself, conditionally on
+its version (IS-16). The controller is notified seconds later, by one znode for many changes (IS-17).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import structlog
 
-from brokers.replication.alter_partition_manager import Answered, IsrChange
+from brokers.replication.alter_partition_manager import IsrChange, OnAnswer
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
@@ -25,38 +25,38 @@ LINGER_MS = 5_000
 MAX_DELAY_MS = 60_000
 """… but not longer than this after the last one."""
 RETRY_BACKOFF_MS = 100
-"""Before a write is tried again that ZooKeeper did not answer, perhaps in a new session."""
+"""How long to wait before a write that ZooKeeper did not answer is repeated, perhaps in a new session."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ZkAlterPartitionManager")
 
 
 def is_due(now_ms: float, *, last_change_ms: float, last_notification_ms: float) -> bool:
-    """IS-17: whether changes that have not been announced are to be announced now."""
+    """Whether changes that have not been announced are to be announced now (IS-17)."""
     return last_change_ms + LINGER_MS < now_ms or last_notification_ms + MAX_DELAY_MS < now_ms
 
 
 class ZkAlterPartitionManager:
-    """A mailbox of ISR changes like `AlterPartitionManager`, and the task (`run`) that writes and announces them.
+    """A queue of ISR changes like `AlterPartitionManager`'s, and the task (`run`) that writes and announces them.
 
     Args:
-        zk: the store over the session of now.
-        answered: hears what became of each change, in order; may submit the next one.
+        zk: the store over the current session.
+        on_answer: called with each change and its outcome, in order; it may submit the next change.
     """
 
     def __init__(
-        self, broker_id: BrokerId, *, zk: Callable[[], KafkaZkClient], clock: Clock, answered: Answered
+        self, broker_id: BrokerId, *, zk: Callable[[], KafkaZkClient], clock: Clock, on_answer: OnAnswer
     ) -> None:
         self._broker_id = broker_id
         self._zk = zk
         self._clock = clock
-        self._answered = answered
+        self._on_answer = on_answer
         self._unwritten: dict[TopicPartition, IsrChange] = {}
         self._submitted = asyncio.Event()
         self._unannounced: set[TopicPartition] = set()
         self._last_change_ms = self._last_notification_ms = clock.monotonic_ms()
 
     def submit(self, change: IsrChange) -> bool:
-        """Take `change` in; False where one for its partition is under way."""
+        """Queue `change`; False where an earlier one of its partition has not been written yet."""
         if change.topic_partition in self._unwritten:
             return False
         self._unwritten[change.topic_partition] = change
@@ -64,6 +64,7 @@ class ZkAlterPartitionManager:
         return True
 
     async def run(self) -> None:
+        """Write and announce what is queued, without end."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_changes(), name="isr-change-writes")
             tasks.create_task(self._announce_changes(), name="isr-change-propagation")
@@ -79,7 +80,7 @@ class ZkAlterPartitionManager:
                 except (SessionLost, ZooKeeperFailure) as failure:
                     log.warning("an ISR could not be written", partition=str(change.topic_partition), why=str(failure))
                     await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
-                    continue  # its turn comes again; one that ZooKeeper always refuses must not hold up the others
+                    continue  # stays queued; one that ZooKeeper always refuses must not hold up the others
                 del self._unwritten[change.topic_partition]
                 self._settle(change, partition_epoch)
 
@@ -106,7 +107,7 @@ class ZkAlterPartitionManager:
             isr=change.proposal.isr if written else (),
             partition_epoch=-1 if partition_epoch is None else partition_epoch,
         )
-        self._answered(change, Errors(answer.error_code), answer)
+        self._on_answer(change, Errors(answer.error_code), answer)
 
     async def _announce_changes(self) -> None:
         while True:

@@ -16,11 +16,11 @@ Answer = Callable[[RequestHeader, Message], Message | None]
 
 
 class ScriptedPeer:
-    """Listens at `host:9092` while `reachable`; `heard` is every request with its address."""
+    """Listens at `host:9092` while `reachable`; `received` is every request with its address."""
 
     def __init__(self, answer: Answer, *, delay_s: float = 0.0) -> None:
         self.reachable = True
-        self.heard: list[tuple[str, RequestHeader, Message]] = []
+        self.received: list[tuple[str, RequestHeader, Message]] = []
         self.connections = 0
         self._answer = answer
         self.delay_s = delay_s
@@ -36,7 +36,7 @@ class ScriptedPeer:
 
     async def answer(self, address: str, frame: bytes) -> bytes:
         header, message = decode_request(frame)
-        self.heard.append((address, header, message))
+        self.received.append((address, header, message))
         await asyncio.sleep(self.delay_s)
         response = self._answer(header, message)
         if response is None:

@@ -13,6 +13,7 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.coordinator.coordinators import partition_counts
 from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
+from brokers.log.partition_log import PartitionLog
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
@@ -34,7 +35,16 @@ from foundation.wire.messages.update_metadata import (
 from foundation.wire.network import Network
 from foundation.zk.admin_znodes import ProducerIdBlock
 from foundation.zk.kafka_zk_client import KafkaZkClient
-from tests.brokers.stage import ME, ORDERS, OTHER, StillClock, leader_and_isr, replica_manager, state, tell
+from tests.brokers.stage import (
+    ME,
+    ORDERS,
+    OTHER,
+    StillClock,
+    apply_leader_and_isr,
+    leader_and_isr,
+    replica_manager,
+    state,
+)
 from understudy.simulator.world import SimulatedStorage
 
 BROKER_EPOCH = 40
@@ -95,11 +105,16 @@ class Stage:
     """Broker 1 with live brokers 1 to 3. Make it inside a running loop."""
 
     def __init__(
-        self, config: KafkaConfig | None = None, *, detail: bool = False, producer_ids: ProducerIdManager | None = None
+        self,
+        config: KafkaConfig | None = None,
+        *,
+        detail: bool = False,
+        producer_ids: ProducerIdManager | None = None,
+        log: PartitionLog | None = None,
     ) -> None:
         self.clock = StillClock()
         self._producer_ids = producer_ids
-        self.replicas, self.fetchers, self.recorder = replica_manager()
+        self.replicas, self.fetchers, self.recorder = replica_manager(log=log)
         self.recorder.log.detail = detail
         self.metadata = MetadataCache()
         self.features = FinalizedFeatureCache()
@@ -144,7 +159,7 @@ class Stage:
 
     def lead(self, topic: str, partition: int, *, leader_epoch: int = 5) -> None:
         """This broker leads `topic`-`partition`, and knows it."""
-        tell(self.replicas, leader_and_isr(state(partition, leader_epoch=leader_epoch), topic=topic))
+        apply_leader_and_isr(self.replicas, leader_and_isr(state(partition, leader_epoch=leader_epoch), topic=topic))
         self.hear({topic: {partition: ME}})
 
     def context(self, version: int = 0) -> RequestContext:

@@ -1,11 +1,13 @@
-"""What the tests of this broker's parts share: a clock that stands still, an event log in memory, short requests."""
+"""Helpers for tests of a broker's parts: a clock that stands still, an event log in memory, short control requests."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 import msgspec
 
+from brokers.log.partition_log import EmptyLog, PartitionLog
 from brokers.replication.partition import Partition
 from brokers.replication.replica_manager import ReplicaManager
 from foundation.cluster.identifiers import TopicId, TopicPartition
@@ -53,8 +55,17 @@ class Recorder:
         return [line["data"] for line in decoded if line["type"] == kind]
 
 
+class LogWithRecords(NamedTuple):
+    """A partition log whose offsets differ from each other."""
+
+    log_start_offset: int = 3
+    log_end_offset: int = 9
+    high_watermark: int = 7
+    last_stable_offset: int = 6
+
+
 class Fetchers:
-    """Remembers what the replica manager asked of the fetchers."""
+    """Stands for `ReplicaFetcherManager`: keeps which partitions are to be fetched."""
 
     def __init__(self) -> None:
         self.following: dict[TopicPartition, tuple[int, int]] = {}
@@ -107,23 +118,31 @@ def leader_and_isr(
 
 
 def replica_manager(
-    *states: LeaderAndIsrPartitionState, switched_off: Collection[Fence] = (), topic_id: TopicId = ORDERS
+    *states: LeaderAndIsrPartitionState,
+    switched_off: Collection[Fence] = (),
+    topic_id: TopicId = ORDERS,
+    log: PartitionLog | None = None,
 ) -> tuple[ReplicaManager, Fetchers, Recorder]:
-    """A replica manager of broker 1 that has been told `states`; brokers 1 to 3 are alive."""
+    """The replica manager of broker 1 after a LeaderAndIsr with `states`; brokers 1 to 3 are alive.
+
+    Args:
+        log: the log of every partition; an empty one by default.
+    """
     recorder, fetchers = Recorder(), Fetchers()
-    manager = ReplicaManager(ME, fences=Fences(recorder.log, switched_off=switched_off), fetchers=fetchers)
+    fences = Fences(recorder.log, switched_off=switched_off)
+    manager = ReplicaManager(ME, fences=fences, fetchers=fetchers, open_log=lambda _: log or EmptyLog())
     if states:
-        tell(manager, leader_and_isr(*states, topic_id=topic_id))
+        apply_leader_and_isr(manager, leader_and_isr(*states, topic_id=topic_id))
     return manager, fetchers, recorder
 
 
-def tell(
+def apply_leader_and_isr(
     manager: ReplicaManager,
     request: LeaderAndIsrRequest,
     *,
     alive: Collection[int] = (1, 2, 3),
     now_ms: float = 1_000.0,
 ) -> dict[TopicPartition, str]:
-    """Hand `request` over; the names of the errors per partition."""
+    """Have `manager` apply `request`; the names of the errors per partition."""
     step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker in alive, now_ms=now_ms)
     return {topic_partition: error.name for topic_partition, error in step.errors.items()}

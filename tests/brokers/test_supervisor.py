@@ -11,7 +11,7 @@ async def fails() -> None:
     raise ZeroDivisionError("by nothing")
 
 
-def test_a_task_that_fails_is_recorded_and_fails_the_broker() -> None:
+def test_failing_task_is_recorded_and_fails_the_broker() -> None:
     async def scene() -> tuple[str, list[object]]:
         recorder = Recorder()
         supervisor = Supervisor(recorder.log)
@@ -23,7 +23,7 @@ def test_a_task_that_fails_is_recorded_and_fails_the_broker() -> None:
 
     message, tasks = asyncio.run(scene())
     assert message.startswith("first failed: ZeroDivisionError: by nothing at test_supervisor.py:")
-    assert tasks == ["first"], "what is cancelled at the end has not failed"
+    assert tasks == ["first"], "a task that is cancelled at the end has not failed"
 
 
 def test_an_error_that_is_only_recorded_stops_nothing() -> None:
@@ -39,7 +39,7 @@ def test_an_error_that_is_only_recorded_stops_nothing() -> None:
     )
 
 
-def test_a_task_that_fails_fails_the_broker_also_where_nothing_can_be_recorded() -> None:
+def test_failing_task_fails_the_broker_also_where_it_cannot_be_recorded() -> None:
     def disk_full(line: bytes) -> None:
         raise OSError(28, "No space left on device", "events.jsonl")
 
@@ -54,7 +54,7 @@ def test_a_task_that_fails_fails_the_broker_also_where_nothing_can_be_recorded()
     assert asyncio.run(scene()).startswith("first failed: ZeroDivisionError")
 
 
-def test_what_fails_in_a_group_of_tasks_is_told_by_its_own_name() -> None:
+def test_exception_in_a_task_group_is_named_itself() -> None:
     async def group() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(fails())
@@ -67,7 +67,7 @@ def test_what_fails_in_a_group_of_tasks_is_told_by_its_own_name() -> None:
     assert asyncio.run(scene()).startswith("writes failed: ZeroDivisionError: by nothing at test_supervisor.py:")
 
 
-def test_a_lost_event_log_fails_the_broker() -> None:
+def test_event_log_that_cannot_be_written_fails_the_broker() -> None:
     async def scene() -> str:
         supervisor = Supervisor(Recorder().log)
         supervisor.event_log_lost(OSError(28, "No space left on device", "events.jsonl"))
@@ -76,7 +76,7 @@ def test_a_lost_event_log_fails_the_broker() -> None:
     assert asyncio.run(scene()) == "the event log cannot be written: [Errno 28] No space left on device: 'events.jsonl'"
 
 
-def test_nothing_is_begun_any_more_while_a_broker_closes() -> None:
+def test_closing_broker_runs_no_new_task() -> None:
     async def scene() -> bool:
         supervisor = Supervisor(Recorder().log)
 

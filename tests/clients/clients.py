@@ -1,5 +1,4 @@
-"""Stock clients behind one small face, so that kafka-python and confluent-kafka (librdkafka) go through the same
-cases."""
+"""One interface to kafka-python and confluent-kafka (librdkafka), so that both run the same tests."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ TIMEOUT_S = 20.0
 
 
 class Described(NamedTuple):
-    """A topic as a client sees it: leader, replicas and ISR of each partition in order; nothing for one nobody
-    knows."""
+    """A topic as a client sees it: leader, replicas and ISR of each partition, in order; empty for an unknown topic."""
 
     leaders: tuple[int, ...]
     replicas: tuple[tuple[int, ...], ...]
@@ -38,7 +36,12 @@ class Described(NamedTuple):
 
 
 class Refused(Exception):
-    """The cluster refused; the name of the error in capitals, as Kafka has it."""
+    """The cluster refused a request; the message is the name of Kafka's error in capitals."""
+
+
+NO_ANSWER = (Refused, KafkaError, confluent_kafka.KafkaException, TimeoutError, RuntimeError)
+"""What a client raises while no broker, or no controller, answers it; kafka-python raises a bare RuntimeError where the
+broker that Metadata names is not the controller."""
 
 
 class StockClient(Protocol):
@@ -58,13 +61,13 @@ class StockClient(Protocol):
     def describe(self, name: str) -> Described: ...
 
     def topic_config(self, name: str) -> dict[str, str]:
-        """All of it, defaults included."""
+        """The topic's whole configuration, including defaults."""
 
     def alter_config(self, kind: str, name: str, changes: dict[str, str | None]) -> None:
         """`kind` is `topic` or `broker`; None deletes a key. Raises Refused."""
 
     def broker_config(self, broker: str) -> dict[str, tuple[str | None, bool]]:
-        """By key its value and whether it is read-only; with an empty name the dynamic defaults of all brokers."""
+        """The value of each key and whether it is read-only; an empty name means the cluster-wide dynamic defaults."""
 
     def brokers(self) -> tuple[set[int], int]:
         """The ids of the brokers, and the controller's."""
@@ -134,11 +137,11 @@ class KafkaPython:
         return {broker["broker_id"] for broker in cluster["brokers"]}, cluster["controller_id"]
 
     def features(self) -> dict[str, object]:
-        """By name what is supported or finalized."""
+        """The supported and finalized features, by name."""
         return dict(self._admin.describe_features())
 
     def update_features(self, updates: dict[str, tuple[str, int]], *, validate_only: bool = False) -> dict[str, str]:
-        """By name of a feature the answer; `updates` says how (UPGRADE, SAFE_DOWNGRADE …) and to which version."""
+        """The answer for each feature; `updates` holds the type (UPGRADE, SAFE_DOWNGRADE …) and version of each."""
         return dict(self._admin.update_features(updates, validate_only=validate_only))
 
     def close(self) -> None:
@@ -218,5 +221,5 @@ def _result(future: object) -> None:
 
 
 def _capitals(name: str) -> str:
-    """`TopicAlreadyExists` as `TOPIC_ALREADY_EXISTS`."""
+    """Turn `TopicAlreadyExists` into `TOPIC_ALREADY_EXISTS`."""
     return "".join(f"_{letter}" if letter.isupper() and index else letter for index, letter in enumerate(name)).upper()

@@ -1,4 +1,4 @@
-"""Clients as people install them, against real broker processes over real sockets."""
+"""Unmodified Kafka clients against broker processes: topics, configs, features, and a controller failover."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLIENTS = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def cluster(zookeeper: EmbeddedZooKeeper) -> Iterator[LocalCluster]:
-    """Nobody dies in it, so its sessions may be as long as a busy machine needs them."""
+    """A cluster of three brokers; none is killed, so sessions are long enough for a busy machine."""
     with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=30_000) as cluster:
         yield cluster
 
@@ -56,7 +56,7 @@ def test_a_topic_is_created_listed_and_described(client: StockClient, connect: C
 
 @CLIENTS
 @pytest.mark.spec("TP-1", "TP-2")
-def test_a_topic_grows(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+def test_partitions_are_added_to_a_topic(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
     growing = name("growing", connect)
     client.create_topic(growing, 1, 2)
     client.create_partitions(growing, 4)
@@ -96,7 +96,7 @@ def test_a_brokers_config_is_altered_and_described(
 
 
 def test_the_log_directories_of_all_brokers_are_described(cluster: LocalCluster) -> None:
-    """kafka-python only; librdkafka has no API for them."""
+    """kafka-python only, because librdkafka has no API for log directories."""
     client = KafkaPython(cluster.bootstrap)
     client.create_topic("stored", 2, 3)
 
@@ -108,17 +108,14 @@ def test_the_log_directories_of_all_brokers_are_described(cluster: LocalCluster)
 
 
 @CLIENTS
-def test_the_cluster_is_described_with_the_controller_zookeeper_knows(
-    client: StockClient, cluster: LocalCluster
-) -> None:
+def test_the_cluster_is_described_with_the_controller_in_zookeeper(client: StockClient, cluster: LocalCluster) -> None:
     assert client.brokers() == ({1, 2, 3}, cluster.controller_id())
 
 
 @pytest.mark.spec("AP-2", "ZN-7")
 @pytest.mark.parametrize("validate_only", [False, True])
 def test_no_feature_is_supported_and_none_can_be_finalized(cluster: LocalCluster, validate_only: bool) -> None:
-    """kafka-python only; librdkafka has no API for features. Version 0 of the request, and 1 where it is only
-    validated."""
+    """kafka-python only, because librdkafka has no API for features: version 0 of the request, and 1 to validate."""
     client = KafkaPython(cluster.bootstrap)
     assert client.features() == {}
     asked = {
@@ -149,7 +146,7 @@ def test_no_feature_is_supported_and_none_can_be_finalized(cluster: LocalCluster
         ("coloured", 1, {"colour": "red"}, ("INVALID_CONFIG", "INVALID_CONFIGURATION")),
     ],
 )
-def test_a_refusal_reaches_the_client_as_its_own_error(
+def test_a_refused_topic_creation_raises_the_clients_own_error(
     client: StockClient, topic: str, replication_factor: int, configs: dict[str, str], error: tuple[str, ...]
 ) -> None:
     with pytest.raises(Refused) as raised:
@@ -160,11 +157,11 @@ def test_a_refusal_reaches_the_client_as_its_own_error(
 
 @CLIENTS
 @pytest.mark.spec("IO-17")
-def test_a_topic_shows_its_configuration(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+def test_a_topic_is_created_with_a_config(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
     configured = name("configured", connect)
     client.create_topic(configured, 1, 1, {"retention.ms": "60000"})
     described_with(cluster, client, configured, partitions=1)
-    config = cluster.wait_until(lambda: client.topic_config(configured), "whoever is asked knows the topic")
+    config = cluster.wait_until(lambda: client.topic_config(configured), "every broker has the topic")
     assert (config["retention.ms"], config["cleanup.policy"]) == ("60000", "delete")
 
 
@@ -179,24 +176,24 @@ def test_a_topic_is_created_once(client: StockClient, connect: Connect) -> None:
 
 @CLIENTS
 @pytest.mark.spec("TX-1", "TD-10")
-def test_a_topic_is_deleted_and_made_anew(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
-    passing = name("passing", connect)
-    client.create_topic(passing, 3, 3)
-    described_with(cluster, client, passing, partitions=3)
-    client.delete_topic(passing)
+def test_a_topic_is_deleted_and_created_again(client: StockClient, connect: Connect, cluster: LocalCluster) -> None:
+    deleted = name("deleted", connect)
+    client.create_topic(deleted, 3, 3)
+    described_with(cluster, client, deleted, partitions=3)
+    client.delete_topic(deleted)
     cluster.wait_until(
-        lambda: not any(topic.name == passing for told in told_by_each(cluster) for topic in told.topics),
-        "the topic is listed no more by anybody",
+        lambda: not any(topic.name == deleted for each in metadata_of_each(cluster) for topic in each.topics),
+        "no broker lists the topic",
     )
-    assert passing not in client.topics()
+    assert deleted not in client.topics()
     with pytest.raises(Refused, match="UNKNOWN_TOPIC"):
-        client.delete_topic(passing)
-    cluster.wait_until(lambda: _is_made_anew(client, passing), "its name is free again")
-    described_with(cluster, client, passing, partitions=1)
+        client.delete_topic(deleted)
+    cluster.wait_until(lambda: _create_again(client, deleted), "the topic is created again")
+    described_with(cluster, client, deleted, partitions=1)
 
 
-def _is_made_anew(client: StockClient, topic: str) -> bool:
-    """While its znodes are going, the old one is in the way."""
+def _create_again(client: StockClient, topic: str) -> bool:
+    """Create a topic; False while znodes of the deleted topic of that name exist."""
     try:
         client.create_topic(topic, 1, 1)
     except Refused as refused:
@@ -208,9 +205,7 @@ def _is_made_anew(client: StockClient, topic: str) -> bool:
 
 @CLIENTS
 @pytest.mark.spec("EL-4", "IO-16", "TC-1")
-def test_after_the_controller_has_died_a_new_client_works_at_once(
-    connect: Connect, zookeeper: EmbeddedZooKeeper
-) -> None:
+def test_a_new_client_works_after_a_controller_failover(connect: Connect, zookeeper: EmbeddedZooKeeper) -> None:
     with LocalCluster(brokers=3, zookeeper=zookeeper, session_timeout_ms=6_000) as cluster:
         _fail_over(connect, cluster)
 
@@ -225,13 +220,13 @@ def _fail_over(connect: Connect, cluster: LocalCluster) -> None:
     dead.kill()
     cluster.wait_until(lambda: cluster.controller_id() not in (None, dead.id), "another broker is controller")
     survivors = [broker for broker in cluster.brokers if broker.is_running]
-    cluster.wait_until(lambda: hear_of(cluster, survivors), "the survivors tell of their new controller")
+    cluster.wait_until(lambda: know_the_new_controller(cluster, survivors), "the survivors list the new controller")
 
     second = connect(",".join(broker.address for broker in survivors))
     second.create_topic(after, 2, 2)
     cluster.wait_until(lambda: {before, after} <= second.topics(), "both topics are listed")
     alive = {1, 2, 3} - {dead.id}
-    # The dead broker leaves every ISR, those of partitions it did not lead after the others.
+    # The dead broker is removed from every ISR, last from those of partitions that it did not lead.
     survived = described_with(cluster, second, before, partitions=3, isr=alive)
     assert set(survived.leaders) <= alive
     assert set(described_with(cluster, second, after, partitions=2).leaders) <= alive
@@ -246,39 +241,38 @@ def _fail_over(connect: Connect, cluster: LocalCluster) -> None:
 def described_with(
     cluster: LocalCluster, client: StockClient, topic: str, *, partitions: int, isr: set[int] | None = None
 ) -> Described:
-    """`topic` once every broker tells of all its partitions, led, and with this ISR where one is given.
+    """Wait until every broker lists all partitions of `topic` with a leader, and with `isr` if given; describe it.
 
-    The answer to CreateTopics says that the controller's broker knows; the one asked next may hear of it a moment
-    later.
+    When CreateTopics is answered, only the controller has the topic for certain; other brokers receive it later.
     """
 
-    def is_known_to(told: MetadataResponse) -> bool:
-        [known] = [each.partitions for each in told.topics if each.name == topic] or [()]
+    def is_listed(metadata: MetadataResponse) -> bool:
+        [known] = [each.partitions for each in metadata.topics if each.name == topic] or [()]
         found = [each for each in known if each.leader_id >= 0 and isr in (None, set(each.isr_nodes))]
         return len(found) == len(known) == partitions
 
-    what = f"everybody knows {topic} with {partitions} led partitions"
-    cluster.wait_until(lambda: all(map(is_known_to, told_by_each(cluster))), what)
+    what = f"every broker lists {topic} with {partitions} partitions that have a leader"
+    cluster.wait_until(lambda: all(map(is_listed, metadata_of_each(cluster))), what)
     return client.describe(topic)
 
 
-def told_by_each(cluster: LocalCluster) -> list[MetadataResponse]:
-    """What each living broker says of all topics, asked with a client of our own."""
+def metadata_of_each(cluster: LocalCluster) -> list[MetadataResponse]:
+    """The metadata of all topics that each running broker returns to our own client."""
 
     async def ask() -> list[MetadataResponse]:
-        living = [broker.address for broker in cluster.brokers if broker.is_running]
-        return [await AdminClient(SocketNetwork(), [address]).metadata() for address in living]
+        running = [broker.address for broker in cluster.brokers if broker.is_running]
+        return [await AdminClient(SocketNetwork(), [address]).metadata() for address in running]
 
     return asyncio.run(ask())
 
 
-def hear_of(cluster: LocalCluster, survivors: Sequence[LocalBroker]) -> bool:
-    """Whether every survivor tells its clients of the new controller, and of nobody who is dead.
+def know_the_new_controller(cluster: LocalCluster, survivors: Sequence[LocalBroker]) -> bool:
+    """Whether the metadata of every survivor names the new controller, and no broker that is dead.
 
-    Asked with a client of our own: a stock one would begin its life by connecting to whoever is still listed.
+    Our own client asks, because a stock client would connect to the dead broker that is still listed.
     """
 
-    async def told() -> bool:
+    async def all_list_them() -> bool:
         for survivor in survivors:
             metadata = await AdminClient(SocketNetwork(), [survivor.address]).metadata(())
             listed = {broker.node_id for broker in metadata.brokers}
@@ -286,4 +280,4 @@ def hear_of(cluster: LocalCluster, survivors: Sequence[LocalBroker]) -> bool:
                 return False
         return True
 
-    return asyncio.run(told())
+    return asyncio.run(all_list_them())

@@ -1,4 +1,4 @@
-"""Operators' logs stay quiet here: the tests read the event log."""
+"""Silences operators' logs: these tests read the event log."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
         (state(1, (1, 2, 3), epoch=4, version=10), Errors.NOT_CONTROLLER),
         (state(1, (1, 2, 3), epoch=4, version=9), Errors.FENCED_LEADER_EPOCH),
         (state(1, (1, 2, 3), epoch=4, version=8), Errors.FENCED_LEADER_EPOCH),
-        # it is so already, whatever version the leader had in mind
+        # the state is so already, whatever the proposed partition epoch
         (state(1, (1, 2), epoch=5, version=9), AlreadySo()),
         (state(1, (1, 2), epoch=5, version=3), AlreadySo()),
         (state(1, (1, 2, 3), epoch=5, version=8), Errors.INVALID_UPDATE_VERSION),
@@ -44,9 +44,9 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
         # recovery
         (state(1, (1, 2), epoch=5, version=9, recovering=True), Errors.INVALID_REQUEST),
         (state(1, (1,), epoch=5, version=9, recovering=True), Errors.INVALID_REQUEST),
-        # who may not join
+        # replicas that may not join
         (state(1, (1, 2, 4), epoch=5, version=9), Errors.INELIGIBLE_REPLICA),
-        # beyond Kafka: who asks must lead, and be in sync with itself
+        # beyond Kafka: the sender must be leader and in its own ISR
         (state(2, (1, 2, 3), epoch=5, version=9), Errors.INVALID_REQUEST),
         (state(1, (2, 3), epoch=5, version=9), Errors.INVALID_REQUEST),
         (state(1, (), epoch=5, version=9), Errors.INVALID_REQUEST),
@@ -71,7 +71,7 @@ def test_verdict_on_recovering_leaders() -> None:
     assert verdict(recovering, recovering, LIVE, 3) == AlreadySo()
 
 
-# ------------------------------------------------------------------ on the harness
+# ------------------------------------------------------------------ in a cluster
 
 
 class AlterPartitionHarness(ControllerHarness):

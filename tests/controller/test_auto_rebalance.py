@@ -1,4 +1,4 @@
-"""When leaderships are given back, and which."""
+"""Automatic preferred leader elections: when they run, and for which partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drifted(away: int, *, isr: tuple[int, ...] = (2, 1), brokers: tuple[int, ...
     return context(brokers, HUNDRED, known)
 
 
-# ------------------------------------------------------------------ which
+# ------------------------------------------------------------------ elections
 
 
 @pytest.mark.spec("AR-2")
@@ -90,7 +90,7 @@ def test_balance_of_many_partitions_is_fast() -> None:
     assert min(spent) < 0.2, "many times what it takes"
 
 
-# ------------------------------------------------------------------ how
+# ------------------------------------------------------------------ batches
 
 
 @pytest.mark.spec("AR-3")
@@ -113,11 +113,11 @@ def test_rebalance_runs_one_batch_of_elections_per_broker() -> None:
         assert {record.why for record in written} == {"preferred"}
 
 
-# ------------------------------------------------------------------ when
+# ------------------------------------------------------------------ the timer
 
 
 def looks(broker: HarnessBroker) -> list[list[float]]:
-    """For each of its terms, when this controller looked at the balance: in seconds since it had taken over."""
+    """For each of the broker's terms, at which seconds after the takeover the balance was checked."""
     terms: list[list[float]] = []
     began_ms = 0.0
     for line in broker.envelopes():
@@ -182,5 +182,5 @@ def test_rebalance_event_of_an_earlier_term_is_ignored() -> None:
 
 
 async def queue(broker: HarnessBroker, event: AutoPreferredReplicaLeaderElection) -> None:
-    """Put an event that only a clock would."""
+    """Queue an event that only the timer queues."""
     broker.controller._event_manager.put(event)

@@ -18,9 +18,9 @@ def epochs(**brokers: int) -> dict[BrokerId, int]:
         (epochs(b1=5), epochs(b1=5), (), (), ()),
         (epochs(), epochs(b3=9, b1=5), (1, 3), (), ()),
         (epochs(b3=9, b1=5), epochs(), (), (1, 3), ()),
-        # away and back between two looks: only the epoch tells
+        # registered again between two reads: only the epoch differs
         (epochs(b1=5, b2=6), epochs(b1=8, b2=6), (), (), (1,)),
-        # an older epoch is a read from the past
+        # an older epoch comes from an outdated read
         (epochs(b1=8), epochs(b1=5), (), (), ()),
         (epochs(b1=5, b2=6, b3=7), epochs(b2=16, b3=7, b4=17), (4,), (1,), (2,)),
     ],

@@ -20,7 +20,7 @@ ONE = BrokerId(1)
 
 
 def online(harness: TermHarness) -> None:
-    """Its topics get their leaders."""
+    """Bring the topics online."""
     harness.run(replica_state_machine.startup(harness.term))
     harness.run(partition_state_machine.startup(harness.term))
     harness.settle()
@@ -92,7 +92,7 @@ def test_failed_broker_is_removed_from_shutting_down_and_offline_dirs_before_its
         assert seen == [(None, set())]
         assert harness.replica_state("orders-0", 1) is ReplicaState.OFFLINE
         assert harness.known("orders-0") == led(2, (2,), epoch=1, version=1, by=1)
-        # What its znode was watched for does not matter any more.
+        # The watch on its registration is gone.
         harness.clear_history()
         harness.run(process_broker_modifications(harness.term, ONE))
         harness.settle()
@@ -123,8 +123,8 @@ def test_offline_replica_mark_is_removed_only_by_a_response_without_error() -> N
 
 @pytest.mark.spec("SN-6", "RSM-10")
 def test_response_about_a_removed_replica_marks_nothing() -> None:
-    """A move to a broken directory was cancelled before the answer came; in Kafka the mark stays until the broker
-    starts."""
+    """A reassignment to an offline log directory was cancelled before the response; in Kafka the mark stays until the
+    broker starts."""
     with TermHarness({"orders": {0: [2, 0]}}) as harness:
         online(harness)
         broken = LeaderAndIsrPartitionError(topic_name="orders", partition_index=0, error_code=56)

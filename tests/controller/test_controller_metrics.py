@@ -1,4 +1,4 @@
-"""The controller's numbers: what each event is called, what is timed, what is counted and when."""
+"""The controller's metrics: event states, timers and counts."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_event_queue_time_is_cleared_after_five_idle_minutes() -> None:
         assert harness.manager.queue_time.count == 1
         harness.log.clock.now_ms += 1
         assert harness.manager.queue_time.count == 0
-        # Whether or not anybody looked in between.
+        # Also if it was read in between.
         for _ in range(2):
             harness.log.clock.now_ms += EVENT_QUEUE_TIME_TIMEOUT_MS
             harness.manager.put(TopicChange())

@@ -1,4 +1,4 @@
-"""A takeover misses nothing, whenever it happens."""
+"""A takeover misses no change, whenever it happens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ MARK = Create("/admin/delete_topics/deleted")
 
 
 def take_over_while(change: Create, before_request: int) -> bool:
-    """It happens just before the successor's nth request to ZooKeeper. Returns whether there were so many."""
+    """Make a change just before the successor's nth request to ZooKeeper. Returns whether there were so many
+    requests."""
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.create_topic("deleted", {0: [2]})

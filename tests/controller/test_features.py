@@ -1,4 +1,4 @@
-"""`/feature` at a takeover, wishes for more, and brokers that cannot live with what is finalized."""
+"""`/feature` at a takeover, updates of features, and incompatible brokers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_wait_until_epoch() -> None:
     assert asyncio.run(harness()).endswith("at epoch 5, and after 1 ms this broker has read epoch 4")
 
 
-# ------------------------------------------------------------------ wishes for more
+# ------------------------------------------------------------------ updates of features
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_update_features_refuses_each_update() -> None:
         assert harness.znodes()["/feature"] == EMPTY
 
 
-# ------------------------------------------------------------------ brokers that cannot live with it
+# ------------------------------------------------------------------ incompatible brokers
 
 
 def finalize(harness: TermHarness, **levels: int) -> None:
@@ -142,7 +142,7 @@ def finalize(harness: TermHarness, **levels: int) -> None:
 
 
 def support(harness: TermHarness, broker: int, *features: SupportedFeature) -> None:
-    """Rewrite a registration: the same life, with other features."""
+    """Rewrite a registration with other features; the broker epoch stays."""
     path = BrokerIdZNode.path(broker)
     fields = json.loads(harness.znodes()[path] or b"")
     fields["features"] = {f.name: {"min_version": f.min_version, "max_version": f.max_version} for f in features}
@@ -154,7 +154,7 @@ def live(harness: TermHarness) -> tuple[BrokerId, ...]:
 
 
 def change(harness: TermHarness) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
-    """What the controller makes of the brokers as they are now: new, dead, bounced."""
+    """Return the broker changes that the controller finds: new, dead, bounced."""
     harness.clear_history()
     harness.run(process_broker_change(harness.term))
     return [(record.new, record.dead, record.bounced) for record in harness.controller.records(BrokersChanged)]

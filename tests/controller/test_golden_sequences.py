@@ -1,8 +1,8 @@
-"""The controller's own part of Kafka's recordings: per znode the same writes, per broker the same requests in the same
-order.
+"""Recordings of Kafka's controller: the same writes for each znode, the same requests in the same order for each
+broker.
 
-The harness's brokers only listen; what Apache Kafka's brokers said in the recording (AlterPartition, ControlledShutdown,
-the tool's ElectLeaders) is said here at the same place. The recordings of whole clusters are compared in
+The brokers of the harness only receive; requests of Apache Kafka's brokers and tools in the recording (AlterPartition,
+ControlledShutdown, ElectLeaders) are sent here at the same place. Recordings of whole clusters are compared in
 `tests/golden`.
 """
 
@@ -87,7 +87,7 @@ def normal(key: str, version: int, client: str, request: dict[str, Any]) -> Requ
 
 
 def merged(requests: list[Request]) -> list[Request]:
-    """Neighbours of the same kind and header as one."""
+    """Merge neighbouring requests of the same kind and header."""
     out: list[Request] = []
     for request in requests:
         if out and out[-1][:4] == request[:4]:
@@ -125,7 +125,7 @@ def without_id(data: Any) -> Any:
 
 
 def recorded_writes(step: dict[str, Any]) -> dict[str, list[Any]]:
-    """Per znode what was written, in order, each with the version it got; None where it was deleted."""
+    """For each znode the data written, in order, each with its version; None where it was deleted."""
     writes: dict[str, list[Any]] = {}
     for txn in step["txns"]:
         for op in txn.get("multi", [txn]):

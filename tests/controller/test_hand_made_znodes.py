@@ -1,8 +1,7 @@
-"""Whatever somebody writes into ZooKeeper by hand: an event may fail for it, but nothing breaks, and somebody rules in
-the end.
+"""Znodes written by hand: an event may fail, but nothing else breaks, and in the end there is an active controller.
 
-What breaks in an event costs the role, and what breaks in a takeover costs it again and again: one such znode would
-leave the cluster without a controller.
+An unexpected exception in an event makes the controller resign, and one in a takeover would do so again and again: one
+such znode would leave the cluster without a controller.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FAILURES = {"moved", "MalformedZNode", "ZooKeeperFailure", "ApiError", "SessionL
 
 
 class Hand:
-    """Somebody with a ZooKeeper shell and little care; each deed is drawn from the seed."""
+    """An operator who writes random znodes; each write is drawn from the seed."""
 
     def __init__(self, harness: ControllerHarness, seed: int) -> None:
         self.harness = harness
@@ -127,7 +126,7 @@ class Hand:
     # -- what it writes
 
     def write(self, op: Create | SetData | Delete) -> None:
-        """Where ZooKeeper refuses it nothing has happened."""
+        """Write; a refusal by ZooKeeper is ignored."""
         self.harness.zookeeper.operate([op])
 
     def topic_path(self) -> str:

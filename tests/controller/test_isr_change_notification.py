@@ -1,4 +1,4 @@
-"""What leaders announce that write their ISRs themselves: read, passed on, and deleted whatever happens."""
+"""ISR changes that leaders write themselves: they are read, sent to all brokers, and deleted in any case."""
 
 from __future__ import annotations
 
@@ -156,8 +156,7 @@ def in_old_words(message: Message) -> Message:
 
 
 def leader_that_tells_late(harness: ControllerHarness, replicas: Sequence[int] = (1, 2)) -> None:
-    """In memory only the leader is in sync. Meanwhile 2 is again, and nothing has been
-    announced."""
+    """In memory only the leader is in sync. In ZooKeeper 2 is in sync again, which has not been announced."""
     for broker in harness.brokers.values():
         broker.answer = in_old_words
     harness.start()

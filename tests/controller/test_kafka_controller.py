@@ -213,7 +213,7 @@ def test_controller_znode_of_an_earlier_process_is_waited_for() -> None:
         (winner,) = (broker for broker in (harness.broker(0), harness.broker(1)) if broker.controller.is_active)
         other = harness.broker(1 - winner.id)
         named = ours.replace(b'"brokerid":1', b'"brokerid":%d' % other.id)
-        # The znode is of the winner's session; it names the other, as that one's earlier life would have.
+        # The znode belongs to the winner's session; it names the other, like one left over from an earlier process.
         harness.operator.run(harness.operator.client.write(SetData("/controller", named)))
         harness.settle(3_000)
         assert not other.controller.is_active
@@ -239,7 +239,7 @@ def test_controller_that_cannot_take_over_resigns() -> None:
         assert harness.broker(1).records(ControllerReady) == []
         tries = harness.broker(1).records(ControllerElected)
         assert 4 <= len(tries) <= 7, "it goes on trying, once a second"
-        # Somebody repairs what kept it from taking over.
+        # An operator repairs the cause.
         harness.operator.run(harness.operator.client.write(Delete("/brokers/ids/9")))
         harness.settle(2_000)
         assert harness.broker(1).controller.is_active
@@ -250,7 +250,7 @@ def test_broker_that_could_not_register_is_not_electable_until_its_next_session(
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         unregistered = harness.broker(1)
-        # Somebody sits on its name between its two sessions.
+        # Another session has its registration between its two sessions.
         harness.zookeeper.expire(unregistered.client.session_id)
         assert harness.zookeeper.operate([Create("/brokers/ids/1", REGISTRATION)])
         harness.settle(8_000)
@@ -553,7 +553,7 @@ def test_log_dir_notification_sends_leader_and_isr_of_all_replicas() -> None:
             live_brokers=[0, 1, 2],
         )
         assert not any(path.startswith("/log_dir_event_notification/") for path in harness.znodes())
-        # The watch is armed again; what makes no sense is cleared away.
+        # The watch is armed again; impossible entries are removed.
         harness.clear_history()
         harness.write_znode("/log_dir_event_notification/log_dir_event_0000000001", b"?")
         harness.write_znode(
@@ -619,7 +619,8 @@ def test_elect_leaders_responds_for_each_partition() -> None:
             tp("orders-0")
         ]
         assert isinstance(refused, ApiError)
-        reason = "Failed to elect leader for partition orders-0 under strategy PreferredReplicaPartitionLeaderElectionStrategy"
+        strategy = "PreferredReplicaPartitionLeaderElectionStrategy"
+        reason = f"Failed to elect leader for partition orders-0 under strategy {strategy}"
         assert refused.message == reason
 
 
@@ -725,9 +726,9 @@ def leaders(harness: ControllerHarness, assignment: Mapping[int, object]) -> dic
 
 
 def lose_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
-    """Broker 1 dies; the controller dies before its nth request to ZooKeeper from then on, or after the answer to it.
+    """Broker 1 fails; the controller fails before its nth request to ZooKeeper after that, or after the response to it.
 
-    Returns how many requests it took without an interruption.
+    Returns how many requests there are without an interruption.
     """
     with ControllerHarness(electable=(0, 2), brokers=(1, 3)) as harness:
         harness.start()
@@ -825,5 +826,5 @@ async def notify(broker: HarnessBroker, notification: WatchFired) -> None:
 
 
 async def force(broker: HarnessBroker, event: ControllerEvent) -> None:
-    """Queue an event that only a breakdown would."""
+    """Queue an event that only a failure queues."""
     broker.controller._event_manager.put(event)

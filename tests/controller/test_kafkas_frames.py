@@ -51,8 +51,8 @@ def test_every_control_request_was_compared() -> None:
 
 
 def _ours(version: MetadataVersion, ports: dict[int, int]) -> Iterator[tuple[Place, Sent]]:
-    """The stations of the recording: the brokers are introduced, a topic is created, queued for deletion, stopped,
-    deleted."""
+    """Our requests in the situations of the recording: brokers start, a topic is created, queued for deletion, stopped
+    and deleted."""
     next_ids = dict.fromkeys(RECEIVERS, 0)
     for requests in _stations(version, _cluster(ports)):
         for request in requests:

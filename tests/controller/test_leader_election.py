@@ -35,7 +35,7 @@ def state(
     return LeaderAndIsr(BrokerId(leader), epoch, ids(*isr), recovery, 3)
 
 
-# ------------------------------------------------------------------ who
+# ------------------------------------------------------------------ the leader
 
 
 @pytest.mark.spec("PSM-12")
@@ -50,7 +50,7 @@ def state(
         ((2, 4), (2,), (4,), False, None),
         ((2, 4), (2,), (), False, None),
         ((2, 4), (), (2, 4), False, None),
-        # … unless data may be lost: then the first alive
+        # … unless unclean election is allowed: then the first online
         ((2, 4), (2,), (4,), True, 4),
         ((2, 4), (), (2, 4), True, 2),
         ((2, 4), (2,), (), True, None),
@@ -124,7 +124,7 @@ def test_controlled_shutdown_leader(
     assert controlled_shutdown_leader(ids(*replicas), ids(*isr), ids(*online), set(ids(*leaving))) == leader
 
 
-# ------------------------------------------------------------------ what becomes of the partition
+# ------------------------------------------------------------------ the new state
 
 
 @pytest.mark.spec("PSM-12", "PSM-16")

@@ -1,5 +1,4 @@
-"""What a controller's operator reads: for each behaviour of the specification's list a line, at its level, with its
-fields.
+"""The log lines of the controller: for each behaviour of the specification a line with its level and fields.
 
 A few scenarios run once each, at level DEBUG; the table has the lines that must be among theirs.
 """
@@ -57,7 +56,7 @@ def respond(message: Message) -> Message:
 
 @cache
 def broker_changes_and_controlled_shutdown() -> list[Line]:
-    """Two brokers stand, two do not; a topic comes, a broker goes and returns, another leaves in order."""
+    """Two electable brokers and two others: a topic is created, a broker fails and returns, another shuts down."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0, 1), brokers=(2, 3)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [2, 0, 1], 1: [0, 1]})
@@ -73,8 +72,8 @@ def broker_changes_and_controlled_shutdown() -> list[Line]:
 
 @cache
 def a_bad_day() -> list[Line]:
-    """Proposals that come too late, a broker that moves, one that does not answer, one out of reach, and a lost
-    role."""
+    """Late proposals, a broker with a new address, one that does not respond, one that is unreachable, and a
+    resignation."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
         harness.start()
         topic_id = harness.create_topic("orders", {0: [0, 1]})
@@ -123,7 +122,7 @@ def a_double_id() -> list[Line]:
 
 @cache
 def a_move() -> list[Line]:
-    """One partition has to wait for its new replica, the other only changes hands; then a znode asks for a third."""
+    """One reassignment waits for its new replica, another only changes leaders; then the znode requests a third."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
         for broker in harness.brokers.values():
             broker.answer = respond
@@ -637,7 +636,7 @@ def test_log_lines(expected: Expected) -> None:
     assert any(is_as(line, expected) for line in lines), alike or {line.text for line in lines}
 
 
-# ------------------------------------------------------------------ how much
+# ------------------------------------------------------------------ the imbalance
 
 
 def lines_of_a_takeover(partitions: int, level: int) -> list[Line]:

@@ -59,7 +59,7 @@ class OnePartitionHarness(TermHarness):
         return self.run(psm.handle_state_changes(self.term, [tp("orders-0")], target, strategy))
 
     def fail_broker(self, *brokers: int) -> None:
-        """The controller has noticed that these are dead, and that their partition is offline."""
+        """Remove the brokers from the live ones, and move the partition to OfflinePartition."""
         self.term.context.remove_live_brokers(ids(*brokers))
         self.move(OFFLINE)
         self.clear_history()
@@ -290,7 +290,7 @@ def test_states_written_before_a_zookeeper_failure_are_online_and_sent(monkeypat
 
 
 class OnlyReplicaOne(OnePartitionHarness):
-    """orders-0 whose ISR is [1], and 1 is dead."""
+    """Partition orders-0 with the ISR [1], and broker 1 is offline."""
 
     def __enter__(self) -> OnlyReplicaOne:
         super().__enter__()

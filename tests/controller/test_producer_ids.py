@@ -1,4 +1,4 @@
-"""Blocks of producer ids: the next one, for a broker that is registered, and never one twice."""
+"""Blocks of producer ids: consecutive, only for registered brokers, and never allocated twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ask_for(harness: ControllerHarness, broker: int) -> ProducerIdBlock | str:
     return ask(harness.broker(0), broker, harness.broker(broker).epoch)
 
 
-# ------------------------------------------------------------------ which
+# ------------------------------------------------------------------ blocks
 
 
 @pytest.mark.spec("ZN-8")
@@ -103,7 +103,7 @@ def test_malformed_producer_id_znode_fails_the_request_only(data: bytes) -> None
         assert ask_for(harness, 1) == "UNKNOWN_SERVER_ERROR", "the ids allocated so far are unknown"
 
 
-# ------------------------------------------------------------------ and never twice
+# ------------------------------------------------------------------ concurrent controllers
 
 
 @pytest.mark.spec("ZN-8", "EL-13")
@@ -118,8 +118,8 @@ def test_block_with_a_lost_answer_is_not_used(applied: bool, given: ProducerIdBl
 
 @pytest.mark.spec("ZN-8", "EL-13")
 def test_two_controllers_never_allocate_the_same_block() -> None:
-    """The old one is past its read when the new one gives that very block to the broker, which has asked again. Then
-    the old one's write is lost: what it finds in its place is its own to the byte, and not its own."""
+    """The old controller has read the latest block when the new one allocates the next to the same broker. Then the
+    answer to the old one's write is lost: what ZooKeeper holds equals what it wanted to write, and is not its own."""
     with ControllerHarness() as harness:
         harness.start()
         controller, epoch = harness.broker(0), harness.broker(1).epoch
@@ -128,7 +128,7 @@ def test_two_controllers_never_allocate_the_same_block() -> None:
         answers: list[Any] = []
 
         class Interrupted:
-            """Lets a successor go first, once, between the read and the write."""
+            """Lets another controller write once between the read and the write."""
 
             waiting = True
 

@@ -1,4 +1,4 @@
-"""What the controller of an older `inter.broker.protocol.version` writes, reads and answers differently."""
+"""The controller with an older `inter.broker.protocol.version`: what it writes, reads and sends."""
 
 from __future__ import annotations
 

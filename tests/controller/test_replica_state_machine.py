@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,9 +19,9 @@ from foundation.eventlog.records import (
     ReplicasMoved,
     Transition,
 )
-from foundation.zk.client import Delete
+from foundation.zk.client import Delete, Failure
 from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
-from foundation.zk.transactions import MAX_LOST_ANSWERS
+from foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
 from tests.controller.harness import TermHarness
 from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
 from tests.controller.values import ids, led, replicas, state, tp
@@ -51,7 +53,7 @@ class OnePartitionHarness(TermHarness):
     [
         (state(1, (1, 2, 3), epoch=4, version=7), 2, state(1, (1, 3), epoch=5, version=7)),
         (state(1, (2, 1, 3), epoch=4, version=7), 1, state(-1, (2, 3), epoch=5, version=7)),
-        # the last one stays listed: only it may lead again without loss
+        # the last member stays in the ISR: only it may lead again without loss
         (state(1, (1,), epoch=4, version=7), 1, state(-1, (1,), epoch=5, version=7)),
         (state(-1, (1,), epoch=4, version=7), 1, state(-1, (1,), epoch=5, version=7)),
     ],
@@ -130,6 +132,38 @@ def test_isr_removal_with_unknown_outcome_raises() -> None:
         harness.zookeeper.lost_answers += [lost] * MAX_LOST_ANSWERS
         with pytest.raises(ZooKeeperFailure, match="Unknown"):
             harness.move(OFFLINE, 2)
+
+
+@pytest.mark.spec("RSM-7")
+def test_states_written_before_a_zookeeper_failure_leave_the_isr_and_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted = Transactions._send
+    sent = 0
+
+    async def refuse_the_second(self: Transactions, *transaction: Any) -> object:
+        nonlocal sent
+        sent += 1
+        if sent > 1:
+            raise ZooKeeperFailure(Failure.NO_NODE, "check of /controller_epoch")
+        return await accepted(self, *transaction)
+
+    with TermHarness({"orders": {0: [1, 2], 1: [1, 2]}}) as harness:
+        both = [tp("orders-0"), tp("orders-1")]
+        harness.run(on_new_partition_creation(harness.term, both))
+        harness.settle()
+        harness.clear_history()
+        monkeypatch.setattr("foundation.zk.transactions.MAX_OPS", 1)
+        monkeypatch.setattr(Transactions, "_send", refuse_the_second)
+        harness.run(rsm.handle_state_changes(harness.term, {BrokerId(2): both}, OFFLINE))
+        harness.settle()
+        assert [harness.replica_state(name, 2) for name in ("orders-0", "orders-1")] == [OFFLINE, ONLINE]
+        assert harness.known("orders-0") == led(1, (1,), epoch=1, version=1, by=1)
+        (failed,) = harness.controller.records(LeadershipNotWritten)
+        assert failed.partitions == (Refused("orders", 1, "NoNode"),)
+        assert harness.broker(1).requests(LeaderAndIsrSent) == [
+            LeaderAndIsrSent(
+                [StateSent(partition="orders-0", leader=1, isr=(1,), epoch=1, version=1)], live_leaders=[1]
+            )
+        ]
 
 
 @pytest.mark.spec("RSM-6", "RSM-7", "RB-4")

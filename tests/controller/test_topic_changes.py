@@ -1,4 +1,4 @@
-"""Topics that appear in a way that no broker would make them."""
+"""Topics whose znodes no broker would write."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_topic_with_a_duplicate_id_is_left_out() -> None:
         assert successor.is_active
         assert successor.topic_name(topic_id) == "orders", "the older one, though the other comes first by name"
         assert set(successor.assignments) == {tp("orders-0"), tp("payments-0")}
-        # Somebody takes the id away again.
+        # The id is removed by hand.
         harness.operator.run(harness.operator.client.write(SetData("/brokers/topics/copy-of-orders", MADE_BY_HAND)))
         harness.settle()
         assert harness.state("copy-of-orders", 0) == led(1, (1, 2), by=2)

@@ -276,7 +276,7 @@ def test_repeated_marker_does_not_restart_the_deletion() -> None:
         assert harness.left_of("orders") == harness.left_of("payments") == []
 
 
-# ------------------------------------------------------------------ what is not deleted
+# ------------------------------------------------------------------ topics that are not deleted
 
 
 @pytest.mark.spec("TD-1", "GT-6")
@@ -515,8 +515,8 @@ def test_deposed_controller_deletes_no_replica() -> None:
 
 @pytest.mark.spec("TD-1")
 def test_reassignment_does_not_delay_a_deletion() -> None:
-    """As in Kafka: it marks topics before it queues them, and marks only what is queued. But there the move goes on for
-    ever, and at the next marker, whosever it is, the deletion waits for it."""
+    """As in Kafka, which checks for reassignments before it queues the topic. But there the reassignment stays in
+    progress, and the deletion waits for it when the next topic is marked."""
     with TopicDeletionHarness() as harness:
         harness.broker(2).answer = refusing
         harness.term.context.partitions_being_reassigned = {tp("orders-0")}
@@ -527,7 +527,7 @@ def test_reassignment_does_not_delay_a_deletion() -> None:
         assert harness.term.context.topics_ineligible_for_deletion == set()
 
 
-# ------------------------------------------------------------------ taking over
+# ------------------------------------------------------------------ failover
 
 
 @pytest.mark.spec("FO-6", "FO-7", "FO-12")
@@ -602,10 +602,10 @@ def test_deletes_share_transactions_of_bounded_size() -> None:
 
 
 def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
-    """A topic is deleted; the controller dies before its nth request to ZooKeeper from then on, or after the answer to
+    """A topic is deleted; the controller fails before its nth request to ZooKeeper after that, or after the response to
     it.
 
-    Returns how many requests it took without an interruption.
+    Returns how many requests there are without an interruption.
     """
     with ControllerHarness(electable=(0, 2), brokers=(1, 3)) as harness:
         harness.start()

@@ -1,4 +1,4 @@
-"""Partitions without a leader are tried again when data may be lost."""
+"""Elections are tried again when unclean leader election is enabled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.controller.harness import SETTINGS, ControllerHarness
 
 
 class Dynamic:
-    """The controller's broker config, as it is now."""
+    """The controller's current broker config."""
 
     allowed = False
 

@@ -1,4 +1,4 @@
-"""Short words for the values the tests speak of."""
+"""Short constructors for the values in these tests."""
 
 from __future__ import annotations
 

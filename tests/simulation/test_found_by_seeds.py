@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.reader import decode_record
-from foundation.eventlog.records import ElectionLost
+from foundation.eventlog.records import ElectionLost, IsrResult
 from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, ReassignPartitionsZNode
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
+from understudy.simulator.seeds import run_seed
 from understudy.simulator.zookeeper import LostAnswer
 
 
@@ -98,3 +101,51 @@ def test_a_topic_is_not_moved_because_its_predecessor_of_that_name_was_to_be() -
         cluster.settle()
         assert cluster.znodes.topics()["orders"].partitions[orders_0].replicas == tuple(alive[:2])
     assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("IS-6")
+def test_isr_change_that_a_deposed_controller_has_refused_is_proposed_again() -> None:
+    """Seed 77000040: the deposed controller, which ZooKeeper does not reach, leads a new topic that its context does
+    not hold. It sends the wider ISR over the connection that it has kept, to itself, and answers UNKNOWN_TOPIC_ID.
+
+    No controller owes the leader a LeaderAndIsr after that: the proposal stayed pending, and the ISR small, for ever.
+    """
+    with SimulatedCluster(1, brokers=4) as cluster:
+        cluster.start()
+        deposed = cluster.controller()
+        follower, third, fourth = (broker for broker in cluster.brokers if broker is not deposed)
+        cluster.create_topic("payments", assignment={0: [deposed.id, follower.id]})
+        cluster.settle()
+        follower.kill()
+        cluster.run_for(8_000)
+        follower.begin_start()
+        cluster.settle()
+        assert _isr_results(cluster, "payments") == ["NONE"], "over a connection of the controller to itself"
+        follower.kill()
+        cluster.run_for(8_000)
+        cluster.cut_from_zookeeper(deposed.id)
+        cluster.depose()
+        cluster.run_for(1_000)
+        assert cluster.controller_id() in (third.id, fourth.id)
+        cluster.create_topic("orders", assignment={0: [deposed.id, follower.id]})
+        follower.begin_start()
+        # The new controller is known from its UpdateMetadata: the leader need not wait until the old one resigns.
+        cluster.run_for(4_000)
+        assert deposed.instance is not None
+        assert deposed.instance.controller.is_active, "it has not noticed yet"
+        assert _isr_results(cluster, "orders") == ["UNKNOWN_TOPIC_ID", "NONE"]
+        assert cluster.isr("orders", 0) == (deposed.id, follower.id)
+        cluster.heal()
+        cluster.settle()
+    assert judge(cluster).problems == ()
+
+
+def _isr_results(cluster: SimulatedCluster, topic: str) -> list[str]:
+    """The errors of the answers to the topic's ISR changes, in order."""
+    found = (decode_record(line).data for line in cluster.chronicle)
+    return [data.error for data in found if isinstance(data, IsrResult) and data.topic == topic]
+
+
+def test_seed_77000040_comes_to_rest() -> None:
+    report = run_seed(77_000_040, 60)
+    assert report.problems == ()

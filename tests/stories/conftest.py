@@ -1,4 +1,4 @@
-"""`pytest tests/stories --rewrite-stories` writes today's transcripts into the stories; review them as prose."""
+"""Adds the option `--rewrite-stories`, which writes the present transcripts into the stories; review the diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden transcripts: what the cluster does in each story is what is written there."""
+"""Each story of a simulated cluster runs as its recorded transcript says."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ STORIES = sorted(Path(__file__).parent.glob("*.story"))
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
-def test_a_story_is_told_as_it_is_written(path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_story_has_its_recorded_transcript(path: Path, request: pytest.FixtureRequest) -> None:
     written = path.read_text(encoding="utf-8")
-    told = render(play(parse(written)))
+    transcript = render(play(parse(written)))
     if request.config.getoption("--rewrite-stories", default=False):
-        path.write_text(told, encoding="utf-8")
+        path.write_text(transcript, encoding="utf-8")
     else:
-        assert told == written, (
-            f"{path.name} goes differently now; if that is right: pytest tests/stories --rewrite-stories"
+        assert transcript == written, (
+            f"{path.name} has another transcript now; if that is right: pytest tests/stories --rewrite-stories"
         )
 
 
@@ -38,12 +38,12 @@ def test_there_are_stories() -> None:
         ("cluster brokers=1 seed=1\nkill\n----\n", "cannot be understood"),
     ],
 )
-def test_a_story_that_cannot_be_played_says_why(text: str, complaint: str) -> None:
+def test_a_malformed_story_is_refused_with_a_reason(text: str, complaint: str) -> None:
     with pytest.raises(BadStory, match=complaint):
         play(parse(text))
 
 
-def test_a_story_survives_parsing_and_rendering() -> None:
+def test_a_story_is_parsed_and_rendered_unchanged() -> None:
     text = (
         "# Why.\n# And how.\n\ncluster brokers=3 seed=1\n----\n   0.001  broker-1   tells\n\nkill 1\nadvance 8s\n----\n"
     )

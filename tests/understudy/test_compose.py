@@ -1,7 +1,5 @@
-"""The compose file and the image: every key and flag in them is one that our programs read.
-
-What can be proven without an engine is proven here, down to running our programs with nothing but what the image holds.
-The tests marked `docker` prove the packaging itself, where an engine answers.
+"""The compose file and the Dockerfile, without a Docker engine: the programs read every key and flag in them, and run
+with nothing but what the image holds. `tests/compose` starts the containers, where an engine answers.
 """
 
 from __future__ import annotations
@@ -15,9 +13,9 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -32,7 +30,10 @@ from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, zookeeper_jars
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+COMPOSE_FILE = (ROOT / "docker-compose.yml").read_text()
+VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+COMPOSE: dict[str, Any] = yaml.safe_load(VARIABLE.sub(r"\2", COMPOSE_FILE).replace("$$", "$"))
+"""The compose file as it is read where no variable is set."""
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 BROKERS = [name for name in SERVICES if name.startswith("broker-")]
 SERVERS = [*BROKERS, "zookeeper"]
@@ -45,7 +46,7 @@ def command_line(service: str) -> list[str]:
 
 
 def overrides(broker: str) -> dict[str, str]:
-    """What the broker of this service reads, by its own reading of the command line."""
+    """The properties that the broker of this service reads from its command line."""
     line = command_line(broker)
     assert line[:5] == ["python", "-P", "-m", "brokers", "/dev/null"]
     flags, values = line[5::2], line[6::2]
@@ -64,7 +65,7 @@ def milliseconds(duration: str) -> int:
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_every_key_of_a_broker_is_one_it_acts_upon(broker: str) -> None:
+def test_brokers_act_upon_every_key_of_their_command_line(broker: str) -> None:
     properties = overrides(broker)
     assert unknown_keys(properties) == ()
     assert [key for key in properties if key not in TABLE] == []
@@ -72,9 +73,9 @@ def test_every_key_of_a_broker_is_one_it_acts_upon(broker: str) -> None:
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_clients_inside_and_outside_find_each_broker_where_it_says_it_is(broker: str) -> None:
+def test_brokers_advertise_the_addresses_that_are_bound_and_published(broker: str) -> None:
     config = KafkaConfig.from_properties(overrides(broker))
-    internal, external = config.advertised_endpoints()
+    external, internal = config.advertised_endpoints()
     assert (internal.listener, internal.host, internal.port) == ("INTERNAL", broker, 9092)
     assert (external.listener, external.host, external.port) == ("EXTERNAL", "localhost", 19090 + config.broker_id)
     assert config.inter_broker_listener == "INTERNAL"
@@ -84,7 +85,7 @@ def test_clients_inside_and_outside_find_each_broker_where_it_says_it_is(broker:
     assert SERVICES[broker]["ports"] == [f"127.0.0.1:{external.port}:{external.port}"]
 
 
-def test_brokers_differ_in_what_must_be_theirs_alone_and_share_the_rest() -> None:
+def test_brokers_differ_in_their_own_keys_and_share_the_rest() -> None:
     own = ("broker.id", "broker.rack", "listeners", "advertised.listeners", "understudy.events.dir")
     found = [overrides(broker) for broker in BROKERS]
     for key in own:
@@ -92,7 +93,7 @@ def test_brokers_differ_in_what_must_be_theirs_alone_and_share_the_rest() -> Non
     shared = [{key: value for key, value in properties.items() if key not in own} for properties in found]
     assert shared[0] == shared[1] == shared[2]
     volumes = [SERVICES[name]["volumes"][0].partition(":")[0] for name in SERVERS]
-    assert sorted(volumes) == sorted(COMPOSE["volumes"])
+    assert sorted([*volumes, "run-folder"]) == sorted(COMPOSE["volumes"])
 
 
 @pytest.mark.parametrize("broker", BROKERS)
@@ -102,7 +103,7 @@ def test_event_logs_are_reachable_from_the_host(broker: str) -> None:
     assert overrides(broker)["log.dirs"].startswith("/var/lib/understudy/")
 
 
-def test_the_zookeeper_service_is_a_command_line_we_understand() -> None:
+def test_the_zookeeper_service_runs_a_command_line_that_understudy_parses() -> None:
     program, *line = command_line("zookeeper")
     options = parser().parse_args(line)
     assert (program, options.verb, options.host, options.port) == ("understudy", "zookeeper", "0.0.0.0", 2181)
@@ -112,7 +113,7 @@ def test_the_zookeeper_service_is_a_command_line_we_understand() -> None:
 
 
 @pytest.mark.parametrize("service", SERVERS)
-def test_health_is_asked_by_a_command_line_we_understand(service: str) -> None:
+def test_health_checks_run_a_command_line_that_understudy_parses(service: str) -> None:
     check = SERVICES[service]["healthcheck"]
     kind, program, *line = check["test"]
     options = parser().parse_args(line)
@@ -121,21 +122,21 @@ def test_health_is_asked_by_a_command_line_we_understand(service: str) -> None:
     assert options.zookeeper == (service == "zookeeper")
     from understudy.cli.health import TIMEOUT_MS
 
-    assert milliseconds(check["timeout"]) > TIMEOUT_MS, "the question must end by itself, with its reason"
+    assert milliseconds(check["timeout"]) > TIMEOUT_MS, "the health check ends by itself and prints its reason"
     assert {"interval", "retries", "start_period"} <= set(check)
 
 
-def test_nobody_starts_before_what_it_needs() -> None:
+def test_brokers_start_after_zookeeper_and_the_run_folder() -> None:
     for broker in BROKERS:
         assert SERVICES[broker]["depends_on"] == {
             "zookeeper": {"condition": "service_healthy"},
             "run-folder": {"condition": "service_completed_successfully"},
         }
-    assert SERVICES["run-folder"]["volumes"] == [RUN_FOLDER]
+    assert SERVICES["run-folder"]["volumes"] == ["./run:/run/understudy", "run-folder:/marker"]
 
 
 @pytest.mark.parametrize("service", SERVERS)
-def test_servers_are_nobody_and_leave_in_order(service: str) -> None:
+def test_servers_have_no_privileges_and_time_for_a_controlled_shutdown(service: str) -> None:
     definition = SERVICES[service]
     assert definition["init"] is True
     assert definition["user"] == "1000:1000"
@@ -153,20 +154,29 @@ def test_nothing_is_published_beyond_the_loopback_interface() -> None:
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
-def test_what_the_head_of_the_file_recommends_exists() -> None:
-    text = (ROOT / "docker-compose.yml").read_text()
-    recommended = re.findall(r"^#   \.venv/bin/understudy (.*)$", text, re.MULTILINE)
-    assert len(recommended) >= 1
-    verbs = next(action for action in parser()._actions if action.dest == "verb").choices
-    assert verbs is not None
-    for line in recommended:
-        if shlex.split(line)[0] in verbs:
-            parser().parse_args(shlex.split(line))
-    assert "status" in {shlex.split(line)[0] for line in recommended}
+def test_understudy_parses_the_command_lines_at_the_head_of_the_file() -> None:
+    recommended = re.findall(r"^#   .*\bunderstudy ((?:status|check|replay) .*)$", COMPOSE_FILE, re.MULTILINE)
+    parsed = [parser().parse_args(shlex.split(line, comments=True)) for line in recommended]
+    assert {options.verb for options in parsed} == {"status", "check", "replay"}
+
+
+def test_the_head_of_the_file_names_every_port_that_can_be_changed() -> None:
+    head = COMPOSE_FILE[: COMPOSE_FILE.index("\nname: ")]
+    ports = {name for name, _ in VARIABLE.findall(COMPOSE_FILE) if name.endswith("_PORT")}
+    assert len(ports) == len(SERVERS)
+    assert ports <= set(re.findall(r"\w+", head))
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_a_brokers_published_port_is_the_one_it_advertises_whatever_its_value(broker: str) -> None:
+    other = yaml.safe_load(VARIABLE.sub("29999", COMPOSE_FILE))["services"][broker]
+    advertised = next(value for value in other["command"] if value.startswith("advertised.listeners="))
+    assert "EXTERNAL://localhost:29999," in advertised
+    assert other["ports"] == [f"127.0.0.1:29999:{19090 + int(broker[-1])}"]
 
 
 @pytest.mark.skipif(why_no_compose() is not None, reason=f"docker compose config: {why_no_compose()}")
-def test_compose_itself_reads_the_file() -> None:
+def test_docker_compose_accepts_the_file() -> None:
     answer = subprocess.run(
         ["docker", "compose", "config", "--quiet"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
@@ -177,12 +187,12 @@ def test_compose_itself_reads_the_file() -> None:
 
 
 def image_packages() -> list[str]:
-    found = re.search(r"pip install --constraint constraints\.txt ((?:[a-z0-9]+ ?)+)\n\nCOPY", DOCKERFILE)
+    found = re.search(r"/opt/understudy/bin/pip install --constraint constraints\.txt ((?:[a-z0-9]+ ?)+)\n", DOCKERFILE)
     assert found is not None
     return found[1].split()
 
 
-def test_the_image_stands_on_one_base_and_ends_as_nobody() -> None:
+def test_the_image_has_one_base_and_a_user_without_privileges() -> None:
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"python:3.11-slim"}
     final = DOCKERFILE[DOCKERFILE.rindex("FROM ") :]
     assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["understudy"]
@@ -190,13 +200,13 @@ def test_the_image_stands_on_one_base_and_ends_as_nobody() -> None:
     assert {service["image"] for service in SERVICES.values()} == {"understudy"}
 
 
-def test_the_image_holds_all_run_time_dependencies_but_spark() -> None:
+def test_the_image_holds_all_dependencies_but_spark() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[<>=]", dependency)[0] for dependency in project["dependencies"]}
     assert set(image_packages()) == needed - {"pyspark"}
 
 
-def test_what_is_copied_into_the_image_is_let_through_and_nothing_else() -> None:
+def test_dockerignore_lets_through_what_the_dockerfile_copies_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     let_through = {line[1:] for line in lines if line.startswith("!")}
     copied = [
@@ -207,8 +217,23 @@ def test_what_is_copied_into_the_image_is_let_through_and_nothing_else() -> None
     assert all((ROOT / name).exists() for name in let_through - {"README.md"})
 
 
-def test_the_jars_are_those_our_server_asks_for() -> None:
-    """The build asks the one list there is, and the run looks where the build has put them."""
+def test_one_service_builds_the_image_for_all() -> None:
+    """Five services with `build` would be five builds, and four images without a name."""
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["zookeeper"]
+    assert SERVICES["zookeeper"]["build"]["context"] == "."
+
+
+def test_a_build_after_a_change_of_the_sources_downloads_nothing() -> None:
+    build = DOCKERFILE[: DOCKERFILE.rindex("FROM ")]
+    after_sources = build[build.index("COPY pyproject.toml") :]
+    commands = re.findall(r"\bpip (?:wheel|install|download)\b.*", after_sources)
+    assert len(commands) == 2
+    assert all("--no-index" in command for command in commands)
+    assert "--no-build-isolation" in commands[0]
+
+
+def test_the_jars_are_those_that_the_embedded_zookeeper_needs() -> None:
+    """The build reads the only list of them, and the server looks where the build has put them."""
     assert "from understudy.testbed.embedded_zookeeper import zookeeper_jars" in DOCKERFILE
     assert "UNDERSTUDY_ZOOKEEPER_JARS=/opt/zookeeper" in DOCKERFILE
     assert "COPY --from=build /opt/zookeeper /opt/zookeeper" in DOCKERFILE
@@ -216,7 +241,7 @@ def test_the_jars_are_those_our_server_asks_for() -> None:
 
 @pytest.fixture
 def image(tmp_path: Path) -> dict[str, str]:
-    """An environment in which Python finds what the image holds and nothing else: no Spark, no test tools."""
+    """Environment variables with which Python finds what the image holds and nothing else: no Spark, no test tools."""
     packages, jars = tmp_path / "packages", tmp_path / "jars"
     packages.mkdir()
     jars.mkdir()
@@ -264,7 +289,7 @@ def test_zookeeper_runs_with_what_the_image_holds(image: dict[str, str], tmp_pat
 def test_a_broker_runs_with_what_the_image_holds_and_compose_gives_it(
     image: dict[str, str], tmp_path: Path, zookeeper: EmbeddedZooKeeper
 ) -> None:
-    """Its very overrides, but for addresses and folders of this machine."""
+    """The overrides of the compose file, except for addresses and folders of this machine."""
     here = {
         "zookeeper.connect": f"{zookeeper.connect_string}/compose-{time.monotonic_ns()}",
         "listeners": "INTERNAL://127.0.0.1:0,EXTERNAL://127.0.0.1:0",
@@ -290,63 +315,3 @@ def _eventually(predicate: Callable[[], object], what: str, timeout_s: float = 6
     while not predicate():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
         time.sleep(0.05)
-
-
-# ------------------------------------------------------------------ the engine
-
-
-class Engine(NamedTuple):
-    compose: list[str]
-    """The command line of compose for this file."""
-    since_ms: float
-    """When it began: ./run/compose may hold records of earlier runs."""
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    """The whole file, up and healthy; its containers and volumes are gone afterwards."""
-    from testcontainers.compose import DockerCompose
-
-    since_ms = time.time() * 1000
-    with DockerCompose(ROOT, compose_file_name="docker-compose.yml", build=True, wait=True) as compose:
-        yield Engine(compose.compose_command_property, since_ms)
-
-
-@pytest.mark.slow
-@pytest.mark.docker
-@pytest.mark.timeout(1800)
-def test_a_killed_container_is_succeeded_and_its_event_log_can_be_read(engine: Engine) -> None:
-    with ClusterView("localhost:12181") as view:
-        _eventually(lambda: len(view.brokers()) == 3 and view.controller_id(), "three brokers and a controller")
-        before = view.picture()
-        assert before.controller is not None
-        subprocess.run([*engine.compose, "kill", f"broker-{before.controller}"], cwd=ROOT, check=True)
-        _eventually(
-            lambda: view.picture().controller_epoch > before.controller_epoch, "another container is controller"
-        )
-        after = view.picture()
-    assert after.controller not in (None, before.controller)
-    records = read([ROOT / "run" / "compose"]).records
-    elections = {
-        (record.data.epoch, record.data.broker_id)
-        for record in records
-        if isinstance(record.data, ControllerElected) and record.wall_ms >= engine.since_ms
-    }
-    assert {(before.controller_epoch, before.controller), (after.controller_epoch, after.controller)} <= elections
-    subprocess.run([*engine.compose, "start", f"broker-{before.controller}"], cwd=ROOT, check=True)
-
-
-@pytest.mark.slow
-@pytest.mark.docker
-@pytest.mark.timeout(1800)
-def test_a_client_on_the_host_reaches_every_container_where_metadata_says_it_is(engine: Engine) -> None:
-    import asyncio
-
-    from brokers.machine.socket_network import SocketNetwork
-    from understudy.admin_client import AdminClient
-
-    client = AdminClient(SocketNetwork(), [f"localhost:{19090 + broker}" for broker in (1, 2, 3)])
-    metadata = asyncio.run(client.metadata())
-    advertised = {broker.node_id: (broker.host, broker.port) for broker in metadata.brokers}
-    assert advertised
-    assert all(address == ("localhost", 19090 + broker) for broker, address in advertised.items())

@@ -151,6 +151,7 @@ class SimulatedBroker:
         self.should_run = False
         self._record("kill")
         self._end()
+        self.node.storage.lose_unflushed()
 
     def bounce(self, down_ms: float) -> None:
         """Kill it and start it again `down_ms` later; shorter than its session timeout, ZooKeeper does not notice."""

@@ -7,16 +7,16 @@ its own; disk and clock go on. Times in logs begin at `EPOCH_MS`, so that two ru
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from brokers.world import Storage, Volume, World
-from foundation.eventlog.clock import Clock
+from brokers.world import Volume, World
 from foundation.eventlog.fences import Fence, Fences
 from foundation.eventlog.log import EventLog
-from foundation.eventlog.points import Points
 from foundation.eventlog.records import PointReached
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.network import SimulatedNetwork
@@ -52,28 +52,114 @@ class SimulatedClock:
         return EPOCH_MS + self.offset_ms + self._loop.time() * 1000
 
 
+class _File:
+    """The bytes of one file, and how many of them survive a crash."""
+
+    def __init__(self, data: bytes = b"", *, flushed: int = 0) -> None:
+        self.data = bytearray(data)
+        self.flushed = flushed
+
+
 class SimulatedStorage:
-    """A node's small files; they survive its processes."""
+    """A node's files in memory; they survive its processes.
+
+    A crash loses every byte that was appended after the file's last flush (`lose_unflushed`), as a loss of power may.
+    That is the worst case, and always the same one. Truncation, which a real disk may also lose, is durable at once.
+    """
 
     directory = "/data"
 
     def __init__(self) -> None:
-        self._files: dict[str, bytes] = {}
+        self._files: dict[str, _File] = {}
 
     def lock(self) -> None:
-        """Nobody else has this one."""
+        """Does nothing: no other process uses these files."""
 
     def volume(self) -> Volume:
-        return Volume(VOLUME_BYTES, VOLUME_BYTES - sum(map(len, self._files.values())))
+        return Volume(VOLUME_BYTES, VOLUME_BYTES - sum(len(file.data) for file in self._files.values()))
 
     def read(self, path: str) -> bytes | None:
-        return self._files.get(path)
+        file = self._files.get(_inside(path))
+        return None if file is None else bytes(file.data)
+
+    def read_range(self, path: str, position: int, size: int) -> bytes:
+        return bytes(self._file(path).data[position : position + size])
+
+    def size(self, path: str) -> int | None:
+        file = self._files.get(_inside(path))
+        return None if file is None else len(file.data)
+
+    def list_folder(self, folder: str) -> tuple[str, ...]:
+        prefix = f"{_inside(folder)}/" if folder else ""
+        found = {path.removeprefix(prefix).partition("/")[0] for path in self._files if path.startswith(prefix)}
+        return tuple(sorted(name for name in found if not name.endswith(".tmp")))
 
     def write(self, path: str, data: bytes) -> None:
-        self._files[path] = data
+        self._files[self._place_for(path)] = _File(data, flushed=len(data))
+
+    def append(self, path: str, data: bytes) -> None:
+        place = self._place_for(path)
+        self._files.setdefault(place, _File()).data += data
+
+    def truncate(self, path: str, size: int) -> None:
+        file = self._file(path)
+        del file.data[size:]
+        file.flushed = min(file.flushed, len(file.data))
+
+    def flush(self, path: str) -> None:
+        file = self._file(path)
+        file.flushed = len(file.data)
+
+    def rename(self, path: str, to: str) -> None:
+        source, target = _inside(path), _inside(to)
+        if source not in self._files and not self.list_folder(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if self.list_folder(to) or (source not in self._files and target in self._files):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to)
+        self._place_for(to)
+        for name in [name for name in self._files if name == source or name.startswith(f"{source}/")]:
+            self._files[target + name.removeprefix(source)] = self._files.pop(name)
 
     def delete(self, path: str) -> None:
-        self._files.pop(path, None)
+        self._files.pop(self._place_for(path), None)
+
+    def lose_unflushed(self) -> None:
+        """Cut every file off where its last flush ended, as a crash does."""
+        for file in self._files.values():
+            del file.data[file.flushed :]
+
+    def _file(self, path: str) -> _File:
+        found = self._files.get(_inside(path))
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return found
+
+    def _place_for(self, path: str) -> str:
+        """Where the file `path` is or would be.
+
+        Raises:
+            OSError: it is a folder, or below a file.
+        """
+        place = _inside(path)
+        if self.list_folder(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        folder = place.rpartition("/")[0]
+        while folder:
+            if folder in self._files:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            folder = folder.rpartition("/")[0]
+        return place
+
+
+def _inside(path: str) -> str:
+    """`path`, which must lead to a file or folder inside the node's directory.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"path {path!r} does not lead to a file inside {SimulatedStorage.directory}")
+    return path
 
 
 class SimulatedPoints:
@@ -196,8 +282,3 @@ class Node:
         folder.mkdir(parents=True, exist_ok=True)
         for incarnation, lines in self.lines.items():
             (folder / f"{self.name}-{incarnation:04d}-0001.jsonl").write_bytes(b"".join(lines))
-
-
-_STORES: Callable[[SimulatedStorage], Storage] = lambda storage: storage  # noqa: E731  checked by mypy
-_TELLS: Callable[[SimulatedClock], Clock] = lambda clock: clock  # noqa: E731
-_REACHES: Callable[[SimulatedPoints], Points] = lambda points: points  # noqa: E731

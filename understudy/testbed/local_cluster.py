@@ -106,7 +106,9 @@ class LocalCluster:
         self._files: JsonLinesFiles | None = None
         self._events: EventLog | None = None
         self._is_ready = False
-        """Whether every broker serves requests, or has served them and was ended by a fault."""
+        """Whether every broker serves requests, or has served them since `start` and was ended by a fault."""
+        self._earlier: run_folder.ClusterEntry | None = None
+        """What `cluster.json` said of an earlier cluster in the same run folder."""
 
     # -- what it is
 
@@ -215,6 +217,7 @@ class LocalCluster:
         for brokers in filter(None, (ours, kafkas)):
             self._start_brokers(brokers)
         self._is_ready = True
+        self._write_cluster_file()
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """End everything in order: the other brokers, then the controller, then ZooKeeper; SIGKILL for what is left at
@@ -429,13 +432,15 @@ class LocalCluster:
         except OSError as error:
             raise ClusterError(f"{self.directory} cannot be a run folder: {error.strerror}; give another") from None
         try:
-            before = run_folder.read_cluster_file(self.directory)
+            self._earlier = earlier = run_folder.read_cluster_file(self.directory)
         except run_folder.NotARunFolder:
             return
-        if before.owner.is_running and before.owner != run_folder.this_process():
+        if earlier.owner.is_running and earlier.owner != run_folder.this_process():
+            owner = earlier.owner.pid
             raise ClusterError(
-                f"{self.directory} is in use by a cluster that process {before.owner.pid} runs; end it or give another folder"
+                f"{self.directory} is in use by a cluster that process {owner} runs; end it or give another folder"
             )
+        run_folder.withdraw_cluster_file(self.directory)
 
     def _open_event_log(self) -> None:
         self._files = JsonLinesFiles(self.directory / "testbed" / "events", "testbed")
@@ -454,6 +459,9 @@ class LocalCluster:
         self._events.append(payload)
 
     def _write_cluster_file(self) -> None:
+        """Describe the cluster in `cluster.json`, unless it is still starting."""
+        if not self._is_ready:
+            return
         own = self.embedded_zookeeper
         entry = run_folder.ClusterEntry(
             version=run_folder.CLUSTER_FILE_VERSION,
@@ -492,12 +500,14 @@ class LocalCluster:
             self._view = None
 
     def _close_event_log(self, reason: str) -> None:
-        self._is_ready = False
         if self._files is not None:
             self._record(ProcessExiting(reason=reason))
             self._files.close()
             self._files = self._events = None
             self._write_cluster_file()
+            if not self._is_ready and self._earlier is not None:
+                run_folder.write_cluster_file(self.directory, self._earlier)
+        self._is_ready = False
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:

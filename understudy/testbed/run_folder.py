@@ -1,6 +1,7 @@
-"""The run folder: where everything of one cluster on this machine lies, and `cluster.json`, which says so to others.
+"""The run folder: where everything of one cluster on this machine lies, and `cluster.json`, which describes it.
 
-RUN/cluster.json                  who runs, where; rewritten as a whole at each change
+RUN/cluster.json                  processes, addresses, paths. It appears once every broker serves requests, so that a
+                                  program may wait for it; it is replaced as a whole at each change
 RUN/zookeeper/                    the embedded server: zoo.cfg, data/, zookeeper.log
 RUN/broker-N/server.properties    its configuration
 RUN/broker-N/{data,events}/       its log directory; its event log
@@ -110,6 +111,11 @@ def read_cluster_file(folder: Path) -> ClusterEntry:
             "use the version of understudy that wrote it"
         )
     return cluster
+
+
+def withdraw_cluster_file(folder: Path) -> None:
+    """Remove `cluster.json`. Harmless where there is none."""
+    (folder / CLUSTER_FILE).unlink(missing_ok=True)
 
 
 def write_whole(path: Path, data: bytes) -> None:

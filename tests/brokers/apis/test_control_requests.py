@@ -1,4 +1,4 @@
-"""LeaderAndIsr, StopReplica, UpdateMetadata: the two fences in front of them, their answers, their records."""
+"""LeaderAndIsr, StopReplica, UpdateMetadata: their epoch fences, their answers, their records."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def umr(
 @pytest.mark.spec("BK-1")
 @pytest.mark.parametrize("request_of", [lisr, sr, umr])
 @pytest.mark.parametrize(("offset", "refused"), [(-1, True), (0, False), (1, False)])
-def test_a_request_for_an_earlier_registration_is_refused_and_one_for_a_later_is_not(
+def test_request_for_an_earlier_registration_is_refused_and_one_for_a_later_is_not(
     request_of: Callable[..., Awaitable[Any]], offset: int, refused: bool
 ) -> None:
     response, stage = played(lambda stage: request_of(stage, broker_epoch=BROKER_EPOCH + offset))
@@ -69,7 +69,7 @@ def test_a_request_for_an_earlier_registration_is_refused_and_one_for_a_later_is
 
 
 @pytest.mark.spec("BK-1")
-def test_no_broker_epoch_is_let_in() -> None:
+def test_request_without_broker_epoch_is_accepted() -> None:
     response, _ = played(lambda stage: lisr(stage, broker_epoch=-1))
     assert response.error_code == Errors.NONE
 
@@ -77,7 +77,7 @@ def test_no_broker_epoch_is_let_in() -> None:
 @pytest.mark.spec("BK-2", "EL-16")
 @pytest.mark.parametrize("request_of", [lisr, sr, umr])
 @pytest.mark.parametrize("newer_of", [lisr, sr, umr])
-def test_the_newest_controller_epoch_is_shared_by_all_three(
+def test_newest_controller_epoch_holds_for_all_three_requests(
     newer_of: Callable[..., Awaitable[Any]], request_of: Callable[..., Awaitable[Any]]
 ) -> None:
     async def act(stage: Stage) -> list[int]:
@@ -93,7 +93,7 @@ def test_the_newest_controller_epoch_is_shared_by_all_three(
 
 
 @pytest.mark.spec("BK-2", "EL-16")
-def test_a_refused_request_changes_nothing() -> None:
+def test_refused_request_changes_nothing() -> None:
     async def act(stage: Stage) -> list[TopicPartition]:
         await umr(stage, controller_epoch=5)
         await lisr(stage, controller_epoch=4)
@@ -105,8 +105,8 @@ def test_a_refused_request_changes_nothing() -> None:
 
 
 @pytest.mark.spec("MC-4")
-def test_listeners_that_not_all_brokers_have_are_an_error_in_the_log_and_nowhere_else() -> None:
-    def heard_of(*listeners: str) -> Callable[[Stage], Awaitable[Any]]:
+def test_differing_listeners_are_an_error_in_the_log_and_nowhere_else() -> None:
+    def update_of(*listeners: str) -> Callable[[Stage], Awaitable[Any]]:
         named = enumerate(listeners, start=1)
         alive = tuple(
             UpdateMetadataBroker(id=number, endpoints=(UpdateMetadataEndpoint(host="h", listener=name),))
@@ -119,14 +119,14 @@ def test_listeners_that_not_all_brokers_have_are_an_error_in_the_log_and_nowhere
 
     with operators_log(logging.ERROR) as lines:
         for listeners in (("A", "A"), ("A", "B")):
-            response, stage = played(heard_of(*listeners))
+            response, stage = played(update_of(*listeners))
             assert response.error_code == Errors.NONE
             assert sorted(stage.metadata.snapshot.live_brokers) == [1, 2]
     fields = {"broker": 1, "brokers": 2, "listeners": {1: ("A",), 2: ("B",)}}
     name = "kafka.server.metadata.ZkMetadataCache"
     assert lines == [Line(name, "error", "listeners are not identical across brokers", fields)]
     with operators_log(logging.ERROR) as lines:
-        played(heard_of("A", *"B" * 1_000))
+        played(update_of("A", *"B" * 1_000))
     shown = {number: ("A",) if number == 1 else ("B",) for number in range(1, LINES + 1)}
     assert [line.fields for line in lines] == [{"broker": 1, "brokers": 1_001, "listeners": shown}]
 
@@ -148,7 +148,7 @@ def test_leader_and_isr_answers_every_partition_also_when_refused(version: int, 
 
 
 @pytest.mark.spec("BK-2")
-def test_a_refused_stop_replica_names_no_partition() -> None:
+def test_refused_stop_replica_names_no_partition() -> None:
     response, _ = played(lambda stage: sr(stage, broker_epoch=1))
     assert response.partition_errors == ()
 
@@ -157,7 +157,7 @@ def test_a_refused_stop_replica_names_no_partition() -> None:
 @pytest.mark.parametrize(
     ("epochs", "answered", "hosted"), [((6, 3), Errors.FENCED_LEADER_EPOCH, True), ((3, 6), Errors.NONE, False)]
 )
-def test_of_a_replica_that_is_stopped_twice_in_one_request_the_last_word_counts(
+def test_last_entry_counts_for_a_replica_that_is_stopped_twice_in_one_request(
     epochs: tuple[int, int], answered: Errors, hosted: bool
 ) -> None:
     async def stop_twice(stage: Stage) -> Any:
@@ -175,7 +175,7 @@ def test_of_a_replica_that_is_stopped_twice_in_one_request_the_last_word_counts(
     assert (ORDERS_0 in stage.replicas.partitions) == hosted
 
 
-def test_a_fence_that_is_switched_off_lets_pass_and_says_so() -> None:
+def test_fence_that_is_off_accepts_the_request_and_records_the_hit() -> None:
     async def act(stage: Stage) -> Any:
         stage.services = _with_fences(stage, Fence.BROKER_CONTROLLER_EPOCH)
         await umr(stage, controller_epoch=5)
@@ -185,14 +185,14 @@ def test_a_fence_that_is_switched_off_lets_pass_and_says_so() -> None:
     assert response.error_code == Errors.NONE
     assert ORDERS_0 in stage.replicas.partitions
     assert [hit["switched_off"] for hit in stage.recorder.of("FenceHit")] == [True]
-    assert stage.replicas.controller_epoch == 5, "what it let pass has not become the newest"
+    assert stage.replicas.controller_epoch == 5, "an accepted older epoch does not become the newest"
 
 
 def _with_fences(stage: Stage, *switched_off: Fence) -> Any:
     return dataclasses.replace(stage.services, fences=Fences(stage.recorder.log, switched_off=switched_off))
 
 
-def test_what_was_applied_is_on_record_with_what_the_controller_said() -> None:
+def test_applied_states_are_recorded_as_the_controller_sent_them() -> None:
     _, stage = played(lambda stage: lisr(stage))
     applied = stage.recorder.of("LeaderAndIsrApplied")[0]
     assert applied["leaders"] == [["orders", 0, 1, 0, [1, 2], 0, 1, 0], ["orders", 1, 1, 0, [1, 2], 0, 1, 0]]

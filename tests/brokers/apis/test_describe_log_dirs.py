@@ -47,7 +47,7 @@ def hosted(topics: Sequence[DescribeLogDirsTopic]) -> dict[str, list[int]]:
         ((DescribableLogDirTopic(topic="nothing", partitions=(0,)),), {}),
     ],
 )
-def test_the_one_directory_with_what_is_asked_for(
+def test_answer_has_the_one_directory_with_the_requested_replicas(
     topics: tuple[DescribableLogDirTopic, ...] | None, found: dict[str, list[int]]
 ) -> None:
     response = ask(DescribeLogDirsRequest(topics=topics))
@@ -59,7 +59,7 @@ def test_the_one_directory_with_what_is_asked_for(
     assert all((p.partition_size, p.offset_lag, p.is_future_key) == (0, 0, False) for p in partitions)
 
 
-def test_a_disk_that_does_not_answer_is_said_to_be_broken() -> None:
+def test_disk_that_fails_is_a_storage_error() -> None:
     response = ask(DescribeLogDirsRequest(topics=None), broken=True)
     [result] = response.results
     assert (response.error_code, result.error_code, result.topics) == (Errors.NONE, Errors.KAFKA_STORAGE_ERROR, ())

@@ -1,5 +1,4 @@
-"""What a broker's operator reads of control requests, registration and ISRs: lines, at their level, with their
-fields."""
+"""The lines of a broker's log about control requests, registration and ISRs, with level and fields."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ async def becomes_leader_and_follower(stage: Stage) -> None:
     await leader_and_isr.handle(stage.services, second, CONTEXT)
 
 
-async def is_told_something_old(stage: Stage) -> None:
+async def receives_stale_leader_epochs(stage: Stage) -> None:
     stage.lead("orders", 0, leader_epoch=5)
     await leader_and_isr.handle(
         stage.services, request_of(state(0, leader_epoch=4), broker_epoch=BROKER_EPOCH), CONTEXT
@@ -62,21 +61,21 @@ async def is_told_something_old(stage: Stage) -> None:
     await stop_replica.handle(stage.services, stopping(leader_epoch=4), CONTEXT)
 
 
-async def is_meant_for_an_earlier_life(stage: Stage) -> None:
+async def receives_a_stale_broker_epoch(stage: Stage) -> None:
     await leader_and_isr.handle(stage.services, request_of(state(0), broker_epoch=BROKER_EPOCH - 1), CONTEXT)
 
 
-async def is_sent_by_an_older_controller(stage: Stage) -> None:
+async def receives_a_stale_controller_epoch(stage: Stage) -> None:
     stage.replicas.controller_epoch = 4
     await stop_replica.handle(stage.services, stopping(leader_epoch=4), CONTEXT)
 
 
-async def stops(stage: Stage) -> None:
+async def stops_a_replica(stage: Stage) -> None:
     stage.lead("orders", 0, leader_epoch=5)
     await stop_replica.handle(stage.services, stopping(leader_epoch=6), CONTEXT)
 
 
-async def hears_of_the_cluster(stage: Stage) -> None:
+async def receives_metadata(stage: Stage) -> None:
     def request(*leaders: int) -> UpdateMetadataRequest:
         states = tuple(
             UpdateMetadataPartitionState(partition_index=n, leader=leader) for n, leader in enumerate(leaders)
@@ -94,13 +93,13 @@ async def a_follower_lags(stage: Stage) -> None:
     stage.lead("orders", 0, leader_epoch=5)
     manager = stage.services.isr
     stage.clock.now_ms += 100_000
-    manager.shrink()
+    manager.check_isrs()
     assert isinstance(manager.alter_partitions, AlterPartitionManager)
     (change,) = manager.alter_partitions._unsent.values()
     answer = AlterPartitionResponsePartitionData(
         partition_index=0, leader_id=ME, leader_epoch=5, isr=change.proposal.isr, partition_epoch=1
     )
-    manager._answered(change, Errors.NONE, answer)
+    manager._on_answer(change, Errors.NONE, answer)
 
 
 async def registers(stage: Stage) -> None:
@@ -133,7 +132,7 @@ class Expected(NamedTuple):
     level: str
     text: str
     fields: Mapping[str, object]
-    """Those that must be there, with their values; `...` for any."""
+    """The fields that must be there, with their values; `...` for any."""
 
 
 TABLE = (
@@ -179,7 +178,7 @@ TABLE = (
     ),
     Expected(
         "LG-22",
-        is_meant_for_an_earlier_life,
+        receives_a_stale_broker_epoch,
         STATES,
         "warning",
         "ignoring LeaderAndIsr request",
@@ -193,7 +192,7 @@ TABLE = (
     ),
     Expected(
         "LG-22",
-        is_sent_by_an_older_controller,
+        receives_a_stale_controller_epoch,
         STATES,
         "warning",
         "ignoring StopReplica request",
@@ -201,7 +200,7 @@ TABLE = (
     ),
     Expected(
         "LG-22",
-        is_told_something_old,
+        receives_stale_leader_epochs,
         STATES,
         "warning",
         "ignoring LeaderAndIsr of a partition",
@@ -215,19 +214,15 @@ TABLE = (
     ),
     Expected(
         "LG-22",
-        is_told_something_old,
+        receives_stale_leader_epochs,
         STATES,
         "warning",
         "ignoring StopReplica of a partition",
         {**FROM, "partition": "orders-0", "current_leader_epoch": 5, "reason": "FENCED_LEADER_EPOCH"},
     ),
-    Expected(
-        "LG-23", hears_of_the_cluster, STATES, "info", "updated metadata cache", {**FROM, "added": 3, "deleted": 0}
-    ),
-    Expected(
-        "LG-23", hears_of_the_cluster, STATES, "info", "updated metadata cache", {**FROM, "added": 1, "deleted": 2}
-    ),
-    Expected("LG-23", stops, STATES, "info", "handling StopReplica request", {**FROM, "replicas": 1}),
+    Expected("LG-23", receives_metadata, STATES, "info", "updated metadata cache", {**FROM, "added": 3, "deleted": 0}),
+    Expected("LG-23", receives_metadata, STATES, "info", "updated metadata cache", {**FROM, "added": 1, "deleted": 2}),
+    Expected("LG-23", stops_a_replica, STATES, "info", "handling StopReplica request", {**FROM, "replicas": 1}),
     Expected(
         "LG-24",
         registers,
@@ -274,7 +269,7 @@ def played(scene: Scene, level: int = logging.DEBUG) -> list[Line]:
 
 @pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
 @pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
-def test_operators_are_told(expected: Expected) -> None:
+def test_line_is_logged(expected: Expected) -> None:
     lines = played(expected.scene)
     alike = [line for line in lines if line.text == expected.text]
     assert any(
@@ -284,7 +279,7 @@ def test_operators_are_told(expected: Expected) -> None:
     ), alike or {line.text for line in lines}
 
 
-def test_a_new_controller_that_repeats_what_is_known_is_not_ignored_aloud() -> None:
+def test_repeated_leader_epoch_is_not_logged_as_ignored() -> None:
     async def repeated(stage: Stage) -> None:
         stage.lead("orders", 0, leader_epoch=5)
         await leader_and_isr.handle(
@@ -297,7 +292,7 @@ def test_a_new_controller_that_repeats_what_is_known_is_not_ignored_aloud() -> N
     ]
 
 
-def test_many_partitions_have_lines_for_the_first_of_them() -> None:
+def test_first_partitions_of_a_large_request_have_lines() -> None:
     async def many(stage: Stage) -> None:
         states = (state(number, leader=ME) for number in range(3 * LINES))
         await leader_and_isr.handle(stage.services, request_of(*states, broker_epoch=BROKER_EPOCH), CONTEXT)
@@ -308,15 +303,15 @@ def test_many_partitions_have_lines_for_the_first_of_them() -> None:
     assert (starts(logging.DEBUG), starts(logging.INFO), starts(logging.WARNING)) == (3 * LINES, LINES, 0)
 
 
-def test_isr_changes_have_so_many_lines_in_a_second_and_a_count_of_the_rest() -> None:
+def test_isr_changes_beyond_the_lines_of_a_second_are_counted() -> None:
     async def all_lag(stage: Stage) -> None:
         for number in range(LINES + 7):
             stage.lead("orders", number)
         stage.clock.now_ms += 100_000
-        stage.services.isr.shrink()
+        stage.services.isr.check_isrs()
         stage.lead("payments", 0)
         stage.clock.now_ms += 100_000
-        stage.services.isr.shrink()
+        stage.services.isr.check_isrs()
 
     lines = [line for line in played(all_lag, logging.INFO) if line.text == "shrinking ISR"]
     assert len(lines) == LINES + 1
@@ -324,7 +319,7 @@ def test_isr_changes_have_so_many_lines_in_a_second_and_a_count_of_the_rest() ->
     assert lines[-1].fields["partition"] == "payments-0"
 
 
-def test_lines_are_built_for_those_who_read_them_while_levels_change() -> None:
+def test_partition_lines_follow_the_level_of_the_logger() -> None:
     levels, stream = LoggerLevels(), io.StringIO()
     configure_operator_log(stream, broker_id=1, levels=levels)
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")

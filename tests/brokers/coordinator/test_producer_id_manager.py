@@ -118,7 +118,7 @@ class Scene:
         """Address, broker and its epoch of each request for a block."""
         return [
             (address, message.broker_id, message.broker_epoch)
-            for address, _, message in self.peer.heard
+            for address, _, message in self.peer.received
             if isinstance(message, AllocateProducerIdsRequest)
         ]
 

@@ -1,4 +1,4 @@
-"""What is real about the real world: the socket, the points that strike, the process and its signals."""
+"""The world of a broker process: sockets, points from a file, the process itself and its signals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def echo(connection: Connection) -> None:
         await connection.send(data)
 
 
-def test_a_connection_made_before_the_start_waits_and_is_served() -> None:
+def test_connection_made_before_the_start_waits_and_is_served() -> None:
     async def scene() -> tuple[bytes, bytes]:
         network = SocketNetwork()
         server = await network.bind("127.0.0.1", 0, echo)
@@ -56,7 +56,7 @@ def test_a_connection_made_before_the_start_waits_and_is_served() -> None:
     assert asyncio.run(scene()) == (b"early", b"")
 
 
-def test_what_cannot_be_connected_or_bound_is_named() -> None:
+def test_address_that_cannot_be_connected_or_bound_is_named() -> None:
     async def scene() -> None:
         network = SocketNetwork()
         server = await network.bind("127.0.0.1", 0, echo)
@@ -75,7 +75,7 @@ def test_what_cannot_be_connected_or_bound_is_named() -> None:
 @pytest.mark.parametrize(
     ("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("a..b", 1), ("x" * 70, 1), ("nul\0", 1)], ids=repr
 )
-def test_an_address_nobody_can_have_is_named_like_one_that_does_not_answer(host: str, port: int) -> None:
+def test_impossible_address_is_named_like_one_that_does_not_answer(host: str, port: int) -> None:
     async def scene() -> None:
         network = SocketNetwork()
         with pytest.raises(ConnectionFailed, match=r"cannot be reached: ."):
@@ -87,7 +87,7 @@ def test_an_address_nobody_can_have_is_named_like_one_that_does_not_answer(host:
     asyncio.run(scene())
 
 
-def test_what_was_sent_is_with_the_kernel_so_that_closing_cuts_nothing_off() -> None:
+def test_sent_bytes_arrive_after_close() -> None:
     async def scene() -> set[int]:
         async def sit(connection: Connection) -> None:
             await asyncio.sleep(3600)
@@ -108,7 +108,7 @@ def test_what_was_sent_is_with_the_kernel_so_that_closing_cuts_nothing_off() -> 
     assert asyncio.run(scene()) == {0}
 
 
-def test_a_listener_out_of_descriptors_says_so_once_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listener_out_of_descriptors_logs_it_once_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> bytes:
         server = await SocketNetwork().bind("127.0.0.1", 0, echo)
         accept, failures = server._accept_one, iter([OSError(24, "Too many open files")] * 2)
@@ -135,7 +135,7 @@ def test_a_listener_out_of_descriptors_says_so_once_and_goes_on(monkeypatch: pyt
     ]
 
 
-def test_a_listener_that_closes_while_it_accepts_lets_go_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listener_that_closes_while_it_accepts_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> tuple[bytes, bool]:
         server, accepting = await SocketNetwork().bind("127.0.0.1", 0, echo), asyncio.Event()
         client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=1_000)
@@ -158,7 +158,7 @@ def test_a_listener_that_closes_while_it_accepts_lets_go_of_the_connection(monke
     assert asyncio.run(scene()) == (b"", True)
 
 
-def test_sending_waits_for_a_peer_that_does_not_read_and_fails_once_it_is_gone() -> None:
+def test_send_waits_for_a_peer_that_does_not_read_and_fails_once_it_has_closed() -> None:
     async def scene() -> None:
         network = SocketNetwork()
         peers: list[Connection] = []
@@ -183,7 +183,7 @@ def test_sending_waits_for_a_peer_that_does_not_read_and_fails_once_it_is_gone()
     asyncio.run(scene())
 
 
-def test_a_point_strikes_once_and_is_on_record_before_it_does(tmp_path: Path) -> None:
+def test_point_takes_effect_once_and_is_recorded_before(tmp_path: Path) -> None:
     """In a process of its own, because it kills."""
     armed = tmp_path / "points.json"
     armed.write_text(json.dumps({"failover.after_epoch": "crash", "election.after_write": "pause"}))
@@ -208,7 +208,7 @@ asyncio.run(act())
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '{"p": "dance"}', '{"p": 3}'])
-def test_a_points_file_that_says_nothing_useful_arms_nothing(tmp_path: Path, content: str | None) -> None:
+def test_points_file_that_cannot_be_read_arms_nothing(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "points.json"
     if content is not None:
         path.write_text(content)
@@ -217,7 +217,7 @@ def test_a_points_file_that_says_nothing_useful_arms_nothing(tmp_path: Path, con
     assert recorder.lines == []
 
 
-def test_the_node_is_called_after_its_id_as_soon_as_there_is_one(tmp_path: Path) -> None:
+def test_node_is_named_after_its_broker_id_as_soon_as_there_is_one(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     configured = KafkaConfig.from_properties({"broker.id": "7", "zookeeper.connect": "z"})
     unconfigured = KafkaConfig.from_properties({"zookeeper.connect": "z"})
@@ -250,13 +250,13 @@ def properties_file(folder: Path, **overrides: str) -> Path:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_a_file_may_be_written_in_what_editors_write_or_in_what_java_reads(tmp_path: Path, encoding: str) -> None:
+def test_server_properties_may_be_utf_8_or_iso_8859_1(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes("# für München\nbroker.rack=Süd\n".encode(encoding))
     assert read_properties(path, []) == {"broker.rack": "Süd"}
 
 
-def test_overrides_come_last(tmp_path: Path) -> None:
+def test_overrides_take_precedence(tmp_path: Path) -> None:
     path = properties_file(tmp_path)
     assert read_properties(path, ["broker.id = 5", "a=b=c"]) == read_properties(path, []) | {
         "broker.id": "5",
@@ -275,7 +275,7 @@ def test_overrides_come_last(tmp_path: Path) -> None:
         (["listeners=SSL://:9093"], "SSL is not supported yet"),
     ],
 )
-def test_a_wrong_configuration_is_one_clear_line_and_exit_code_1(
+def test_invalid_configuration_is_one_line_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: list[str], message: str
 ) -> None:
     arguments = [str(properties_file(tmp_path)), *(part for each in overrides for part in ("--override", each))]
@@ -287,7 +287,7 @@ def test_a_wrong_configuration_is_one_clear_line_and_exit_code_1(
 
 
 @pytest.mark.parametrize("servers", ["::::", "localhost:abc", "a:1,,b:2"])
-def test_servers_that_cannot_be_read_are_a_wrong_configuration(tmp_path: Path, servers: str) -> None:
+def test_unreadable_zookeeper_connect_is_an_invalid_configuration(tmp_path: Path, servers: str) -> None:
     config = KafkaConfig.from_properties({"zookeeper.connect": servers, "broker.id": "1", "log.dirs": str(tmp_path)})
     with pytest.raises(
         ConfigError, match=f"Invalid value {servers} for configuration zookeeper.connect: expected host:port"
@@ -295,14 +295,14 @@ def test_servers_that_cannot_be_read_are_a_wrong_configuration(tmp_path: Path, s
         real_world(config)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_server_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "nowhere.properties")]) == 1
     assert "nowhere.properties" in capsys.readouterr().err
 
 
 @contextlib.contextmanager
 def broker(path: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
-    """A broker process; whatever is left of it in the end is killed."""
+    """A broker process, killed at the end where it still runs."""
     arguments = [part for each in overrides for part in ("--override", each)]
     command = [sys.executable, "-P", "-m", "brokers", str(path), *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=path.parent) as process:
@@ -313,7 +313,7 @@ def broker(path: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines_until(process: subprocess.Popen[str], event: str) -> list[dict[str, object]]:
-    """The operators' log up to the line that says `event`."""
+    """The operators' log up to the line with `event`."""
     assert process.stderr is not None
     lines: list[dict[str, object]] = []
     for line in process.stderr:
@@ -325,7 +325,7 @@ def lines_until(process: subprocess.Popen[str], event: str) -> list[dict[str, ob
 
 @pytest.mark.slow
 @pytest.mark.spec("BR-1", "CS-4")
-def test_a_broker_starts_answers_and_leaves_at_sigterm(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+def test_broker_starts_answers_and_stops_at_sigterm(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     path = properties_file(tmp_path, zookeeper_connect=f"{zookeeper.connect_string}/{tmp_path.name}", colour="red")
     with broker(path) as process:
         lines = lines_until(process, "started")
@@ -359,7 +359,7 @@ def test_a_broker_starts_answers_and_leaves_at_sigterm(tmp_path: Path, zookeeper
         pytest.param(["broker.id=2"], "InconsistentMetaProperties", id="the directory is another broker's"),
     ],
 )
-def test_a_second_broker_that_cannot_start_says_why(
+def test_second_broker_that_cannot_start_names_the_reason(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper, overrides: list[str], reason: str
 ) -> None:
     with socket.socket() as probe:
@@ -376,7 +376,7 @@ def test_a_second_broker_that_cannot_start_says_why(
 
 
 @pytest.mark.slow
-def test_without_zookeeper_it_says_where_it_looked(tmp_path: Path) -> None:
+def test_unreachable_zookeeper_is_named_with_its_address(tmp_path: Path) -> None:
     with broker(properties_file(tmp_path, zookeeper_connection_timeout_ms="300")) as process:
         last = lines_until(process, "exiting Kafka due to fatal exception during startup")[-1]
         assert last["error"] == "ZooKeeperUnreachable"
@@ -385,7 +385,7 @@ def test_without_zookeeper_it_says_where_it_looked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+def test_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
 
     async def write_by_hand() -> None:
@@ -403,8 +403,8 @@ def test_a_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zooke
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_it_at_once(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
-    """The first signal begins a hand-over that cannot end, because the controller is stopped."""
+def test_second_signal_ends_the_broker_at_once(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
+    """The first signal begins a controlled shutdown that cannot end, because the controller is paused."""
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
@@ -414,7 +414,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, zookeeper: EmbeddedZooK
             lines_until(two, "started")
             one.send_signal(signal.SIGSTOP)
             two.send_signal(signal.SIGTERM)
-            # Sent before the first was heard of, the second would be none of its own.
+            # A second signal sent before the first is handled would be merged with it.
             while catches(two.pid, signal.SIGTERM):
                 assert two.poll() is None
                 time.sleep(0.01)
@@ -449,17 +449,17 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 
 @pytest.mark.slow
-def test_a_broker_whose_event_log_cannot_be_written_ends_and_says_so(
+def test_broker_whose_event_log_cannot_be_written_stops_and_logs_the_reason(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper
 ) -> None:
-    """Whoever was about to write: here somebody whose request makes no sense."""
+    """Whatever is recorded next: here a request that cannot be read."""
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
     with broker(properties_file(tmp_path, zookeeper_connect=chroot)) as process:
         registered = next(line for line in lines_until(process, "started") if line["event"] == "registered broker")
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, 1))
         port = int(str(registered["addresses"]).rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port)) as stranger:
-            stranger.sendall(b"\xff" * 4)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"\xff" * 4)
         last = lines_until(process, "exiting Kafka due to fatal exception")[-1]
         assert re.fullmatch(r"the event log cannot be written: .* '.*/broker-1-0001-0001\.jsonl'", str(last["why"])), (
             last

@@ -1,4 +1,4 @@
-"""`GET /metrics`: what a scraper gets, and what anybody else can do to a broker, which is nothing."""
+"""`GET /metrics`: what a scraper is answered, and how every other request and peer is bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from brokers.machine.socket_network import SocketNetwork
-from brokers.metrics.metrics_server import ADDRESS_FILE, CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refused
+from brokers.metrics.metrics_server import ADDRESS_FILE, CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refusal
 from foundation.metrics.mbeans import Kind, MBean, Reading
 from foundation.wire.network import Connection, ConnectionFailed
 from understudy.simulator.cluster import SimulatedCluster
@@ -36,7 +36,7 @@ async def whole_answer(connection: Connection) -> bytes:
 
 
 class Scene:
-    """A metrics server on one simulated node, asked by another."""
+    """A metrics server on one simulated node, and a client on another."""
 
     def __init__(self) -> None:
         self.loop = new_loop()
@@ -70,7 +70,7 @@ class Scene:
         return self.on(self.scraper, asking())
 
 
-def test_a_scraper_gets_the_text_and_the_connection_ends() -> None:
+def test_scraper_gets_the_metrics_and_the_connection_is_closed() -> None:
     with Scene() as scene:
         head, _, body = scene.ask(SCRAPE).partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
@@ -85,7 +85,7 @@ def test_a_scraper_gets_the_text_and_the_connection_ends() -> None:
 @pytest.mark.parametrize(
     "pieces", [[SCRAPE[:1], SCRAPE[1:40], SCRAPE[40:]], [SCRAPE + b"GET /metrics HTTP/1.1\r\n\r\n"]]
 )
-def test_pieces_are_put_together_and_what_follows_is_not_heard(pieces: list[bytes]) -> None:
+def test_request_in_pieces_is_answered_and_bytes_after_it_are_ignored(pieces: list[bytes]) -> None:
     with Scene() as scene:
         assert scene.ask(*pieces).count(b"HTTP/1.1 200 OK") == 1
 
@@ -112,24 +112,24 @@ def test_pieces_are_put_together_and_what_follows_is_not_heard(pieces: list[byte
         (b"x" * REQUEST_BYTES, 431),
     ],
 )
-def test_whatever_is_not_a_scrape_is_refused_with_the_reason(head: bytes, status: int | None) -> None:
-    refusal = refused(head)
-    assert (None if refusal is None else int(refusal.status[:3])) == status
-    if refusal is not None:
-        assert refusal.body
-        assert (refusal.allow == "GET") is (status == 405)
+def test_other_requests_are_refused_with_the_reason(head: bytes, status: int | None) -> None:
+    refused = refusal(head)
+    assert (None if refused is None else int(refused.status[:3])) == status
+    if refused is not None:
+        assert refused.body
+        assert (refused.allow == "GET") is (status == 405)
     with Scene() as scene:
         assert scene.ask(head).startswith(b"HTTP/1.1 %d " % (status or 200))
         assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_head_just_within_the_bound_is_answered() -> None:
+def test_request_of_exactly_the_allowed_size_is_answered() -> None:
     padding = REQUEST_BYTES - len(b"GET /metrics HTTP/1.1\r\nX: \r\n\r\n")
-    assert refused(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * padding + b"\r\n\r\n") is None
-    assert refused(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * (padding + 1) + b"\r\n\r\n") is not None
+    assert refusal(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * padding + b"\r\n\r\n") is None
+    assert refusal(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * (padding + 1) + b"\r\n\r\n") is not None
 
 
-def test_hostile_bytes_cost_their_own_connection_only() -> None:
+def test_malformed_bytes_close_their_own_connection_only() -> None:
     random_bytes = random.Random(7)
     with Scene() as scene:
         for _ in range(50):
@@ -138,7 +138,7 @@ def test_hostile_bytes_cost_their_own_connection_only() -> None:
         assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
 
 
-def test_dribbling_bytes_do_not_keep_a_connection_alive() -> None:
+def test_slow_request_is_cut_off_by_the_timeout() -> None:
     async def dribble(scene: Scene) -> float:
         connection = await scene.connect()
         began = scene.loop.time()
@@ -153,7 +153,7 @@ def test_dribbling_bytes_do_not_keep_a_connection_alive() -> None:
         assert scene.on(scene.scraper, dribble(scene)) == pytest.approx(TIMEOUT_MS, abs=1_000)
 
 
-def test_silent_connections_take_no_more_than_their_number_and_their_time() -> None:
+def test_silent_connections_are_bounded_in_number_and_time() -> None:
     async def crowd(scene: Scene) -> tuple[bytes, bytes]:
         silent = [await scene.connect() for _ in range(CONNECTIONS)]
         await asyncio.sleep(0.1)
@@ -173,7 +173,7 @@ def test_silent_connections_take_no_more_than_their_number_and_their_time() -> N
     assert answer.startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_scraper_that_goes_away_is_no_failure() -> None:
+def test_scraper_that_closes_early_is_no_failure() -> None:
     async def leave(scene: Scene) -> None:
         for piece in (b"", SCRAPE[:20], SCRAPE):
             connection = await scene.connect()
@@ -188,7 +188,7 @@ def test_a_scraper_that_goes_away_is_no_failure() -> None:
         assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
 
 
-def test_over_real_sockets_any_free_port_will_do_and_a_taken_one_is_named() -> None:
+def test_port_0_binds_a_free_port_and_a_port_in_use_is_an_error() -> None:
     async def scene() -> tuple[bytes, bool, bool]:
         server, second = (MetricsServer(network=SocketNetwork(), collect=collect) for _ in range(2))
         port = await server.start("127.0.0.1", 0)
@@ -209,7 +209,7 @@ def test_over_real_sockets_any_free_port_will_do_and_a_taken_one_is_named() -> N
 
 
 def scrape(cluster: SimulatedCluster, broker_id: int) -> dict[str, float]:
-    """The series without labels that this broker shows on port 7071, asked for on its own machine."""
+    """The series without labels that the broker serves on port 7071, scraped from its own node."""
     process = cluster.broker(broker_id).node.process
     assert process is not None
 
@@ -223,12 +223,12 @@ def scrape(cluster: SimulatedCluster, broker_id: int) -> dict[str, float]:
     found = (
         sample for family in text_string_to_metric_families(body) for sample in family.samples if not sample.labels
     )
-    # The parser says `_total` of every counter.
+    # The parser adds `_total` to the name of every counter.
     return {sample.name.replace("_count_total", "_count"): sample.value for sample in found}
 
 
 @pytest.mark.spec("MT-3", "MT-4")
-def test_brokers_tell_who_is_controller_and_what_they_lead() -> None:
+def test_metrics_show_the_controller_and_the_leader_counts() -> None:
     with SimulatedCluster(seed=3, brokers=3, settings={"metrics.port": "7071"}) as cluster:
         cluster.start()
         cluster.create_topic("orders", partitions=6, replication_factor=3)
@@ -256,7 +256,7 @@ def test_brokers_tell_who_is_controller_and_what_they_lead() -> None:
         assert sum(series["kafka_server_replicamanager_underreplicatedpartitions"] for series in left.values()) == 6
 
 
-def test_numbers_change_no_history() -> None:
+def test_scraping_changes_nothing_in_the_event_logs() -> None:
     def history(*, port: str | None) -> bytes:
         settings = {} if port is None else {"metrics.port": port}
         with SimulatedCluster(seed=5, brokers=3, settings=settings) as cluster:
@@ -271,10 +271,10 @@ def test_numbers_change_no_history() -> None:
     assert history(port=None) == history(port="7071")
 
 
-def test_without_the_key_nobody_listens() -> None:
+def test_without_metrics_port_nothing_is_served() -> None:
     with SimulatedCluster(seed=3, brokers=1) as cluster:
         storage = cluster.broker(1).node.storage
-        storage.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a life leaves it that was killed
+        storage.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a killed broker leaves it
         cluster.start()
         with pytest.raises(ConnectionFailed, match="nobody listens"):
             scrape(cluster, 1)

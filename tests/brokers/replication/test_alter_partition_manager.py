@@ -1,4 +1,4 @@
-"""How ISR changes travel to the controller, over real bytes (specification 13.1)."""
+"""How ISR changes are sent to the controller, over real bytes (specification 13.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from brokers.membership.controller_channel import ControllerChannel
-from brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange, alter_partition_request
+from brokers.replication.alter_partition_manager import (
+    AlterPartitionManager,
+    IsrChange,
+    alter_partition_request,
+    highest_usable_version,
+)
 from brokers.replication.partition import IsrProposal
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
@@ -44,22 +49,23 @@ def change(partition: int, topic_id: TopicId = ORDERS, topic: str = "orders") ->
         ((ORDERS, ORDERS), "2.7", 1),
     ],
 )
-def test_by_topic_id_if_all_topics_have_one(ids: tuple[TopicId, ...], protocol: str, version: int) -> None:
+def test_changes_are_sent_by_topic_id_if_all_topics_have_one(
+    ids: tuple[TopicId, ...], protocol: str, version: int
+) -> None:
     changes = tuple(change(index, topic_id, f"t{topic_id[-1]}") for index, topic_id in enumerate(ids))
-    highest = MetadataVersion.parse(protocol).alter_partition_version
-    request, spoken = alter_partition_request(changes, broker_id=1, broker_epoch=7, highest_version=highest)
-    assert spoken == version
+    assert highest_usable_version(changes, MetadataVersion.parse(protocol).alter_partition_version) == version
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_request_lists_the_isr_with_broker_epochs_from_version_3_on(version: int) -> None:
+    request = alter_partition_request((change(0),), version, broker_id=1, broker_epoch=7)
     sent = decode(AlterPartitionRequest, version, encode(request, version))
-    partition = sent.topics[0].partitions[0]
-    assert (partition.leader_epoch, partition.partition_epoch) == (4, 9)
-    if version == 3:
-        assert [(member.broker_id, member.broker_epoch) for member in partition.new_isr_with_epochs] == [
-            (1, -1),
-            (2, -1),
-            (3, -1),
-        ]
-    else:
-        assert partition.new_isr == (1, 2, 3)
+    (partition,) = sent.topics[0].partitions
+    assert (partition.leader_epoch, partition.partition_epoch, partition.leader_recovery_state) == (4, 9, 0)
+    with_epochs = [(member.broker_id, member.broker_epoch) for member in partition.new_isr_with_epochs]
+    assert (partition.new_isr, with_epochs) == (((), [(1, -1), (2, -1), (3, -1)]) if version == 3 else ((1, 2, 3), []))
+    by_id = version >= 2
+    assert (sent.topics[0].topic_id, sent.topics[0].topic_name) == ((ORDERS, "") if by_id else (NO_TOPIC_ID, "orders"))
 
 
 def success(
@@ -69,6 +75,7 @@ def success(
         topics=tuple(
             AlterPartitionResponseTopicData(
                 topic_id=topic.topic_id,
+                topic_name=topic.topic_name,
                 partitions=tuple(
                     AlterPartitionResponsePartitionData(partition_index=asked.partition_index, error_code=error)
                     for asked in topic.partitions
@@ -81,29 +88,47 @@ def success(
 
 
 class Scene:
-    """A manager and a scripted controller; `script` answers AlterPartition requests one after the other."""
+    """A manager and a scripted controller; `script` answers AlterPartition requests one after the other.
 
-    def __init__(self, *script: Callable[[AlterPartitionRequest], Message | None]) -> None:
+    Attributes:
+        served: the lowest and highest version of AlterPartition that the controller serves; None for an older broker.
+    """
+
+    def __init__(
+        self, *script: Callable[[AlterPartitionRequest], Message | None], served: tuple[int, int] | None = (0, 3)
+    ) -> None:
         self._script = list(script)
+        self.served = served
+        self.handshakes = 0
         self.peer = ScriptedPeer(self._answer)
-        self.controller = "controller-1"
+        self.controller: str | None = "controller-1"
         self.settled: list[tuple[int, str]] = []
+        self.on_settled: Callable[[IsrChange, Errors], None] = lambda change, error: None
         self.channel = ControllerChannel(
             client_id="broker-1-alter-partition",
             network=self.peer,
-            controller=lambda: UpdateMetadataEndpoint(host=self.controller, port=9092),
+            controller=self._endpoint,
             timeout_ms=1_000,
         )
         self.manager = AlterPartitionManager(
-            1, channel=self.channel, broker_epoch=lambda: 7, answered=lambda each, error, _: self._settled(each, error)
+            1, channel=self.channel, broker_epoch=lambda: 7, on_answer=lambda each, error, _: self._settled(each, error)
         )
 
     @property
+    def versions(self) -> list[int]:
+        """The version of each AlterPartition that the controller has received."""
+        return [
+            header.api_version
+            for _, header, message in self.peer.received
+            if isinstance(message, AlterPartitionRequest)
+        ]
+
+    @property
     def requests(self) -> list[tuple[str, list[int]]]:
-        """Address and partitions of each AlterPartition the controller has heard."""
+        """Address and partitions of each AlterPartition that the controller has received."""
         return [
             (address, [asked.partition_index for topic in message.topics for asked in topic.partitions])
-            for address, _, message in self.peer.heard
+            for address, _, message in self.peer.received
             if isinstance(message, AlterPartitionRequest)
         ]
 
@@ -115,14 +140,22 @@ class Scene:
 
         asyncio.run(run())
 
+    def _endpoint(self) -> UpdateMetadataEndpoint | None:
+        return None if self.controller is None else UpdateMetadataEndpoint(host=self.controller, port=9092)
+
     def _answer(self, header: RequestHeader, message: Message) -> Message | None:
         if isinstance(message, ApiVersionsRequest):
-            return ApiVersionsResponse(api_keys=(ApiVersion(api_key=56, min_version=0, max_version=3),))
+            self.handshakes += 1
+            if self.served is None:
+                return ApiVersionsResponse()
+            lowest, highest = self.served
+            return ApiVersionsResponse(api_keys=(ApiVersion(api_key=56, min_version=lowest, max_version=highest),))
         assert isinstance(message, AlterPartitionRequest)
         return self._script.pop(0)(message)
 
     def _settled(self, each: IsrChange, error: Errors) -> None:
         self.settled.append((each.topic_partition.partition, error.name))
+        self.on_settled(each, error)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -132,7 +165,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.spec("IS-4", "IS-5")
-def test_what_waits_goes_in_one_request_after_a_handshake() -> None:
+def test_queued_changes_go_in_one_request_after_a_handshake() -> None:
     scene = Scene(success)
 
     async def act() -> None:
@@ -140,16 +173,16 @@ def test_what_waits_goes_in_one_request_after_a_handshake() -> None:
         assert scene.manager.submit(change(1))
         assert not scene.manager.submit(change(1)), "one change per partition"
         await until(lambda: len(scene.settled) == 2)
-        assert scene.manager.submit(change(1)), "answered, so the next one is welcome"
+        assert scene.manager.submit(change(1)), "the first one is answered"
 
     scene.play(act())
-    assert isinstance(scene.peer.heard[0][2], ApiVersionsRequest)
+    assert isinstance(scene.peer.received[0][2], ApiVersionsRequest)
     assert scene.requests[0] == ("controller-1:9092", [0, 1])
     assert scene.settled == [(0, "NONE"), (1, "NONE")]
 
 
 @pytest.mark.spec("IS-4")
-def test_what_has_no_answer_is_sent_again_and_what_has_one_is_not() -> None:
+def test_change_that_the_answer_leaves_out_is_sent_again_and_the_others_are_not() -> None:
     scene = Scene(lambda request: success(request, only=0), lambda request: success(request, Errors.INELIGIBLE_REPLICA))
 
     async def act() -> None:
@@ -164,7 +197,7 @@ def test_what_has_no_answer_is_sent_again_and_what_has_one_is_not() -> None:
 
 @pytest.mark.spec("IS-4")
 @pytest.mark.parametrize(
-    "trouble",
+    "failure",
     [
         pytest.param(
             lambda _: AlterPartitionResponse(error_code=Errors.STALE_BROKER_EPOCH), id="an error for the whole"
@@ -172,8 +205,8 @@ def test_what_has_no_answer_is_sent_again_and_what_has_one_is_not() -> None:
         pytest.param(lambda _: None, id="a broken connection"),
     ],
 )
-def test_trouble_is_tried_again_until_it_is_over(trouble: Callable[[AlterPartitionRequest], Message | None]) -> None:
-    scene = Scene(trouble, trouble, success)
+def test_request_is_sent_again_until_it_is_answered(failure: Callable[[AlterPartitionRequest], Message | None]) -> None:
+    scene = Scene(failure, failure, success)
 
     async def act() -> None:
         scene.manager.submit(change(0))
@@ -192,7 +225,7 @@ def test_trouble_is_tried_again_until_it_is_over(trouble: Callable[[AlterPartiti
         pytest.param(lambda request: success(request, Errors.NOT_CONTROLLER), id="for a partition"),
     ],
 )
-def test_whoever_is_not_controller_is_forgotten_and_the_cache_asked_again(
+def test_controller_is_looked_up_again_after_not_controller(
     refusal: Callable[[AlterPartitionRequest], Message | None],
 ) -> None:
     scene = Scene(success, refusal, success)
@@ -207,5 +240,96 @@ def test_whoever_is_not_controller_is_forgotten_and_the_cache_asked_again(
     scene.play(act())
     addresses = [address for address, _ in scene.requests]
     assert addresses == ["controller-1:9092", "controller-1:9092", "controller-2:9092"], (
-        "only the refusal made it look again"
+        "looked up again after NOT_CONTROLLER only"
     )
+
+
+@pytest.mark.spec("IS-5")
+@pytest.mark.parametrize(("named", "looked_up_again"), [("controller-1", False), ("controller-2", True), (None, False)])
+def test_connection_is_closed_where_the_metadata_cache_names_another_controller(
+    named: str | None, looked_up_again: bool
+) -> None:
+    scene = Scene(success, success)
+
+    async def act() -> None:
+        scene.manager.submit(change(0))
+        await until(lambda: len(scene.settled) == 1)
+        scene.controller = named
+        scene.channel.forget_former_controller()
+        scene.manager.submit(change(1))
+        await until(lambda: len(scene.settled) == 2)
+
+    scene.play(act())
+    assert scene.peer.connections == (2 if looked_up_again else 1)
+    assert scene.requests[1][0] == ("controller-2:9092" if looked_up_again else "controller-1:9092")
+
+
+@pytest.mark.spec("IS-4")
+@pytest.mark.parametrize(
+    ("served", "topic_id", "version"),
+    [
+        ((0, 3), ORDERS, 3),
+        ((0, 2), ORDERS, 2),  # 3.3 and 3.4
+        ((0, 1), ORDERS, 1),  # 3.2
+        ((0, 0), ORDERS, 0),  # 2.7 to 3.1
+        ((0, 9), ORDERS, 3),
+        ((0, 3), NO_TOPIC_ID, 1),
+        ((0, 0), NO_TOPIC_ID, 0),
+    ],
+)
+def test_request_has_the_highest_version_that_the_controller_serves(
+    served: tuple[int, int], topic_id: TopicId, version: int
+) -> None:
+    scene = Scene(success, served=served)
+
+    async def act() -> None:
+        scene.manager.submit(change(0, topic_id))
+        await until(lambda: bool(scene.settled))
+
+    scene.play(act())
+    assert (scene.versions, scene.settled) == ([version], [(0, "NONE")])
+
+
+@pytest.mark.spec("IS-4", "IS-5")
+@pytest.mark.parametrize("served", [None, (4, 5)])
+def test_controller_without_a_common_version_is_looked_up_again_until_there_is_one(
+    served: tuple[int, int] | None,
+) -> None:
+    scene = Scene(success, served=served)
+
+    async def act() -> None:
+        scene.manager.submit(change(0))
+        await until(lambda: scene.handshakes == 2)
+        scene.served, scene.controller = (0, 2), "controller-2"
+        await until(lambda: bool(scene.settled))
+
+    scene.play(act())
+    assert scene.requests == [("controller-2:9092", [0])]
+    assert scene.versions == [2]
+
+
+@pytest.mark.spec("IS-4")
+def test_change_that_is_submitted_while_its_answer_is_handled_is_sent_next() -> None:
+    """As a leader does after an unexpected error; once, and beside what was queued meanwhile."""
+    again: list[IsrChange] = []
+    scene = Scene(lambda request: success(request, Errors.UNKNOWN_SERVER_ERROR, only=0), success)
+
+    def submit_again(each: IsrChange, error: Errors) -> None:
+        if error is not Errors.NONE:
+            assert scene.manager.submit(each), "its partition has no change under way any more"
+            assert not scene.manager.submit(each)
+            again.append(each)
+
+    scene.on_settled = submit_again
+
+    async def act() -> None:
+        scene.manager.submit(change(0))
+        scene.manager.submit(change(1))
+        await until(lambda: len(scene.settled) == 3)
+        await asyncio.sleep(0.1)
+
+    scene.play(act())
+    assert again == [change(0)]
+    assert [sorted(partitions) for _, partitions in scene.requests] == [[0, 1], [0, 1]]
+    assert scene.settled[0] == (0, "UNKNOWN_SERVER_ERROR")
+    assert sorted(scene.settled[1:]) == [(0, "NONE"), (1, "NONE")]

@@ -1,4 +1,4 @@
-"""The fetch loops, over real bytes to a scripted leader."""
+"""The fetch loops of followers, over real bytes to a scripted leader."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from brokers.config.kafka_config import KafkaConfig
-from brokers.replication.partition import Partition, Role
+from brokers.log.partition_log import EmptyLog
+from brokers.replication.partition import Partition, PartitionState, Role
 from brokers.replication.replica_fetcher import (
-    Fetched,
     FetcherSurroundings,
+    PartitionFetchState,
     ReplicaFetcherManager,
     failed_partitions,
     fetch_request,
@@ -24,7 +25,7 @@ from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest,
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
 from tests.brokers.peers import ScriptedPeer
-from tests.brokers.stage import ORDERS
+from tests.brokers.stage import ORDERS, LogWithRecords
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 CONFIG = KafkaConfig.from_properties(
@@ -49,11 +50,14 @@ ALL_IDS, ONE_WITHOUT = (ORDERS, ORDERS), (ORDERS, NO_TOPIC_ID)
         ("0.11.0-IV0", ONE_WITHOUT, 4),
     ],
 )
-def test_the_version_is_fixed_by_the_protocol_and_by_whether_all_topics_have_ids(
+def test_fetch_version_follows_from_the_protocol_and_from_whether_all_topics_have_ids(
     protocol: str, ids: tuple[TopicId, ...], version: int
 ) -> None:
     config = replace(CONFIG, inter_broker_protocol_version=protocol)
-    fetched = {TopicPartition(f"t{index}", 0): Fetched(topic_id, 4) for index, topic_id in enumerate(ids)}
+    fetched = {
+        TopicPartition(f"t{index}", 0): PartitionFetchState(topic_id, 4, EmptyLog())
+        for index, topic_id in enumerate(ids)
+    }
     request, spoken = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
     assert spoken == version
     sent = decode(FetchRequest, version, encode(request, version))
@@ -62,13 +66,20 @@ def test_the_version_is_fixed_by_the_protocol_and_by_whether_all_topics_have_ids
     assert (replica, sent.max_wait_ms, epoch) == (3, 5, 4 if version >= 9 else -1)
 
 
+def test_fetch_starts_at_the_end_of_the_followers_log() -> None:
+    fetched = {A0: PartitionFetchState(ORDERS, 4, LogWithRecords(log_start_offset=3, log_end_offset=9))}
+    request, _ = fetch_request(fetched, broker_id=3, broker_epoch=40, config=CONFIG)
+    (asked,) = request.topics[0].partitions
+    assert (asked.fetch_offset, asked.log_start_offset) == (9, 3)
+
+
 def failing(*errors: Errors) -> FetchResponse:
     partitions = tuple(PartitionData(partition_index=index, error_code=error) for index, error in enumerate(errors))
     return FetchResponse(responses=(FetchableTopicResponse(topic_id=ORDERS, partitions=partitions),))
 
 
-def test_errors_are_read_by_name_or_id_or_for_the_whole() -> None:
-    due = {A0: Fetched(ORDERS, 1), A1: Fetched(ORDERS, 1)}
+def test_errors_are_read_by_topic_name_by_topic_id_or_for_all_partitions() -> None:
+    due = {here: PartitionFetchState(ORDERS, 1, EmptyLog()) for here in (A0, A1)}
     assert failed_partitions(due, failing(Errors.NONE, Errors.UNKNOWN_TOPIC_ID)) == {A1: Errors.UNKNOWN_TOPIC_ID}
     whole = FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR)
     assert failed_partitions(due, whole) == dict.fromkeys((A0, A1), Errors.UNKNOWN_SERVER_ERROR)
@@ -83,10 +94,10 @@ class LoopClock:
 
 
 class Scene:
-    """Fetchers of broker 3; `answer` is what every leader says."""
+    """The fetchers of broker 3; `answer` makes the response of every leader."""
 
     def __init__(self, answer: Callable[[FetchRequest], FetchResponse | None]) -> None:
-        self.peer = ScriptedPeer(lambda _, message: self._said(answer, message), delay_s=0.005)
+        self.peer = ScriptedPeer(lambda _, message: self._response(answer, message), delay_s=0.005)
         self.tasks: list[asyncio.Task[None]] = []
         self.manager = ReplicaFetcherManager(
             FetcherSurroundings(
@@ -108,19 +119,19 @@ class Scene:
                 address,
                 [(each.partition, each.current_leader_epoch) for topic in message.topics for each in topic.partitions],
             )
-            for address, _, message in self.peer.heard
+            for address, _, message in self.peer.received
             if isinstance(message, FetchRequest)
         ]
 
     def follow(self, partition: int, *, leader: int = 1, leader_epoch: int = 0) -> None:
-        followed = Partition(
+        followed = PartitionState(
             topic_partition=TopicPartition("a", partition),
             topic_id=ORDERS,
             role=Role.FOLLOWER,
             leader=leader,
             leader_epoch=leader_epoch,
         )
-        self.manager.follow((followed,))
+        self.manager.follow((Partition(followed, EmptyLog()),))
 
     def _spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
@@ -128,7 +139,7 @@ class Scene:
         return task
 
     @staticmethod
-    def _said(answer: Callable[[FetchRequest], FetchResponse | None], message: Message) -> FetchResponse | None:
+    def _response(answer: Callable[[FetchRequest], FetchResponse | None], message: Message) -> FetchResponse | None:
         assert isinstance(message, FetchRequest)
         return answer(message)
 
@@ -140,7 +151,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.spec("BK-9", "CO-7")
-def test_one_loop_per_leader_fetches_all_it_leads_until_told_otherwise() -> None:
+def test_one_loop_per_leader_fetches_all_that_it_leads() -> None:
     async def act() -> Scene:
         scene = Scene(lambda _: failing(Errors.NONE, Errors.NONE))
         scene.follow(0)
@@ -165,7 +176,7 @@ def test_one_loop_per_leader_fetches_all_it_leads_until_told_otherwise() -> None
 
 
 @pytest.mark.spec("BK-13")
-def test_a_partition_in_error_rests_and_the_others_go_on() -> None:
+def test_partition_in_error_is_delayed_and_the_others_are_fetched() -> None:
     async def act() -> list[list[tuple[int, int]]]:
         scene = Scene(lambda _: failing(Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER))
         scene.follow(0)
@@ -181,7 +192,7 @@ def test_a_partition_in_error_rests_and_the_others_go_on() -> None:
 
 
 @pytest.mark.spec("BK-13")
-def test_a_fenced_partition_rests_until_the_controller_says_more() -> None:
+def test_fenced_partition_is_not_fetched_until_the_next_leader_and_isr() -> None:
     async def act() -> tuple[int, list[tuple[int, int]]]:
         scene = Scene(lambda request: failing(Errors.FENCED_LEADER_EPOCH))
         scene.follow(0)
@@ -196,10 +207,10 @@ def test_a_fenced_partition_rests_until_the_controller_says_more() -> None:
     assert asyncio.run(act()) == (1, [(0, 1)])
 
 
-def test_a_leader_that_is_away_is_tried_again_over_a_new_connection() -> None:
+def test_unreachable_leader_is_tried_again_over_a_new_connection() -> None:
     async def act() -> Scene:
-        said: list[FetchResponse | None] = [None, failing(Errors.NONE)]
-        scene = Scene(lambda _: said.pop(0) if len(said) > 1 else said[0])
+        responses: list[FetchResponse | None] = [None, failing(Errors.NONE)]
+        scene = Scene(lambda _: responses.pop(0) if len(responses) > 1 else responses[0])
         scene.peer.reachable = False
         scene.follow(0)
         await asyncio.sleep(0.03)

@@ -1,4 +1,4 @@
-"""The broker's own numbers: partitions counted, ISR changes marked, ZooKeeper timed."""
+"""The metrics of a broker: counts of its partitions, meters of its ISR changes, timers of its ZooKeeper requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from brokers.metrics.metered_zookeeper import MBEANS, MeteredZooKeeper, SessionState
 from brokers.replication import isr
 from brokers.replication.alter_partition_manager import IsrChange
-from brokers.replication.partition import IsrProposal, Partition, Role
-from brokers.replication.replica_metrics import ReplicaCounts, counted
+from brokers.replication.partition import IsrProposal, PartitionState, Role
+from brokers.replication.replica_metrics import ReplicaCounts, replica_counts
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
 from foundation.metrics.instruments import Meter
@@ -22,14 +22,27 @@ from understudy.simulator.randomness import derived
 from understudy.simulator.zookeeper import SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
 
-MIN_ISR = {"strict": 2, "greedy": 5}
+MIN_ISR = {"two": 2, "five": 5}
 
 
 def partition(
-    topic: str, number: int, *, role: Role = Role.LEADER, isr: tuple[int, ...] = (1, 2, 3), **more: object
-) -> Partition:
-    replicas = more.pop("replicas", (1, 2, 3))
-    return Partition(topic_partition=TopicPartition(topic, number), role=role, isr=isr, replicas=replicas, **more)  # type: ignore[arg-type]
+    topic: str,
+    number: int,
+    *,
+    role: Role = Role.LEADER,
+    isr: tuple[int, ...] = (1, 2, 3),
+    replicas: tuple[int, ...] = (1, 2, 3),
+    adding_replicas: tuple[int, ...] = (),
+    removing_replicas: tuple[int, ...] = (),
+) -> PartitionState:
+    return PartitionState(
+        topic_partition=TopicPartition(topic, number),
+        role=role,
+        isr=isr,
+        replicas=replicas,
+        adding_replicas=adding_replicas,
+        removing_replicas=removing_replicas,
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,21 +54,21 @@ def partition(
         ((partition("t", 0, isr=(1, 2)),), {"partitions": 1, "leaders": 1, "under_replicated": 1}),
         ((partition("t", 0, isr=(1,)),), {"partitions": 1, "leaders": 1, "under_replicated": 1, "at_min_isr": 1}),
         (
-            (partition("strict", 0, isr=(1, 2)),),
+            (partition("two", 0, isr=(1, 2)),),
             {"partitions": 1, "leaders": 1, "under_replicated": 1, "at_min_isr": 1},
         ),
         (
-            (partition("strict", 0, isr=(1,)),),
+            (partition("two", 0, isr=(1,)),),
             {"partitions": 1, "leaders": 1, "under_replicated": 1, "under_min_isr": 1},
         ),
-        # More replicas than there are cannot be asked for.
-        ((partition("greedy", 0),), {"partitions": 1, "leaders": 1, "at_min_isr": 1}),
+        # min.insync.replicas counts only up to the number of replicas.
+        ((partition("five", 0),), {"partitions": 1, "leaders": 1, "at_min_isr": 1}),
         (
-            (partition("greedy", 0, isr=(2, 1)),),
+            (partition("five", 0, isr=(2, 1)),),
             {"partitions": 1, "leaders": 1, "under_replicated": 1, "under_min_isr": 1},
         ),
         ((partition("t", 0, isr=(1,), replicas=(1,)),), {"partitions": 1, "leaders": 1, "at_min_isr": 1}),
-        # A partition on the move from 1,2,3 to 4,2,3 needs three in sync, not four.
+        # A partition that is reassigned from 1,2,3 to 4,2,3 needs three replicas in sync, not four.
         (
             (partition("t", 0, replicas=(4, 2, 3, 1), adding_replicas=(4,), removing_replicas=(1,)),),
             {"partitions": 1, "leaders": 1, "reassigning": 1},
@@ -67,12 +80,12 @@ def partition(
     ],
     ids=str,
 )
-def test_partitions_led_here_are_counted_as_kafka_does(hosted: tuple[Partition, ...], expected: dict[str, int]) -> None:
-    found = counted({each.topic_partition: each for each in hosted}, lambda topic: MIN_ISR.get(topic, 1))
+def test_partitions_are_counted_as_in_kafka(hosted: tuple[PartitionState, ...], expected: dict[str, int]) -> None:
+    found = replica_counts(hosted, lambda topic: MIN_ISR.get(topic, 1))
     assert found == ReplicaCounts(**{**dict.fromkeys(ReplicaCounts._fields, 0), **expected})
 
 
-def test_what_becomes_of_an_isr_change_is_marked_once() -> None:
+def test_outcome_of_an_isr_change_is_marked_once() -> None:
     async def scene() -> list[tuple[int, int, int]]:
         stage = Services()
         stage.lead("orders", 0)
@@ -85,9 +98,10 @@ def test_what_becomes_of_an_isr_change_is_marked_once() -> None:
             ((2,), (), (1, 3, 2), Errors.INELIGIBLE_REPLICA, 5),
             ((2,), (), (1, 3, 2), Errors.NONE, 4),
         ):
-            led = stage.replicas.partitions[here]
+            partition = stage.replicas.partitions[here]
+            led = partition.state
             change = IsrChange(here, led.topic_id, IsrProposal(members, joining, leaving, 5, led.partition_epoch))
-            stage.replicas.replace(isr.proposing(led, change.proposal))
+            partition.update_isr(isr.with_proposal(led, change.proposal))
             answer = AlterPartitionResponsePartitionData(
                 partition_index=0,
                 leader_id=1,
@@ -95,13 +109,11 @@ def test_what_becomes_of_an_isr_change_is_marked_once() -> None:
                 isr=members,
                 partition_epoch=led.partition_epoch + 1,
             )
-            manager._answered(change, error, answer)
+            manager._on_answer(change, error, answer)
             seen.append((meters.expands.count, meters.shrinks.count, meters.failed.count))
-        # An answer to a proposal that is no longer under way says nothing about the present one.
-        stage.replicas.replace(
-            isr.proposing(stage.replicas.partitions[here], change.proposal._replace(partition_epoch=77))
-        )
-        manager._answered(change, Errors.INELIGIBLE_REPLICA, answer)
+        # An answer to another proposal than the pending one counts as nothing.
+        partition.update_isr(isr.with_proposal(partition.state, change.proposal._replace(partition_epoch=77)))
+        manager._on_answer(change, Errors.INELIGIBLE_REPLICA, answer)
         seen.append((meters.expands.count, meters.shrinks.count, meters.failed.count))
         return seen
 
@@ -109,11 +121,11 @@ def test_what_becomes_of_an_isr_change_is_marked_once() -> None:
 
 
 @pytest.mark.spec("MT-4")
-def test_sessions_and_answers_of_zookeeper_are_measured() -> None:
+def test_sessions_and_requests_of_zookeeper_are_measured() -> None:
     loop = new_loop()
     server = SimulatedZooKeeper(loop, random=derived(1, "zookeeper"))
     process = loop.process("broker-1", 1)
-    heard: list[object] = []
+    notifications: list[object] = []
 
     class LoopClock:
         def monotonic_ms(self) -> float:
@@ -132,7 +144,7 @@ def test_sessions_and_answers_of_zookeeper_are_measured() -> None:
 
     async def scene() -> None:
         assert state() is SessionState.NOT_CONNECTED
-        client = await metered.connect(heard.append)
+        client = await metered.connect(notifications.append)
         assert (state(), marks()) == (SessionState.CONNECTED, {"ZooKeeperSyncConnectsPerSec": 1})
         await client.write(Create("/a"))
         await client.get("/a")
@@ -151,7 +163,7 @@ def test_sessions_and_answers_of_zookeeper_are_measured() -> None:
         server.expire(client.session_id)
         await asyncio.sleep(1)
         assert (state(), marks()["ZooKeeperExpiresPerSec"]) == (SessionState.CLOSED, 1)
-        assert len(heard) >= 3
+        assert len(notifications) >= 3
 
     loop.run_until_complete(process.spawn(scene()))
     loop.close()
@@ -159,7 +171,7 @@ def test_sessions_and_answers_of_zookeeper_are_measured() -> None:
 
 
 @pytest.mark.spec("MT-4")
-def test_the_meters_of_sessions_are_kafkas() -> None:
+def test_session_meters_have_kafkas_names() -> None:
     assert [mbean.name for mbean in MBEANS] == [
         "SessionState",
         "ZooKeeperDisconnectsPerSec",

@@ -1,4 +1,4 @@
-"""A leader that writes its ISR itself and announces it later (specification 13.4), over the simulated ZooKeeper."""
+"""A leader writes its ISR to ZooKeeper itself and notifies the controller later (specification 13.4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def change(name: str = "t-0", *, isr: tuple[int, ...] = (2,), partition_epoch: i
 
 
 class Leader:
-    """Broker 2 leads partitions 0 to 2 of topic t, written by the controller of epoch 3."""
+    """Broker 2 leads partitions 0 to 2 of topic t, elected by the controller of epoch 3."""
 
     def __init__(self, stage: ControllerHarness) -> None:
         self.stage = stage
@@ -40,7 +40,7 @@ class Leader:
 
         async def begin() -> None:
             self.manager = ZkAlterPartitionManager(
-                BrokerId(LEADER), zk=lambda: self.member.zk, clock=self.member.world.clock, answered=self._answered
+                BrokerId(LEADER), zk=lambda: self.member.zk, clock=self.member.world.clock, on_answer=self._on_answer
             )
             self.member.process.spawn(self.manager.run())
 
@@ -61,7 +61,7 @@ class Leader:
     def written(self, name: str = "t-0") -> bytes | None:
         return self.stage.znodes()[TopicPartitionStateZNode.path(tp(name))]
 
-    def _answered(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
+    def _on_answer(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
         self.answers.append((str(change.topic_partition), error, answer.partition_epoch))
 
 
@@ -73,14 +73,14 @@ def leader() -> Iterator[Leader]:
 
 
 @pytest.mark.spec("IS-16")
-def test_a_change_is_written_at_the_version_known_and_keeps_the_epoch_of_the_controller(leader: Leader) -> None:
+def test_change_is_written_at_the_known_version_and_keeps_the_controller_epoch(leader: Leader) -> None:
     assert leader.submit(change()) == [True]
     assert leader.answers == [("t-0", Errors.NONE, 1)]
     assert leader.written() == b'{"controller_epoch":3,"leader":2,"version":1,"leader_epoch":7,"isr":[2]}'
 
 
 @pytest.mark.spec("IS-16")
-def test_what_the_controller_has_written_meanwhile_stays(leader: Leader) -> None:
+def test_state_that_the_controller_has_written_meanwhile_stays(leader: Leader) -> None:
     leader.stage.rewrite_state("t", 0)
     leader.submit(change())
     assert leader.answers == [("t-0", Errors.INVALID_UPDATE_VERSION, -1)]
@@ -88,39 +88,39 @@ def test_what_the_controller_has_written_meanwhile_stays(leader: Leader) -> None
 
 
 @pytest.mark.spec("IS-16")
-def test_a_conflict_with_the_very_change_is_success(leader: Leader) -> None:
+def test_conflict_with_an_equal_state_is_success(leader: Leader) -> None:
     leader.submit(change())
     leader.submit(change())
     assert leader.answers == [("t-0", Errors.NONE, 1), ("t-0", Errors.NONE, 1)]
 
 
 @pytest.mark.spec("IS-16")
-def test_the_same_isr_by_another_controller_is_no_success(leader: Leader) -> None:
+def test_conflict_with_an_equal_isr_of_another_controller_is_no_success(leader: Leader) -> None:
     leader.submit(change()._replace(controller_epoch=4))
     leader.submit(change())
     assert [error for _, error, _ in leader.answers] == [Errors.NONE, Errors.INVALID_UPDATE_VERSION]
 
 
 @pytest.mark.spec("IS-16")
-def test_a_partition_that_is_gone_takes_no_change(leader: Leader) -> None:
+def test_change_of_a_deleted_partition_is_refused(leader: Leader) -> None:
     leader.submit(change("gone-0"))
     assert leader.answers == [("gone-0", Errors.INVALID_UPDATE_VERSION, -1)]
 
 
 @pytest.mark.spec("IS-4")
-def test_one_change_of_a_partition_is_under_way(leader: Leader) -> None:
+def test_second_change_of_a_partition_is_not_queued(leader: Leader) -> None:
     assert leader.submit(change("t-0"), change("t-1"), change("t-0", isr=(2, 1))) == [True, True, False]
     assert leader.submit(change("t-0", isr=(2, 1), partition_epoch=1)) == [True]
     assert leader.answers == [("t-0", Errors.NONE, 1), ("t-1", Errors.NONE, 1), ("t-0", Errors.NONE, 2)]
 
 
-def test_a_change_that_zookeeper_refuses_holds_up_no_other(leader: Leader) -> None:
+def test_change_that_zookeeper_refuses_holds_up_no_other(leader: Leader) -> None:
     leader.submit(change("t-0", isr=tuple(range(300_000))), change("t-1"))
     leader.stage.settle(1_000)
     assert leader.answers == [("t-1", Errors.NONE, 1)]
 
 
-def test_a_change_outlives_the_session(leader: Leader) -> None:
+def test_change_is_written_in_the_next_session(leader: Leader) -> None:
     leader.stage.zookeeper.expire(leader.member.client.session_id)
     leader.submit(change())
     assert leader.answers == []
@@ -132,7 +132,7 @@ def test_a_change_outlives_the_session(leader: Leader) -> None:
 
 
 @pytest.mark.spec("IS-17")
-def test_changes_are_announced_together_when_none_has_come_for_five_seconds(leader: Leader) -> None:
+def test_changes_are_announced_together_after_five_seconds_without_a_change(leader: Leader) -> None:
     leader.submit(change("t-1"))
     leader.stage.settle(4_000)
     leader.submit(change("t-0"))
@@ -142,11 +142,11 @@ def test_changes_are_announced_together_when_none_has_come_for_five_seconds(lead
     expected = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":1}]}'
     assert leader.notifications() == [expected]
     leader.stage.settle(70_000)
-    assert leader.notifications() == [expected], "what has been announced is not announced again"
+    assert leader.notifications() == [expected], "each change is announced once"
 
 
 @pytest.mark.spec("IS-17")
-def test_restless_partitions_are_announced_after_a_minute(leader: Leader) -> None:
+def test_changes_that_never_pause_are_announced_after_a_minute(leader: Leader) -> None:
     for second in range(0, 64, 4):
         assert leader.notifications() == [], f"after {second} s"
         leader.submit(change("t-0", isr=(2, 1) if second % 8 else (2,), partition_epoch=second // 4))
@@ -165,7 +165,5 @@ def test_restless_partitions_are_announced_after_a_minute(leader: Leader) -> Non
         (70_001, 70_000, 10_000, True),
     ],
 )
-def test_when_an_announcement_is_due(
-    now_ms: float, last_change_ms: float, last_notification_ms: float, due: bool
-) -> None:
+def test_announcement_is_due(now_ms: float, last_change_ms: float, last_notification_ms: float, due: bool) -> None:
     assert is_due(now_ms, last_change_ms=last_change_ms, last_notification_ms=last_notification_ms) is due

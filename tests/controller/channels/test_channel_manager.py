@@ -335,7 +335,7 @@ def test_channel_past_its_bound_coalesces() -> None:
 def test_failed_channel_task_forces_resignation() -> None:
     with ChannelHarness() as harness:
         harness.open(1)
-        # No version 99 of this request exists: a bug of ours, not the broker's.
+        # No version 99 of this request exists: a defect of ours, not of the broker.
         harness.send(to(1, UpdateMetadataRequest(broker_epoch=101), 99))
         harness.settle()
         (event,) = harness.put

@@ -31,12 +31,12 @@ def outcome(found: ReplicaAssignment | ApiError) -> ReplicaAssignment | Errors:
         (replicas(1, 2), (3, 3), Errors.INVALID_REPLICA_ASSIGNMENT),
         (replicas(1, 2), (3, -1), Errors.INVALID_REPLICA_ASSIGNMENT),
         (replicas(1, 2), (1, 9), Errors.INVALID_REPLICA_ASSIGNMENT),
-        # who is there already may be dead, also one that is to go or has only just been asked to come
+        # existing replicas may be offline, also those being removed or added
         (replicas(8, 2), (8, 3), replicas(8, 3, 2, adding=(3,), removing=(2,))),
         (replicas(8, 2), (3,), replicas(3, 8, 2, adding=(3,), removing=(8, 2))),
-        # a replica being added is no part of the origin: it must be alive to be asked for once more
+        # a replica being added is not in the origin: it must be online to be requested again
         (replicas(9, 1, adding=(9,), removing=(1,)), (9,), Errors.INVALID_REPLICA_ASSIGNMENT),
-        # the partition may not exist at all: that is found out later
+        # whether the partition exists is checked later
         (NO_ASSIGNMENT, (1,), replicas(1, adding=(1,))),
         (replicas(1, 2), None, Errors.NO_REASSIGNMENT_IN_PROGRESS),
         (replicas(2, 3, 1, adding=(3,), removing=(1,)), None, replicas(2, 1)),

@@ -1,4 +1,4 @@
-"""Who asks for partitions to move, and what happens meanwhile."""
+"""Requests to reassign partitions, and the events that follow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.controller.reassignment.harness import ZNODE, ReassignmentHarness
 from tests.controller.requests import LeaderAndIsrSent, StateSent
 from tests.controller.values import ids, replicas, tp
 
-# ------------------------------------------------------------------ who asks for what there is not
+# ------------------------------------------------------------------ requests about unknown partitions
 
 
 @pytest.mark.spec("RA-5", "RA-2", "TD-11")
@@ -66,7 +66,7 @@ def test_list_reassignments_returns_only_those_in_progress() -> None:
         assert harness.list_moves("orders-0") == {}
 
 
-# ------------------------------------------------------------------ brokers come and go
+# ------------------------------------------------------------------ broker changes
 
 
 @pytest.mark.spec("RA-6", "RA-13", "BUG-19", "BR-12")
@@ -145,7 +145,7 @@ def test_reassign_partitions_znode_is_read_again_after_its_deletion() -> None:
 
 @pytest.mark.spec("RA-6", "RA-14")
 def test_request_arms_the_watch_after_the_znode_was_deleted_by_hand() -> None:
-    """Kafka looks whether there is one, and its looking arms the watch."""
+    """Kafka checks whether the znode exists, which arms the watch."""
     with ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [0, 1], 1: [0, 1]})
@@ -197,13 +197,13 @@ def test_request_replaces_an_older_entry_in_the_znode() -> None:
         harness.start_recording()
         harness.reassign({"orders-0": [3, 1, 2], "orders-1": [1, 1]})
         assert harness.steps()[0] == f"write {ZNODE}"
-        # what was refused leaves the older wish as it is
+        # a refused request leaves the older one in place
         assert [each["partition"] for each in json.loads(harness.znodes()[ZNODE] or b"")["partitions"]] == [1]
         harness.reassign({"orders-1": None})
         assert ZNODE not in harness.znodes()
 
 
-# ------------------------------------------------------------------ a controller takes over
+# ------------------------------------------------------------------ failover
 
 
 @pytest.mark.spec("FO-11")
@@ -220,7 +220,7 @@ def test_failover_resumes_reassignments_of_the_znode_first() -> None:
         ]
 
 
-# ------------------------------------------------------------------ together with others
+# ------------------------------------------------------------------ many reassignments
 
 
 @pytest.mark.spec("TD-1", "TD-12")
@@ -237,7 +237,7 @@ def test_reassignment_ends_when_its_topic_is_deleted() -> None:
         harness.run(partition_reassignment.resume_for_brokers(harness.term, ids(3)))
         assert [step for step in harness.steps() if step.startswith("assignment")] == []
         assert harness.list_moves() == {}
-        # In Kafka the marker of another topic would find the move still going on, and "orders" would wait for it.
+        # In Kafka the marker of another topic would find the reassignment in progress, and "orders" would wait for it.
         context.topics_ineligible_for_deletion.clear()
         harness.write_znode("/admin/delete_topics/payments", b"")
         harness.run(topic_deletion.process_topic_deletion(harness.term))

@@ -20,7 +20,7 @@ from tests.controller.reassignment.harness import ReassignmentHarness
 from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
 from tests.controller.values import ids, led, replicas, state, tp
 
-# ------------------------------------------------------------------ a move
+# ------------------------------------------------------------------ one reassignment
 
 
 @pytest.mark.spec("RA-8", "RA-10", "RA-5", "RB-10")
@@ -167,7 +167,7 @@ def test_own_assignment_writes_add_no_partitions() -> None:
         assert harness.steps() == []
 
 
-# ------------------------------------------------------------------ turning back, and elsewhere
+# ------------------------------------------------------------------ cancelled and replaced reassignments
 
 
 @pytest.mark.spec("RA-15", "RA-3", "BUG-19")
@@ -180,8 +180,7 @@ def test_reassignment_is_cancelled() -> None:
             "orders-0": "NONE",
             "orders-1": "NO_REASSIGNMENT_IN_PROGRESS",
         }
-        # the origin in the order the move had put it in; who had arrived leaves the ISR; the leader's epoch grows once
-        # more
+        # the original replicas in the order of the reassignment; the added one leaves the ISR, and the epoch is raised
         assert harness.steps() == [
             "assignment 0:[1, 0, 2] 1:[1, 2, 0]",
             "state 0 0@2 [0, 1, 2]",
@@ -256,9 +255,9 @@ def test_cancellation_does_not_delete_the_only_replica_in_sync() -> None:
 @pytest.mark.parametrize("noted", [False, True])
 @pytest.mark.parametrize("joins_late", [False, True])
 def test_unassigned_replica_in_sync_is_stopped_after_failover(joins_late: bool, noted: bool) -> None:
-    """It died between the topic's znode and the replicas: nothing in ZooKeeper says any more that broker 3 was coming.
-    Nor has the leader heard of it, which may let it join even after the takeover. Its state may be noted as that of no
-    replica."""
+    """The old controller died between writing the topic's znode and stopping the replica, so no znode names broker 3
+    any more. The leader has not received the cancellation either, and may let it join the ISR even after the
+    takeover."""
     with ReassignmentHarness() as harness:
         if noted:
             harness.term.context.replica_states[BrokerId(3)] = {tp("orders-0"): ReplicaState.NON_EXISTENT}
@@ -280,7 +279,7 @@ def test_unassigned_replica_in_sync_is_stopped_after_failover(joins_late: bool, 
         )
 
 
-# ------------------------------------------------------------------ what gets in the way
+# ------------------------------------------------------------------ failures
 
 
 def test_no_replica_is_stopped_if_no_target_replica_can_lead() -> None:
@@ -331,7 +330,7 @@ def test_conflicting_state_is_read_again() -> None:
 
 @pytest.mark.spec("BUG-18")
 def test_partitions_added_to_the_znode_meanwhile_are_kept() -> None:
-    """They have been added a moment ago. Kafka writes over them."""
+    """They were added after the controller last read the znode. Kafka overwrites them."""
     with ReassignmentHarness() as harness:
         harness.add_partitions("orders", {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]})
         harness.reassign({"orders-0": [3, 1, 2]})

@@ -189,9 +189,8 @@ def test_a_deletion_that_waits_for_a_dead_broker_does_not_keep_a_cluster_from_se
 def test_a_replica_of_a_deleted_topic_of_the_same_name_excuses_a_wrong_role(
     cluster: SimulatedCluster, of_a_former_topic: bool
 ) -> None:
-    hosted = instance(cluster, 2).hosted
-    assert isinstance(hosted, dict)
-    topic_id = TopicId("B" * 21 + "A") if of_a_former_topic else hosted[ORDERS_0].topic_id
-    hosted[ORDERS_0] = msgspec.structs.replace(hosted[ORDERS_0], topic_id=topic_id, leader_epoch=-1)
+    replica = instance(cluster, 2).hosted[ORDERS_0]
+    topic_id = TopicId("B" * 21 + "A") if of_a_former_topic else replica.topic_id
+    replica.state = msgspec.structs.replace(replica.state, topic_id=topic_id, leader_epoch=-1)
     wrong_roles = [finding for finding in cluster.findings().found if finding.kind is FindingKind.REPLICA]
     assert bool(wrong_roles) is not of_a_former_topic

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -227,6 +231,51 @@ def test_a_broker_that_does_not_come_up_shows_the_end_of_its_log(zookeeper: Embe
     ):
         cluster.start()
     cluster.close()
+
+
+def test_cluster_json_appears_when_the_cluster_can_be_used(tmp_path: Path) -> None:
+    """A program that waits for the file finds addresses that answer, also in a run folder that was used before."""
+    for _ in range(2):
+        cluster = LocalCluster(2, directory=tmp_path, session_timeout_ms=SESSION_MS)
+        with ThreadPoolExecutor() as pool:
+            found = pool.submit(wait_for_cluster_json, tmp_path, cluster.run)
+            with cluster:
+                bootstrap, live_brokers = found.result(timeout=60)
+                assert bootstrap == cluster.bootstrap
+                assert live_brokers == {1, 2}
+
+
+def wait_for_cluster_json(folder: Path, run: str) -> tuple[str, set[int]]:
+    """Wait for the file of `run`, as a script would; its bootstrap servers, and the brokers that each of them names."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError):
+            said = json.loads((folder / "cluster.json").read_text())
+            if said["run"] == run:
+                break
+        time.sleep(0.005)
+    for address in said["bootstrap"].split(","):
+        metadata = asyncio.run(AdminClient(SocketNetwork(), [address], timeout_ms=1_000).metadata())
+        assert metadata.controller_id > 0
+    return said["bootstrap"], {broker.node_id for broker in metadata.brokers}
+
+
+def test_a_cluster_that_does_not_start_leaves_no_cluster_json(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    broken = {"process.roles": "broker"}
+    with (
+        pytest.raises(ClusterError, match=r"(?s)exit code 1\. End of .*process\.roles"),
+        LocalCluster(1, zookeeper=zookeeper, directory=tmp_path, properties=broken),
+    ):
+        pass
+    assert not (tmp_path / "cluster.json").exists()
+    with LocalCluster(1, zookeeper=zookeeper, directory=tmp_path) as cluster:
+        run = cluster.run
+    with (
+        pytest.raises(ClusterError),
+        LocalCluster(1, zookeeper=zookeeper, directory=tmp_path, properties=broken),
+    ):
+        pass
+    assert read_cluster_file(tmp_path).run == run, "the folder can be read as before"
 
 
 def test_several_clusters_run_side_by_side(shared: LocalCluster, zookeeper: EmbeddedZooKeeper) -> None:

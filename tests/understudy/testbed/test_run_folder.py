@@ -95,3 +95,20 @@ def test_a_process_is_known_by_pid_and_start_time() -> None:
         assert broker(mine.pid, mine.started + 1).state == "gone"
     assert broker(None, 0).state == "gone"
     assert os.getpid() == mine.pid
+
+
+STARTING = """{
+  "version": 1, "run": "20261122-030405-beef", "owner": {"pid": 4711, "started": 99}, "zookeeper": "127.0.0.1:40001",
+  "zookeeper_process": {"pid": 4712, "started": 100}, "zookeeper_transaction_log": "zookeeper/data/version-2",
+  "bootstrap": "", "brokers": [{"id": 1, "rack": null, "pid": 4713, "started": 101, "port": 0,
+  "config": "broker-1/server.properties", "log": "broker-1/broker.log", "events": "broker-1/events"}],
+  "events": "testbed/events"
+}"""
+"""What 0.1.0 wrote while the brokers started."""
+
+
+def test_a_file_that_an_earlier_release_wrote_while_starting_is_read(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text(STARTING)
+    found = read_cluster_file(tmp_path)
+    assert (found.bootstrap, found.brokers[0].port) == ("", 0)
+    assert not found.owner.is_running

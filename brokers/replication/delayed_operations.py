@@ -1,0 +1,81 @@
+"""Requests that wait until something happens to their partitions. Mirrors `kafka.server.DelayedOperationPurgatory`.
+
+An operation is watched under each of its partitions. What changes a partition calls `check_and_complete`, which wakes
+the operations of that partition and no others; each decides by itself whether it is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from foundation.cluster.identifiers import TopicPartition
+
+MAX_WATCHED = 1_000_000
+"""Partitions watched at one time, each counted once for each operation. An operation beyond that does not wait."""
+
+
+class DelayedOperation:
+    """One request that waits. Mirrors `kafka.server.DelayedOperation`."""
+
+    def __init__(self) -> None:
+        self._woken = asyncio.Event()
+
+    @property
+    def is_woken(self) -> bool:
+        """Whether one of its partitions has changed since `wait` last returned."""
+        return self._woken.is_set()
+
+    def wake(self) -> None:
+        """Have the operation look again whether it is complete."""
+        self._woken.set()
+
+    async def wait(self) -> None:
+        """Return when one of its partitions has changed since the last call; the caller bounds the wait."""
+        await self._woken.wait()
+        self._woken.clear()
+
+
+class DelayedOperationPurgatory:
+    """The waiting operations of one kind of request, by partition.
+
+    Args:
+        max_watched: how many partitions are watched at most, each counted once for each operation.
+    """
+
+    def __init__(self, max_watched: int = MAX_WATCHED) -> None:
+        self.watched = 0
+        """How many partitions are watched now, each counted once for each operation."""
+        self._max_watched = max_watched
+        self._watchers: dict[TopicPartition, list[DelayedOperation]] = {}
+
+    def has_room_for(self, partitions: int) -> bool:
+        """Whether an operation on so many partitions may be watched."""
+        return self.watched + partitions <= self._max_watched
+
+    @contextmanager
+    def watch(self, partitions: Iterable[TopicPartition]) -> Iterator[DelayedOperation]:
+        """An operation that is woken by changes of `partitions`, until the block ends, in whatever way."""
+        operation = DelayedOperation()
+        watched = tuple(partitions)
+        for topic_partition in watched:
+            self._watchers.setdefault(topic_partition, []).append(operation)
+        self.watched += len(watched)
+        try:
+            yield operation
+        finally:
+            self.watched -= len(watched)
+            for topic_partition in watched:
+                watchers = self._watchers[topic_partition]
+                watchers.remove(operation)
+                if not watchers:
+                    del self._watchers[topic_partition]
+
+    def check_and_complete(self, partitions: Iterable[TopicPartition]) -> None:
+        """Wake every operation that waits for one of `partitions`."""
+        if not self._watchers:
+            return
+        for topic_partition in partitions:
+            for operation in self._watchers.get(topic_partition, ()):
+                operation.wake()

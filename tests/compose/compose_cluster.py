@@ -1,0 +1,261 @@
+"""`ComposeCluster`: the services of docker-compose.yml, with a project name, ports and a run folder of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from testcontainers.compose import DockerCompose
+from testcontainers.core.docker_client import DockerClient
+
+from understudy.cli import main as cli
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).resolve().parents[2]
+BROKERS = (1, 2, 3)
+BUILD_TIMEOUT_S = 900
+COMMAND_TIMEOUT_S = 300
+WAIT_TIMEOUT_S = 240
+_PORT_ATTEMPTS = 5
+_POLL_S = 0.2
+_TAKEN = ("address already in use", "port is already allocated")
+
+
+class ComposeFailed(Exception):
+    """A command of `docker compose` failed or did not end in time. The message has the command and its last lines."""
+
+
+class NotInTime(Exception):
+    """A state that a test waited for did not come about in time. The message says which."""
+
+
+class _Project(DockerCompose):
+    """A compose project whose name is a flag, which COMPOSE_PROJECT_NAME in the environment does not override."""
+
+    project_name = ""
+
+    @cached_property
+    def compose_command_property(self) -> list[str]:
+        return [*super().compose_command_property, "--project-name", self.project_name]
+
+
+class ComposeCluster:
+    """ZooKeeper and three brokers in containers. `remove` removes everything that was made.
+
+    The ports are free ones beneath the range from which the kernel gives ports to connections: a container that starts
+    again, or returns to its network, needs the same ports again.
+
+    Args:
+        folder: an empty folder for the resolved compose file and for `run/compose`, the brokers' event logs.
+        project: name of the compose project; its containers, volumes and network carry it.
+        image: tag of the image.
+    """
+
+    def __init__(self, folder: Path, *, project: str, image: str) -> None:
+        self._folder = folder
+        self._image = image
+        self._compose = _Project(folder, compose_file_name="compose.yaml")
+        self._compose.project_name = self.project = project
+        self._ports: list[int] = []
+        self._resolve()
+
+    # -- what it is
+
+    @property
+    def zookeeper(self) -> str:
+        return f"localhost:{self._ports[0]}"
+
+    @property
+    def addresses(self) -> dict[int, tuple[str, int]]:
+        """Host and port at which this machine reaches each broker."""
+        return {broker: ("localhost", self._ports[broker]) for broker in BROKERS}
+
+    def bootstrap(self, brokers: Iterable[int] = BROKERS) -> str:
+        """The `bootstrap.servers` of a client on this machine."""
+        return ",".join("{}:{}".format(*self.addresses[broker]) for broker in sorted(brokers))
+
+    @property
+    def run_folder(self) -> Path:
+        return self._folder / "run" / "compose"
+
+    def status(self) -> dict[str, Any]:
+        """What `understudy status --zookeeper … --json` prints on this machine."""
+        code, output = _understudy("status", "--zookeeper", self.zookeeper, "--json")
+        assert code == 0, output
+        found: dict[str, Any] = json.loads(output)
+        return found
+
+    def is_whole(self) -> bool:
+        """Three brokers are registered, one of them is controller, and every partition has a leader and a full ISR."""
+        status = self.status()
+        registered = {broker["id"] for broker in status["brokers"] if broker["registered"]}
+        lacking = status["leaderless"] or status["under_replicated"]
+        return registered == set(BROKERS) and status["controller"] in registered and not lacking
+
+    def violations(self, folder: Path | None = None) -> str:
+        """What `understudy check` prints about `run/compose`; empty where every invariant holds."""
+        code, output = _understudy("check", str(folder or self.run_folder))
+        return "" if code == 0 else output
+
+    # -- commands of compose
+
+    def build(self) -> None:
+        """Build the image over the host's network. Raises ComposeFailed."""
+        self.compose("build", "--progress", "plain", timeout_s=BUILD_TIMEOUT_S)
+
+    def up(self) -> None:
+        """Start what is not running, and wait until all services are healthy. Raises ComposeFailed."""
+        self.compose("up", "--detach", "--wait", "--no-build")
+
+    def up_on_free_ports(self) -> None:
+        """The first `up`. Takes other ports where another program has taken one meanwhile. Raises ComposeFailed."""
+        for attempts_left in reversed(range(_PORT_ATTEMPTS)):
+            try:
+                self.up()
+            except ComposeFailed as failed:
+                if not attempts_left or not any(words in str(failed) for words in _TAKEN):
+                    raise
+                self.down(volumes=True)
+                self._resolve()
+            else:
+                return
+
+    def down(self, *, volumes: bool = False) -> None:
+        """Stop and remove the containers and the network, and the volumes on request."""
+        self.compose("down", "--remove-orphans", *["--volumes"] * volumes)
+
+    def remove(self) -> None:
+        """Remove everything that belongs to the project, and give the run folder back to the user of the tests."""
+        owner = f"{os.getuid()}:{os.getgid()}"
+        try:
+            self.compose(
+                "run", "--rm", "--no-deps", "--entrypoint", "chown", "run-folder", "-R", owner, "/run/understudy"
+            )
+        finally:
+            self.down(volumes=True)
+
+    def remove_image(self) -> None:
+        subprocess.run(["docker", "image", "rm", "--force", self._image], capture_output=True, timeout=60, check=False)
+
+    def logs(self, service: str, lines: int = 40) -> str:
+        """The last lines that the containers of `service` printed."""
+        return self.compose("logs", "--no-log-prefix", "--tail", str(lines), service)
+
+    def compose(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
+        """Run one command of `docker compose` on this project and return what it printed. Raises ComposeFailed."""
+        return _run([*self._compose.compose_command_property, *arguments], self._folder, timeout_s)
+
+    # -- faults
+
+    def kill(self, broker: int) -> None:
+        """SIGKILL to every process of the container."""
+        self._container(broker).kill()
+
+    def start(self, broker: int) -> None:
+        self._container(broker).start()
+
+    def pause(self, broker: int) -> None:
+        """Freeze every process of the container; its connections stay open."""
+        self._container(broker).pause()
+
+    def resume(self, broker: int) -> None:
+        self._container(broker).unpause()
+
+    def disconnect(self, broker: int) -> None:
+        """Take the container off its network: it reaches neither ZooKeeper nor a broker, and no client reaches it."""
+        self._network().disconnect(self._container(broker))
+
+    def reconnect(self, broker: int) -> None:
+        self._network().connect(self._container(broker), aliases=[f"broker-{broker}"])
+
+    # -- how
+
+    def _resolve(self) -> None:
+        """Write docker-compose.yml with all variables resolved, on free ports."""
+        self._ports = free_ports(1 + len(BROKERS))
+        variables = {
+            "COMPOSE_PROJECT_NAME": self.project,
+            "UNDERSTUDY_IMAGE": self._image,
+            "UNDERSTUDY_BUILD_NETWORK": "host",  # the bridge of an engine need not reach a package registry
+            "UNDERSTUDY_RUN_FOLDER": str(self._folder / "run"),
+            "UNDERSTUDY_ZOOKEEPER_PORT": str(self._ports[0]),
+            **{f"UNDERSTUDY_BROKER_{broker}_PORT": str(self._ports[broker]) for broker in BROKERS},
+        }
+        command = ["docker", "compose", "--file", str(ROOT / "docker-compose.yml"), "config"]
+        resolved = _run(command, ROOT, COMMAND_TIMEOUT_S, {**os.environ, **variables})
+        (self._folder / "compose.yaml").write_text(resolved)
+
+    def _container(self, broker: int) -> Any:
+        found = self._compose.get_container(f"broker-{broker}", include_all=True)
+        return self._engine.containers.get(found.ID)
+
+    def _network(self) -> Any:
+        return self._engine.networks.get(f"{self.project}_default")
+
+    @cached_property
+    def _engine(self) -> Any:
+        return DockerClient().client
+
+
+def eventually(predicate: Callable[[], T | None], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> T:
+    """Evaluate `predicate` until its value is true, and return that. Raises NotInTime."""
+    deadline = time.monotonic() + timeout_s
+    while not (value := predicate()):
+        if time.monotonic() > deadline:
+            raise NotInTime(f"not within {timeout_s:g} s: {what}")
+        time.sleep(_POLL_S)
+    return value
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that no program listens on and that the kernel gives to no connection."""
+    ports: list[int] = []
+    # The tests seed the module's generator: two runs at the same time would try the same ports.
+    generator = random.SystemRandom()
+    while len(ports) < count:
+        port = generator.randrange(10_000, _first_ephemeral_port())
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if port not in ports:
+                ports.append(port)
+    return ports
+
+
+def _first_ephemeral_port() -> int:
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        return 32_768
+    return first if first > 11_000 else 32_768
+
+
+def _understudy(*arguments: str) -> tuple[int, str]:
+    """The exit code and the output of one `understudy` command."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        code = cli.main(arguments)
+    return code, output.getvalue()
+
+
+def _run(command: list[str], folder: Path, timeout_s: float, environment: dict[str, str] | None = None) -> str:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ComposeFailed(f"not done within {timeout_s:g} s: {' '.join(command)}") from None
+    if done.returncode != 0:
+        last = "\n".join(done.stderr.strip().splitlines()[-25:])
+        raise ComposeFailed(f"exit code {done.returncode}: {' '.join(command)}\n{last}")
+    return done.stdout

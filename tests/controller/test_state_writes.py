@@ -1,0 +1,166 @@
+"""The write loop that elections, ISR removals and reassignments share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from controller.leader_election import under_new_leader
+from controller.settings import ControllerSettings
+from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
+from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.eventlog.records import FenceHit, LeadershipWritten
+from foundation.zk.client import Delete, Failure
+from foundation.zk.kafka_zk_client import ZooKeeperFailure
+from foundation.zk.partition_states import OnWritten, PartitionStates
+from tests.controller.harness import RecordedPoints, TermHarness
+from tests.controller.values import state, tp
+
+A, B, C = tp("orders-0"), tp("orders-1"), tp("orders-2")
+
+
+class ThreePartitionsHarness(TermHarness):
+    """Partitions A, B and C, led by 1 with ISR [1, 2]; writes raise their leader epochs."""
+
+    def __init__(self, settings: ControllerSettings | None = None) -> None:
+        super().__init__({"orders": {0: [1, 2], 1: [1, 2], 2: [1, 2]}}, settings=settings)
+        self.decided: list[list[TopicPartition]] = []
+        self.written: list[States] = []
+
+    def __enter__(self) -> ThreePartitionsHarness:
+        super().__enter__()
+        context = self.term.context
+        first = dict.fromkeys((A, B, C), state(1, (1, 2)))
+
+        def take(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
+            self.term.accept({p: s for p, s in finished.items() if isinstance(s, LeaderAndIsr)}, "initialise")
+
+        self.run(self.term.zk.states.create(first, context.epoch, context.epoch_zk_version, take))
+        self.clear_history()
+        return self
+
+    def decide(self, states: States) -> Decision:
+        self.decided.append(list(states))
+        return Decision({p: under_new_leader(known, known.leader, known.isr) for p, known in states.items()})
+
+    def write(self) -> dict[TopicPartition, Outcome]:
+        writes = StateWrites(self.term, "partition", why="preferred", on_written=self.written.append)
+        return self.run(writes.decide_and_write([A, B, C], self.decide))
+
+    def leader_epochs(self) -> list[int]:
+        """In memory."""
+        return [self.term.context.leadership[partition].leader_and_isr.leader_epoch for partition in (A, B, C)]
+
+
+@pytest.mark.spec("PSM-9")
+def test_decision_from_memory_is_written_recorded_and_passed_on() -> None:
+    with ThreePartitionsHarness() as harness:
+        points = RecordedPoints()
+        harness.term.points = points
+        outcomes = harness.write()
+        assert outcomes == dict.fromkeys((A, B, C), state(1, (1, 2), epoch=1, version=1))
+        assert harness.decided == [[A, B, C]]
+        assert harness.written == [outcomes]
+        assert harness.leader_epochs() == [1, 1, 1]
+        assert points.passed == ["partition.before_write", "partition.after_write"]
+        (record,) = harness.controller.records(LeadershipWritten)
+        assert (record.why, len(record.partitions)) == ("preferred", 3)
+
+
+@pytest.mark.spec("PSM-9")
+def test_only_conflicting_states_are_read_and_decided_again() -> None:
+    with ThreePartitionsHarness() as harness:
+        harness.rewrite_state("orders", 1)
+        outcomes = harness.write()
+        assert harness.decided == [[A, B, C], [B]]
+        assert outcomes[B] == state(1, (1, 2), epoch=1, version=2)
+        assert [list(part) for part in harness.written] == [[A, C], [B]]
+        assert harness.leader_epochs() == [1, 1, 1]
+
+
+def test_state_that_keeps_conflicting_fails_after_the_bound() -> None:
+    with ThreePartitionsHarness(ControllerSettings(conflict_rounds=1)) as harness:
+        harness.rewrite_state("orders", 1)
+        outcomes = harness.write()
+        assert outcomes[B] == StateChangeFailed("its state kept changing, 1 times", Failure.BAD_VERSION)
+        assert harness.leader_epochs() == [1, 0, 1]
+
+
+@pytest.mark.spec("EL-15")
+def test_missing_state_and_state_of_a_newer_controller_are_never_decided_on() -> None:
+    with ThreePartitionsHarness() as harness:
+        leadership = harness.term.context.leadership
+        del leadership[A]
+        leadership[B] = LeaderIsrAndControllerEpoch(leadership[B].leader_and_isr, 7)
+        outcomes = harness.write()
+        assert harness.decided == [[C]]
+        assert outcomes[A] == StateChangeFailed("its leader and ISR could not be read", Failure.NO_NODE)
+        assert outcomes[B] == StateChangeFailed("its state was written by controller epoch 7")
+        (hit,) = harness.controller.records(FenceHit)
+        assert (hit.fence, hit.what, hit.offered, hit.known) == (
+            "controller.state-controller-epoch",
+            "orders-1",
+            1,
+            7,
+        )
+
+
+def test_state_deleted_in_zookeeper_fails_alone() -> None:
+    with ThreePartitionsHarness() as harness:
+        path = "/brokers/topics/orders/partitions/1/state"
+        harness.operator.run(harness.operator.client.write(Delete(path)))
+        outcomes = harness.write()
+        assert outcomes[B] == StateChangeFailed("its state could not be written", Failure.NO_NODE)
+        assert harness.leader_epochs() == [1, 0, 1]
+
+
+def test_unchanged_states_are_passed_on_and_not_written() -> None:
+    with ThreePartitionsHarness() as harness:
+        before = harness.zookeeper.zxid
+        writes = StateWrites(harness.term, "partition", why="preferred", on_written=harness.written.append)
+        outcomes = harness.run(writes.decide_and_write([A, B], lambda states: Decision({}, unchanged=states)))
+        assert outcomes == dict.fromkeys((A, B), state(1, (1, 2)))
+        assert writes.unchanged == {A, B}
+        assert harness.written == [outcomes]
+        assert harness.zookeeper.zxid == before
+
+
+def test_unclean_elections_are_recorded_as_such() -> None:
+    with ThreePartitionsHarness() as harness:
+        writes = StateWrites(harness.term, "partition", why="offline")
+        harness.run(writes.decide_and_write([A, B, C], lambda states: harness.decide(states)._replace(unclean={B})))
+        records = harness.controller.records(LeadershipWritten)
+        assert [(record.why, [led.partition for led in record.partitions]) for record in records] == [
+            ("offline", [0, 2]),
+            ("unclean", [1]),
+        ]
+
+
+@pytest.mark.parametrize("failure", [Failure.NO_AUTH, Failure.UNKNOWN])
+def test_zookeeper_failure_fails_only_the_states_not_written_before(
+    failure: Failure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = PartitionStates.update
+
+    async def fail_after_the_first(
+        self: PartitionStates, states: States, controller_epoch: int, epoch_zk_version: int, on_written: OnWritten
+    ) -> tuple[TopicPartition, ...]:
+        await update(self, {A: states[A]}, controller_epoch, epoch_zk_version, on_written)
+        raise ZooKeeperFailure(failure, "/x")
+
+    with ThreePartitionsHarness() as harness:
+        monkeypatch.setattr(PartitionStates, "update", fail_after_the_first)
+        if failure is Failure.UNKNOWN:
+            with pytest.raises(ZooKeeperFailure):
+                harness.write()
+        else:
+            outcomes = harness.write()
+            assert outcomes == {
+                A: state(1, (1, 2), epoch=1, version=1),
+                B: StateChangeFailed(f"/x: {failure.value}", failure),
+                C: StateChangeFailed(f"/x: {failure.value}", failure),
+            }
+        assert harness.leader_epochs() == [1, 0, 0]
+        assert [list(part) for part in harness.written] == [[A]]
