@@ -175,7 +175,7 @@ class KafkaBroker:
         supervisor.spawn(services.producer_ids.run(), "producer-ids")
         self._started = True
         self.state = BrokerState.RUNNING
-        log.info("started", broker_id=broker_id, cluster_id=cluster_id)
+        log.info("started", broker=broker_id, cluster_id=cluster_id)
 
     async def metrics(self) -> list[Reading]:
         """The readings of `brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""

@@ -109,10 +109,7 @@ def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collecti
 def _log_rejected(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, error: Errors) -> None:
     """Log the rejected proposal with the current epochs (LG-11)."""
     known = term.context.leadership.get(partition)
-    current = None
-    if known is not None:
-        state = known.leader_and_isr
-        current = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
+    current = None if known is None else known.leader_and_isr
     log.info(
         "rejecting AlterPartition",
         broker=proposed.leader,
@@ -121,7 +118,8 @@ def _log_rejected(term: Term, partition: TopicPartition, proposed: LeaderAndIsr,
         leader_epoch=proposed.leader_epoch,
         partition_epoch=proposed.partition_epoch,
         isr=proposed.isr,
-        current=current,
+        current_leader_epoch=None if current is None else current.leader_epoch,
+        current_partition_epoch=None if current is None else current.partition_epoch,
     )
 
 

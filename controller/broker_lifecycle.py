@@ -50,7 +50,13 @@ async def process_broker_change(term: Term) -> None:
         return
     record = BrokersChanged(new=changes.new, dead=changes.dead, bounced=changes.bounced, live=tuple(registered))
     term.events.append(record)
-    log.info("brokers changed", new=changes.new, deleted=changes.dead, bounced=changes.bounced, live=tuple(registered))
+    log.info(
+        "brokers changed",
+        new_brokers=changes.new,
+        deleted_brokers=changes.dead,
+        bounced_brokers=changes.bounced,
+        live_brokers=tuple(registered),
+    )
 
     _update_channels(term, changes, registered)
     if changes.new:
@@ -90,7 +96,7 @@ async def process_broker_modifications(term: Term, broker_id: BrokerId) -> None:
         return
     if (registered.broker.endpoints, registered.broker.features) == (known.endpoints, known.features):
         return
-    log.info("updated broker metadata", broker=broker_id, endpoints=registered.broker.endpoints)
+    log.info("updated broker metadata", broker=broker_id, addresses=registered.broker.addresses)
     term.context.update_broker_metadata(registered.broker)
     await term.send_update_metadata(term.context.live_or_shutting_down_broker_ids)
 
@@ -175,7 +181,7 @@ async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrRespons
         # Kafka marks replicas by responses of an earlier registration, too.
         return
     if event.response.error_code:
-        log.error("error in LeaderAndIsr response", error=event.response.error_code, broker=broker)
+        log.error("error in LeaderAndIsr response", error=Errors(event.response.error_code).name, broker=broker)
         return
     before = context.replicas_on_offline_dirs.get(broker, set())
     failed, healthy = _storage_errors(term, event.response, cleared=bool(before))
@@ -221,4 +227,6 @@ def _partition_answers(term: Term, response: LeaderAndIsrResponse) -> Iterator[t
 def process_update_metadata_response(event: UpdateMetadataResponseReceived) -> None:
     """Log an error in the response (SN-7)."""
     if event.response.error_code:
-        log.error("error in UpdateMetadata response", error=event.response.error_code, broker=event.broker_id)
+        log.error(
+            "error in UpdateMetadata response", error=Errors(event.response.error_code).name, broker=event.broker_id
+        )

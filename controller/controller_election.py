@@ -69,7 +69,7 @@ class ControllerElection:
             log.debug("there is a controller already", controller=self.active_controller_id)
             return
         if self.backoff_ms > 0:
-            log.info("backing off before the next election", ms=self.backoff_ms)
+            log.info("backing off before the next election", delay_ms=self.backoff_ms)
             return
         await self._points.reach("election.before_write")
         try:
@@ -141,7 +141,7 @@ class ControllerElection:
                 "a controller has been elected but just resigned, this will result in another round of election"
             )
         else:
-            log.debug("another broker was elected", controller=self.active_controller_id, broker_id=self.broker_id)
+            log.debug("another broker was elected", controller=self.active_controller_id, broker=self.broker_id)
 
     def _record_elected(self, zk: KafkaZkClient, elected: Elected) -> None:
         record = ControllerElected(
@@ -153,7 +153,7 @@ class ControllerElection:
         self._events.append(record)
         log.info(
             "elected as the controller",
-            broker_id=self.broker_id,
-            epoch=elected.epoch,
+            broker=self.broker_id,
+            controller_epoch=elected.epoch,
             epoch_zk_version=elected.epoch_zk_version,
         )

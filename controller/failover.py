@@ -49,7 +49,7 @@ async def on_controller_failover(term: Term) -> None:
     zk, context = term.zk, term.context
     await term.points.reach("failover.after_epoch")
     await features.setup_feature_versioning(term)  # F1
-    log.info("registering handlers", epoch=context.epoch)
+    log.info("registering handlers")
     await zk.preferred_elections.read(watch=True)  # F2
     await zk.reassignments.watch()
     await _delete_notifications(term)  # F3
@@ -139,4 +139,4 @@ def _record_ready(term: Term, started_at_ms: float) -> None:
         took_ms=round(term.clock.monotonic_ms() - started_at_ms, 3),
     )
     term.events.append(record)
-    log.info("ready to serve as the new controller", epoch=context.epoch, partitions=len(context.assignments))
+    log.info("ready to serve as the new controller", partitions=len(context.assignments))

@@ -74,7 +74,9 @@ def compatible_brokers(term: Term, registered: Mapping[BrokerId, BrokerAndEpoch]
         wrong = incompatibilities(found.broker.features, finalized.levels)
         if wrong and term.context.broker_epoch(broker) != found.epoch:
             log.warning(
-                "ignoring registration of a broker incompatible with finalized features", broker=broker, why=wrong
+                "ignoring registration of a broker incompatible with finalized features",
+                broker=broker,
+                why="; ".join(wrong),
             )
         else:
             compatible[broker] = found

@@ -341,5 +341,5 @@ def _record_failures(term: Term, results: ElectionResults, why: str) -> None:
             "failed to elect leaders",
             why=why,
             partitions=len(refused),
-            first=f"{refused[0].topic}-{refused[0].partition}",
+            first_partition=f"{refused[0].topic}-{refused[0].partition}",
         )

@@ -41,7 +41,7 @@ async def process_allocate_producer_ids(term: Term, event: AllocateProducerIds) 
         is_ours = await term.zk.producer_ids.write(block, read)
         await term.points.reach("producer_ids.after_write")
         if is_ours:
-            log.info("allocated producer ids", broker=block.broker_id, first=block.first, last=block.last)
+            log.info("allocated producer ids", broker=block.broker_id, first_id=block.first, last_id=block.last)
             event.reply.resolve(block)
             return
     raise ZooKeeperFailure(Failure.BAD_VERSION, ProducerIdBlockZNode.path)

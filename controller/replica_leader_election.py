@@ -53,10 +53,10 @@ async def process_replica_leader_election(term: Term, event: ReplicaLeaderElecti
             results[partition] = refusal
     log.info(
         "starting replica leader election",
-        type=event.election_type.name,
+        election_type=event.election_type.name,
         trigger=event.trigger.value,
-        partitions=some(map(str, electable)),
-        count=len(electable),
+        some_partitions=some(map(str, electable)),
+        partitions=len(electable),
     )
     elected = await on_replica_election(term, electable, event.election_type, event.trigger)
     results.update(_results(elected, event.election_type))
@@ -102,7 +102,9 @@ async def on_replica_election(
     results = await partition_state_machine.handle_state_changes(term, partitions, PartitionState.ONLINE, strategy)
     for partition, result in with_a_line(log, results.items()):
         outcome = {"leader": result.leader} if isinstance(result, LeaderAndIsr) else {"why": result.why}
-        log.info("completed replica leader election", type=election_type.name, partition=str(partition), **outcome)
+        log.info(
+            "completed replica leader election", election_type=election_type.name, partition=str(partition), **outcome
+        )
     if trigger is ElectionTrigger.ZOOKEEPER:
         await _delete_znode(term)
     return results

@@ -103,9 +103,9 @@ class StateChangeLog:
             log.info("sending LeaderAndIsr request", to=request.broker_id, **counts)
         if of_kind := by_type.get(UpdateMetadataRequest):
             brokers = some(request.broker_id for request in of_kind)
-            log.info("sending UpdateMetadata request", to=brokers, partitions=of_kind[0].partitions)
+            log.info("sending UpdateMetadata request", brokers=brokers, partitions=of_kind[0].partitions)
         for request in with_a_line(log, by_type.get(StopReplicaRequest, ())):
-            log.info("sending StopReplica request", to=request.broker_id, replicas=request.partitions)
+            log.info("sending StopReplica request", to=request.broker_id, partitions=request.partitions)
         if is_detailed(log):
             self._sending_in_detail(requests)
 
@@ -122,7 +122,7 @@ class StateChangeLog:
                         api=api,
                         to=request.broker_id,
                         partition=str(partition),
-                        state=state,
+                        state=repr(state),
                     )
 
 

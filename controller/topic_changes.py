@@ -41,7 +41,13 @@ async def process_topic_change(term: Term) -> None:
     # `found` lacks topics that were deleted meanwhile or cannot be decoded; the latter are tried again.
     context.all_topics |= found.keys()
     term.events.append(TopicsChanged(new=tuple(found), deleted=tuple(deleted)))
-    log.info("topics changed", new=some(found), deleted=some(deleted), new_count=len(found), deleted_count=len(deleted))
+    log.info(
+        "topics changed",
+        new_topics=some(found),
+        deleted_topics=some(deleted),
+        new_count=len(found),
+        deleted_count=len(deleted),
+    )
     _add_to_context(term, found)
     await on_new_partition_creation(term, [partition for topic in found.values() for partition in topic.partitions])
 
@@ -70,7 +76,7 @@ async def process_partition_modifications(term: Term, topic: str) -> None:
     if not added:
         return
     first = [partition.partition for partition in some(added)]
-    log.info("new partitions to be added", topic=topic, partitions=first, count=len(added))
+    log.info("new partitions to be added", topic=topic, new_partitions=first, partitions=len(added))
     for partition, assignment in added.items():
         term.context.update_partition_assignment(partition, assignment)
     await on_new_partition_creation(term, list(added))

@@ -68,7 +68,7 @@ async def initialise(term: Term) -> None:
     _end_reassignments(context)
     context.topics_ineligible_for_deletion = _topics(_offline(context, queued))
     ineligible = sorted(context.topics_ineligible_for_deletion)
-    log.info("initializing deletions", queued=some(queued), count=len(queued), ineligible=some(ineligible))
+    log.info("initializing deletions", queued=some(queued), topic_count=len(queued), ineligible=some(ineligible))
 
 
 def _end_reassignments(context: ControllerContext) -> None:
@@ -93,14 +93,14 @@ async def process_topic_deletion(term: Term) -> None:
     if not term.settings.delete_topic_enable:
         await _ignore_markers(term, existing, "delete topic is disabled")
     elif existing:
-        log.info("starting topic deletion", topics=some(existing), count=len(existing))
+        log.info("starting topic deletion", topics=some(existing), topic_count=len(existing))
         context.topics_to_be_deleted.update(existing)
         await resume_deletions(term)
 
 
 async def _ignore_markers(term: Term, topics: Sequence[str], why: str) -> None:
     if topics:
-        log.warning("ignoring requests to delete topics", topics=some(topics), count=len(topics), why=why)
+        log.warning("ignoring requests to delete topics", topics=some(topics), topic_count=len(topics), why=why)
         await _delete_markers(term, topics)
 
 
@@ -151,7 +151,7 @@ def _mark_ineligible(term: Term, topics: Collection[str], why: str) -> None:
     halted = sorted(term.context.topics_to_be_deleted.intersection(topics))
     if halted:
         term.context.topics_ineligible_for_deletion.update(halted)
-        log.info("halted deletion of topics", topics=some(halted), count=len(halted), why=why)
+        log.info("halted deletion of topics", topics=some(halted), topic_count=len(halted), why=why)
 
 
 async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> None:
@@ -217,7 +217,7 @@ async def resume_deletions(term: Term) -> None:
         ineligible = _in_state(term.context, steps.retry, ReplicaState.DELETION_INELIGIBLE)
         await replica_state_machine.handle_state_changes(term, ineligible, ReplicaState.OFFLINE)
     if steps.start:
-        log.info("deletion of topics (re)started", topics=some(steps.start), count=len(steps.start))
+        log.info("deletion of topics (re)started", topics=some(steps.start), topic_count=len(steps.start))
         await _on_topic_deletion(term, steps.start)
 
 
@@ -284,7 +284,7 @@ async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
     for topic in removed:
         term.context.remove_topic(topic)
     term.events.append(TopicsChanged(new=(), deleted=tuple(removed)))
-    log.info("deletion of topics successfully completed", topics=some(removed), count=len(removed))
+    log.info("deletion of topics successfully completed", topics=some(removed), topic_count=len(removed))
 
 
 async def _remove_from_zookeeper(term: Term, topics: Sequence[str]) -> list[str]:

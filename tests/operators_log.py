@@ -1,13 +1,40 @@
-"""Captures log lines in tests, with their logger, level and fields."""
+"""Captures operators' log lines for tests, and holds their fields against docs/logs.md."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, MutableMapping
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
+from pathlib import Path
 from typing import NamedTuple
 
 import structlog
+
+PAGE = Path(__file__).parent.parent / "docs" / "logs.md"
+
+_ROW = re.compile(r"\| (`\w+`(?:, `\w+`)*) \| ([\w ]+) \|")
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "text": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "list": (list, tuple),
+    "object": (dict, Mapping),
+    "null": (type(None),),
+    "exception": (BaseException,),
+}
+
+
+def _documented() -> dict[str, tuple[type, ...]]:
+    """The types of each field, from the table of the page."""
+    return {
+        name: tuple(kind for word in types.split(" or ") for kind in _TYPES[word])
+        for names, types in _ROW.findall(PAGE.read_text(encoding="utf-8"))
+        for name in re.findall(r"\w+", names)
+    }
+
+
+FIELDS = _documented()
 
 
 class Line(NamedTuple):
@@ -23,13 +50,29 @@ class _Named(structlog.PrintLogger):
         self.name = names[0] if names else ""
 
 
+def undocumented(fields: Mapping[str, object]) -> list[str]:
+    """The fields of a line that docs/logs.md does not list, or lists with another type."""
+    return [
+        f"{name}={value!r} ({type(value).__name__})"
+        for name, value in fields.items()
+        if isinstance(value, bool) or not isinstance(value, FIELDS.get(name, ()))
+    ]
+
+
 @contextlib.contextmanager
 def operators_log(level: int = logging.INFO) -> Iterator[list[Line]]:
-    """Collect the lines that are logged inside the `with` block at `level` or above, instead of printing them."""
+    """Capture the lines written from now on, at `level` or above; nothing reaches the terminal.
+
+    Raises:
+        AssertionError: a line has a field that docs/logs.md does not list, or lists with another type.
+    """
     lines: list[Line] = []
+    wrong: list[str] = []
 
     def keep(logger: _Named, method: str, fields: MutableMapping[str, object]) -> MutableMapping[str, object]:
-        lines.append(Line(logger.name, method, str(fields.pop("event")), dict(fields)))
+        text = str(fields.pop("event"))
+        wrong.extend(f"{text}: {field}" for field in undocumented(fields))
+        lines.append(Line(logger.name, method, text, dict(fields)))
         raise structlog.DropEvent
 
     before = structlog.get_config()
@@ -43,3 +86,4 @@ def operators_log(level: int = logging.INFO) -> Iterator[list[Line]]:
         yield lines
     finally:
         structlog.configure(**before)
+    assert wrong == [], "fields as docs/logs.md does not know them"

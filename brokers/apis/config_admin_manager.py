@@ -179,7 +179,7 @@ async def _change(
         if validate_only:
             return
         if await configs.write(entity_type, entity, config, version):
-            log.info("updated config", entity=f"{entity_type}/{entity}", keys=tuple(sorted(config)))
+            log.info("updated config", entity_path=f"{entity_type}/{entity}", keys=tuple(sorted(config)))
             await configs.announce(f"{entity_type}/{entity}")
             return
     raise ApiError(

@@ -34,22 +34,22 @@ class ControlRequestLog:
 
     def __init__(self, services: BrokerServices, request: ControlRequest, context: RequestContext) -> None:
         self._services = services
-        self._from = {
-            "broker": services.broker_id,
-            "controller": request.controller_id,
-            "controller_epoch": request.controller_epoch,
-            "correlation_id": context.correlation_id,
-        }
+        self._log = log.bind(
+            broker=services.broker_id,
+            controller=request.controller_id,
+            controller_epoch=request.controller_epoch,
+            correlation_id=context.correlation_id,
+        )
         self._api = api_of(request).name
         self._broker_epoch = request.broker_epoch
         self._received_ms = services.clock.monotonic_ms()
 
     def ignored(self, error: Errors) -> None:
         """Log a request that is refused as a whole (LG-22)."""
-        log.warning(
-            f"ignoring {self._api} request",
-            **self._from,
-            reason=error.name,
+        self._log.warning(
+            "ignoring control request",
+            api=self._api,
+            error=error.name,
             broker_epoch=self._broker_epoch,
             current_broker_epoch=self._services.broker_epoch(),
             current_controller_epoch=self._services.replicas.controller_epoch,
@@ -60,7 +60,7 @@ class ControlRequestLog:
     def leader_and_isr_received(self, request: LeaderAndIsrRequest) -> Mapping[TopicPartition, PartitionState | None]:
         """Log the request, and return the present states of the partitions that will get a line (LG-21)."""
         partitions = sum(len(states) for _, _, states in leader_and_isr_topics(request))
-        log.info("handling LeaderAndIsr request", **self._from, partitions=partitions)
+        self._log.info("handling LeaderAndIsr request", partitions=partitions)
         hosted = self._services.replicas.partitions
         return {
             here: hosted[here].state if here in hosted else None
@@ -85,26 +85,28 @@ class ControlRequestLog:
         self._ignored_partitions(request, step.errors)
         took_ms = round(self._services.clock.monotonic_ms() - self._received_ms, 3)
         counts = {"leaders": len(step.leaders), "followers": len(step.followers)}
-        log.info("finished LeaderAndIsr request", **self._from, **counts, took_ms=took_ms)
+        self._log.info("finished LeaderAndIsr request", **counts, took_ms=took_ms)
 
     def _starts(self, partition: Partition, was: PartitionState | None) -> None:
         state = partition.state
-        log.info(
-            "leader starts" if partition.is_leader else "follower starts",
-            **self._from,
-            partition=str(partition.topic_partition),
-            topic_id=state.topic_id,
-            leader=state.leader,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=state.partition_epoch,
-            offset=partition.log.log_end_offset,
-            high_watermark=partition.log.high_watermark,
-            isr=state.isr,
-            adding_replicas=state.adding_replicas,
-            removing_replicas=state.removing_replicas,
-            previous_leader=None if was is None else was.leader,
-            previous_leader_epoch=None if was is None else was.leader_epoch,
-        )
+        about = {
+            "partition": str(partition.topic_partition),
+            "topic_id": state.topic_id,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "partition_epoch": state.partition_epoch,
+            "end_offset": partition.log.log_end_offset,
+            "high_watermark": partition.log.high_watermark,
+            "isr": state.isr,
+            "adding_replicas": state.adding_replicas,
+            "removing_replicas": state.removing_replicas,
+            "previous_leader": None if was is None else was.leader,
+            "previous_leader_epoch": None if was is None else was.leader_epoch,
+        }
+        if partition.is_leader:
+            self._log.info("leader starts", **about)
+        else:
+            self._log.info("follower starts", **about)
 
     def _ignored_partitions(self, request: LeaderAndIsrRequest, errors: Mapping[TopicPartition, Errors]) -> None:
         """Log the partitions in error, but no repeated leader epoch: every new controller repeats them all (LG-22)."""
@@ -120,31 +122,29 @@ class ControlRequestLog:
 
         for here, state, known in with_a_line(log, ignored(), level=logging.WARNING):
             epochs = {"leader_epoch": state.leader_epoch, "current_leader_epoch": known}
-            log.warning(
+            self._log.warning(
                 "ignoring LeaderAndIsr of a partition",
-                **self._from,
                 partition=str(here),
                 **epochs,
-                reason=errors[here].name,
+                error=errors[here].name,
             )
 
     # -- StopReplica
 
     def stop_replica_received(self, partitions: int) -> None:
         """Log the request (LG-23)."""
-        log.info("handling StopReplica request", **self._from, replicas=partitions)
+        self._log.info("handling StopReplica request", partitions=partitions)
 
     def stop_replica_applied(self, step: StopReplicaStep) -> None:
         """Log the replicas that are not stopped (LG-22)."""
         refused = ((here, error) for here, error in step.errors.items() if error)
         for here, error in with_a_line(log, refused, level=logging.WARNING):
             known = self._services.replicas.partitions[here].leader_epoch
-            log.warning(
+            self._log.warning(
                 "ignoring StopReplica of a partition",
-                **self._from,
                 partition=str(here),
                 current_leader_epoch=known,
-                reason=error.name,
+                error=error.name,
             )
 
     # -- UpdateMetadata
@@ -154,7 +154,7 @@ class ControlRequestLog:
         named = sum(len(topic.partition_states) for topic in request.topic_states) + len(
             request.ungrouped_partition_states
         )
-        log.info("updated metadata cache", **self._from, added=named - len(deleted), deleted=len(deleted))
+        self._log.info("updated metadata cache", added_partitions=named - len(deleted), deleted_partitions=len(deleted))
 
 
 def _partitions(request: LeaderAndIsrRequest) -> Iterator[tuple[TopicPartition, LeaderAndIsrPartitionState, TopicId]]:

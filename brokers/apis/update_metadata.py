@@ -51,7 +51,7 @@ async def handle(
         log.error(
             "listeners are not identical across brokers",
             broker=services.broker_id,
-            brokers=len(differing),
+            count=len(differing),
             listeners=dict(some(differing.items())),
         )
     return UpdateMetadataResponse()

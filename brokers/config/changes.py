@@ -13,6 +13,7 @@ ZooKeeper, which wrote both: a broker whose own clock is wrong does not take it 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
@@ -67,7 +68,7 @@ class ConfigChangeListener:
         self._record = record
         self._created_ms: dict[str, int] = {}
         """By notification that is still there, and has been seen, when it was made."""
-        self._reading = Rereading("config changes", self._process, log, complain=log.error)
+        self._reading = Rereading("config changes", self._process, log, level=logging.ERROR)
         self._reading.due()
         self._new_session = False
 
@@ -117,7 +118,9 @@ class ConfigChangeListener:
             handler = self._handlers.get(kind)
             if handler is None or not entity:
                 log.error(
-                    "config change of an unknown kind skipped", entity_path=entity_path, known=tuple(self._handlers)
+                    "config change of an unknown kind skipped",
+                    entity_path=entity_path,
+                    known_kinds=tuple(self._handlers),
                 )
                 continue
             try:

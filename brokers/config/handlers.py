@@ -75,4 +75,6 @@ class QuotaConfigHandler:
 
     async def process_config_changes(self, entity: str, config: Mapping[str, str]) -> None:
         if config:
-            log.warning("quotas are not enforced", of=self._what, name=desanitized(entity), keys=tuple(sorted(config)))
+            log.warning(
+                "quotas are not enforced", entity_path=f"{self._what}/{desanitized(entity)}", keys=tuple(sorted(config))
+            )

@@ -134,7 +134,7 @@ class RPCProducerIdManager:
                 response = await self._ask_controller()
         except TimeoutError:
             self._channel.forget_controller()
-            log.warning("no controller allocates producer ids", broker=self._broker_id, within_ms=self._timeout_ms)
+            log.warning("no controller allocates producer ids", broker=self._broker_id, timeout_ms=self._timeout_ms)
             return
         self._next = self._block_of(response)
         if self._next is None:
@@ -154,14 +154,18 @@ class RPCProducerIdManager:
         if response.error_code != Errors.NONE:
             # STALE_BROKER_EPOCH and BROKER_ID_NOT_REGISTERED are a matter of time: the controller has yet to see us, or
             # we it.
-            log.warning("the controller allocates no producer ids", broker=self._broker_id, error=response.error_code)
+            log.warning(
+                "the controller allocates no producer ids",
+                broker=self._broker_id,
+                error=Errors(response.error_code).name,
+            )
             return None
         first, size = response.producer_id_start, response.producer_id_len
         block = ProducerIdBlock(self._broker_id, first, first + size - 1)
         unusable = why_unusable(block, self._current.block)
         if unusable is not None:
             log.error(
-                "a block of producer ids is refused", broker=self._broker_id, first=first, size=size, why=unusable
+                "a block of producer ids is refused", broker=self._broker_id, first_id=first, size=size, why=unusable
             )
             return None
         return block
@@ -225,7 +229,7 @@ class ZkProducerIdManager:
             read = await zk.producer_ids.read()
             block = next_block(read.block, self._broker_id)
             if await zk.producer_ids.write(block, read):
-                log.info("acquired producer ids", broker=self._broker_id, first=block.first, last=block.last)
+                log.info("acquired producer ids", broker=self._broker_id, first_id=block.first, last_id=block.last)
                 return block
         raise _load_in_progress(f"others have written {ProducerIdBlockZNode.path} {CONFLICT_ROUNDS} times in between")
 

@@ -41,18 +41,16 @@ async def controlled_shutdown(
     request = ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch)
     for attempt in range(1, config.controlled_shutdown_max_retries + 1):
         if not await others():
-            log.info("skipping controlled shutdown: this is the last broker", broker_id=broker_id)
+            log.info("skipping controlled shutdown: this is the last broker", broker=broker_id)
             return True
         why = await _attempt(request, config=config, metadata=metadata, network=network)
         if why is None:
-            log.info("controlled shutdown request returned successfully", broker_id=broker_id)
+            log.info("controlled shutdown request returned successfully", broker=broker_id)
             return True
-        log.warning("controlled shutdown attempt failed", broker_id=broker_id, attempt=attempt, why=why)
+        log.warning("controlled shutdown attempt failed", broker=broker_id, attempt=attempt, why=why)
         if attempt < config.controlled_shutdown_max_retries:
             await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
-    log.warning(
-        "proceeding to do an unclean shutdown as all the controlled shutdown attempts failed", broker_id=broker_id
-    )
+    log.warning("proceeding to do an unclean shutdown as all the controlled shutdown attempts failed", broker=broker_id)
     return False
 
 

@@ -39,7 +39,7 @@ class FinalizedFeatureChangeListener:
     def __init__(self, cache: FinalizedFeatureCache, zk: Callable[[], KafkaZkClient]) -> None:
         self._cache = cache
         self._zk = zk
-        self._reading = Rereading("finalized features", lambda: self.refresh(self._zk()), log, complain=log.warning)
+        self._reading = Rereading("finalized features", lambda: self.refresh(self._zk()), log)
 
     def notified(self, notification: WatchFired) -> None:
         if notification.path == FeatureZNode.path:

@@ -85,8 +85,8 @@ class Registration:
         self.broker_epoch = epoch
         self._previous_session_id = zk.session_id
         self._events.append(BrokerRegistered(broker_id=self.broker.id, broker_epoch=epoch, session_id=zk.session_id))
-        at = {"path": BrokerIdZNode.path(broker.id), "addresses": _addresses(broker)}
-        log.info("registered broker", broker_id=broker.id, **at, czxid=epoch)
+        at = {"path": BrokerIdZNode.path(broker.id), "addresses": broker.addresses}
+        log.info("registered broker", broker=broker.id, **at, czxid=epoch)
         self._is_written = broker == self.broker
         if not self._is_written:
             # Its addresses have changed meanwhile, and whoever changed them may have met the registration before this
@@ -104,8 +104,4 @@ class Registration:
         self.broker, self._is_written = broker, False
         await zk.brokers.update(broker, timestamp_ms=int(self._clock.wall_ms()), znode_version=self._znode_version)
         self._is_written = True
-        log.info("registration changed", broker_id=broker.id, addresses=_addresses(broker))
-
-
-def _addresses(broker: Broker) -> str:
-    return ",".join(f"{at.listener}://{at.host}:{at.port}" for at in broker.endpoints)
+        log.info("registration changed", broker=broker.id, addresses=broker.addresses)

@@ -182,8 +182,8 @@ class SocketServer:
         peer = connection.peer
         left_out = self._refusals.take(peer)
         if left_out is None:
-            log.debug("closing socket because of error", peer=peer, reason=reason)
+            log.debug("closing socket because of error", peer=peer, why=reason)
         else:
             self._events.append(ConnectionRefused(peer=peer, reason=reason, left_out=left_out))
-            log.warning("closing socket because of error", peer=peer, reason=reason, left_out=left_out)
+            log.warning("closing socket because of error", peer=peer, why=reason, left_out=left_out)
         connection.close()

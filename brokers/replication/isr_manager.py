@@ -206,7 +206,7 @@ class IsrManager:
             broker=self._replicas.broker_id,
             partition=str(partition.topic_partition),
             isr=partition.state.isr,
-            to=proposal.isr,
+            new_isr=proposal.isr,
             high_watermark=partition.log.high_watermark,
             end_offset=partition.log.log_end_offset,
             out_of_sync={

@@ -211,7 +211,9 @@ class BrokerChannel:
     def _coalesce(self) -> None:
         newest = self._queue[-1]
         requests = coalesce([waiting.request for waiting in self._queue])
-        log.warning("coalesced the requests to a broker that does not respond", to=self.broker_id, into=len(requests))
+        log.warning(
+            "coalesced the requests to a broker that does not respond", to=self.broker_id, requests=len(requests)
+        )
         self._queue = deque(_Waiting(request, newest.event, newest.cause, newest.since_ms) for request in requests)
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._manager.resign(f"broker {self.broker_id} is {len(self._queue)} requests behind")
@@ -359,16 +361,17 @@ class BrokerChannel:
 
     def _record_failed(self, waiting: _Waiting, failure: Exception, *, cause: int | None) -> None:
         api = api_of(waiting.request.message).name
-        if isinstance(failure, ConnectionFailed):
-            message = "connection was unsuccessful"
-        else:
-            message = "fails to send a request, reconnecting"
-        request = {
+        about = {
+            "to": self.broker_id,
             "api": api,
             "partitions": waiting.request.partitions,
             "address": f"{self._endpoint.host}:{self._endpoint.port}",
+            "why": str(failure),
         }
-        log.warning(message, to=self.broker_id, **request, why=str(failure))
+        if isinstance(failure, ConnectionFailed):
+            log.warning("connection was unsuccessful", **about)
+        else:
+            log.warning("fails to send a request, reconnecting", **about)
         record = RequestFailed(
             to=self.broker_id,
             api=api,

@@ -56,7 +56,7 @@ async def process_zk_partition_reassignment(term: Term) -> frozenset[TopicPartit
     failed = refused | await _maybe_trigger_reassignment(term, requested)
     if failed:
         first = {str(partition): str(failed[partition]) for partition in some(failed)}
-        log.warning("failed reassignments through zk", failed=first, count=len(failed))
+        log.warning("failed reassignments through zk", failures=first, partitions=len(failed))
         await remove_from_znode(term, lambda partition, _: partition in failed)
     return frozenset(requested.keys() - failed.keys())
 

@@ -356,7 +356,9 @@ async def _move_leaders(
     if postponed:
         first = some(sorted(map(str, postponed)))
         log.warning(
-            "no replica of the target can lead; the others are not stopped", partitions=first, count=len(postponed)
+            "no replica of the target can lead; the others are not stopped",
+            some_partitions=first,
+            partitions=len(postponed),
         )
     failures = _failures(outcomes)
     unready = {p for p in electing if p in postponed or p not in elected} | failures.keys()

@@ -27,7 +27,7 @@ async def remove_from_znode(term: Term, is_over: Callable[[TopicPartition, tuple
     log.info(
         "removing partitions from the reassignment in zookeeper",
         removed=len(listed) - len(remaining),
-        left=len(remaining),
+        remaining=len(remaining),
     )
     await term.points.reach("reassignment.znode.before_write")
     if remaining:

@@ -42,6 +42,11 @@ class Broker:
     features: tuple[SupportedFeature, ...] = ()
     """Sorted by name; a broker in ZooKeeper mode supports none."""
 
+    @property
+    def addresses(self) -> str:
+        """Its endpoints as `advertised.listeners` writes them, for logs."""
+        return ",".join(f"{at.listener}://{at.host}:{at.port}" for at in self.endpoints)
+
     def endpoint(self, listener: str) -> EndPoint | None:
         """Return this broker's address on `listener`; None where it has no such listener."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)

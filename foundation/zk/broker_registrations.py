@@ -104,7 +104,9 @@ class BrokerRegistrations:
                 raise ZooKeeperFailure(
                     Failure.NODE_EXISTS, f"broker id {broker.id} is taken: {path} is owned by session 0x{owner:x}"
                 )
-            _log.info("deleting the registration of this broker's previous session", path=path, session=f"0x{owner:x}")
+            _log.info(
+                "deleting the registration of this broker's previous session", path=path, session_id=f"0x{owner:x}"
+            )
             # At the version read: a registration changed since then belongs to another session. One that another
             # session has just created has the same version and is deleted too, as in Kafka, which deletes any version.
             removal = await self._transactions.write(Delete(path, present.stat.version), "registration")

@@ -7,6 +7,7 @@ missed, and reads do not queue up.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -22,7 +23,7 @@ class Rereading:
     Args:
         what: what is read, for the operator's log.
         read: reads it and arms its watch.
-        complain: logs a failure after which `read` is tried again.
+        level: at which a failure is logged after which `read` is tried again.
     """
 
     def __init__(
@@ -30,12 +31,12 @@ class Rereading:
         what: str,
         read: Callable[[], Awaitable[None]],
         log: structlog.typing.FilteringBoundLogger,
-        complain: Callable[..., object],
+        level: int = logging.WARNING,
     ) -> None:
         self._what = what
         self._read = read
         self._log = log
-        self._complain = complain
+        self._level = level
         self._due = asyncio.Event()
 
     def due(self) -> None:
@@ -50,8 +51,8 @@ class Rereading:
             try:
                 await self._read()
             except SessionLost as lost:
-                self._log.warning(f"{self._what} not read; the next session will", why=str(lost))
+                self._log.warning("not read; the next session will", what=self._what, why=str(lost))
             except ZooKeeperFailure as failure:
-                self._complain(f"{self._what} not read; trying again", why=str(failure))
+                self._log.log(self._level, "not read; trying again", what=self._what, why=str(failure))
                 await asyncio.sleep(_RETRY_MS / 1000)
                 self._due.set()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import structlog
 
 from brokers.membership.finalized_features import FinalizedFeatureChangeListener
 from brokers.world import World
@@ -228,6 +229,8 @@ class TermHarness(ControllerHarness):
             stats=ControllerStats(world.clock),
             new_topic_id=lambda: random_topic_id(world.random),
         )
+        # As `KafkaController` does when it takes over.
+        broker.process.context.run(structlog.contextvars.bind_contextvars, controller_epoch=elected.epoch)
         self.run(initialize_controller_context(self.term))
         self.settle()
         self.clear_history()

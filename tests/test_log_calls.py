@@ -1,0 +1,108 @@
+"""Every call of a logger in the product: its message is a constant, its fields are listed in docs/logs.md."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.operators_log import FIELDS
+from tests.test_tidy import name_of, product_files
+
+METHODS = frozenset({"debug", "info", "warning", "error", "critical", "exception"})
+
+
+class Call(NamedTuple):
+    line: int
+    method: str
+    arguments: list[ast.expr]
+    keywords: list[ast.keyword]
+
+
+def loggers(tree: ast.Module) -> set[str]:
+    """Names and attributes that are annotated as structlog's loggers, and what is made from them by `bind`."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign) and _is_logger(node.annotation):
+            found.add(ast.unparse(node.target))
+        elif isinstance(node, ast.arg) and node.annotation is not None and _is_logger(node.annotation):
+            found.add(node.arg)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            value = ast.unparse(node.value)
+            if value in found or any(value.startswith(f"{logger}.bind(") for logger in found):
+                found |= {ast.unparse(target) for target in node.targets}
+    return found
+
+
+def _is_logger(annotation: ast.expr) -> bool:
+    return "FilteringBoundLogger" in ast.unparse(annotation)
+
+
+def calls(tree: ast.Module) -> Iterator[Call]:
+    names = loggers(tree)
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and ast.unparse(node.func.value) in names
+        ):
+            if node.func.attr in METHODS:
+                yield Call(node.lineno, node.func.attr, node.args, node.keywords)
+            elif node.func.attr == "log":
+                yield Call(node.lineno, "log", node.args[1:], node.keywords)
+            elif node.func.attr == "bind":
+                yield Call(node.lineno, "bind", [ast.Constant("")], node.keywords)
+
+
+FORWARDING = "brokers/machine/operator_log.py"
+"""It passes on what libraries log."""
+
+FILES = {path: list(calls(ast.parse(path.read_text()))) for path in product_files() if name_of(path) != FORWARDING}
+LOGGING = [path for path, found in FILES.items() if found]
+
+
+def test_calls_are_found() -> None:
+    assert sum(map(len, FILES.values())) > 150
+    assert "brokers/apis/control_request_log.py" in map(name_of, LOGGING), "through a logger with bound fields"
+    assert "foundation/zk/rereading.py" in map(name_of, LOGGING), "through a parameter"
+
+
+@pytest.mark.parametrize("path", LOGGING, ids=name_of)
+def test_messages_are_constants(path: Path) -> None:
+    """What varies belongs into fields: a message is counted, searched for and translated into an alert."""
+    assert [
+        f"line {call.line}: {', '.join(map(ast.unparse, call.arguments))}"
+        for call in FILES[path]
+        if not (len(call.arguments) == 1 and isinstance(call.arguments[0], ast.Constant))
+    ] == []
+
+
+@pytest.mark.parametrize("path", LOGGING, ids=name_of)
+def test_fields_are_documented(path: Path) -> None:
+    assert [
+        f"line {call.line}: {keyword.arg} is not in docs/logs.md"
+        for call in FILES[path]
+        for keyword in call.keywords
+        if keyword.arg is not None and keyword.arg not in FIELDS
+    ] == []
+
+
+def test_every_documented_field_is_one_of_some_line() -> None:
+    """A name in the table that no source file has is left over from a line that is gone."""
+    written = {word for path in product_files() for word in _words(ast.parse(path.read_text())) if word in FIELDS}
+    assert sorted(FIELDS.keys() - written) == []
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    """Keywords, string constants and names of attributes and dataclass fields: all that becomes a field's name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg is not None:
+            yield node.arg
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
