@@ -164,9 +164,9 @@ controller/channels/request_batch.py
   kafka.controller.ControllerBrokerRequestBatch RequestBatch
   kafka.controller.AbstractControllerBrokerRequestBatch RequestBatch
 controller/channels/request_shapes.py
-  org.apache.kafka.common.requests.LeaderAndIsrRequest in_shape
-  org.apache.kafka.common.requests.StopReplicaRequest in_shape
-  org.apache.kafka.common.requests.UpdateMetadataRequest in_shape
+  org.apache.kafka.common.requests.LeaderAndIsrRequest in_version
+  org.apache.kafka.common.requests.StopReplicaRequest in_version
+  org.apache.kafka.common.requests.UpdateMetadataRequest in_version
 controller/context.py
   kafka.controller.ControllerContext ControllerContext
 controller/controlled_shutdown.py
@@ -189,7 +189,7 @@ controller/events.py
 controller/failover.py
   kafka.controller.KafkaController.onControllerFailover on_controller_failover
   kafka.controller.KafkaController.initializeControllerContext initialize_controller_context
-controller/faults.py
+controller/failure_classes.py
   org.apache.kafka.controller.errors.EventHandlerExceptionInfo classify
 controller/feature_cache.py
   kafka.server.metadata.ZkFinalizedFeatureCache FinalizedFeatureCache
@@ -233,6 +233,12 @@ controller/replica_state_machine.py
   kafka.controller.ZkReplicaStateMachine
 controller/state_change_log.py
   kafka.controller.StateChangeLogger StateChangeLog
+controller/state_writes.py
+  kafka.controller.KafkaController.updateLeaderEpoch StateWrites
+  kafka.controller.ZkPartitionStateMachine.doElectLeaderForPartitions StateWrites
+  kafka.controller.ZkReplicaStateMachine.doRemoveReplicasFromIsr StateWrites
+controller/term_events.py
+  kafka.controller.KafkaController.process process_term_event
 controller/topic_changes.py
   kafka.controller.KafkaController.processTopicChange process_topic_change
   kafka.controller.KafkaController.processPartitionModifications process_partition_modifications
