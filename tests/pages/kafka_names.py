@@ -45,7 +45,6 @@ foundation/cluster/errors.py
 foundation/cluster/features.py
   kafka.server.BrokerFeatures
 foundation/cluster/identifiers.py
-  kafka.controller.PartitionAndReplica PartitionAndReplica
   org.apache.kafka.common.TopicPartition TopicPartition
   org.apache.kafka.common.Uuid TopicId
 foundation/cluster/leadership.py
