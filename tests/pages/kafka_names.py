@@ -303,7 +303,7 @@ brokers/apis/describe_log_dirs.py
 brokers/apis/elect_leaders.py
   kafka.server.KafkaApis.handleElectLeaders handle
 brokers/apis/fencing.py
-  kafka.server.KafkaApis.isBrokerEpochStale refusal
+  kafka.server.KafkaApis.isBrokerEpochStale epoch_error
 brokers/apis/fetch.py
   kafka.server.KafkaApis.handleFetchRequest handle
 brokers/apis/find_coordinator.py
@@ -383,9 +383,12 @@ brokers/coordinator/producer_id_manager.py
   org.apache.kafka.server.common.ProducerIdsBlock BlockOfIds
 brokers/log/
   kafka.log
+brokers/log/partition_log.py
+  kafka.log.UnifiedLog PartitionLog
 brokers/membership/controlled_shutdown.py
   kafka.server.KafkaServer.controlledShutdown controlled_shutdown
 brokers/membership/controller_channel.py
+  org.apache.kafka.clients.NodeApiVersions.latestUsableVersion ControllerChannel
   kafka.server.NodeToControllerChannelManager ControllerChannel
   kafka.server.NodeToControllerChannelManagerImpl ControllerChannel
 brokers/membership/finalized_features.py
@@ -405,6 +408,7 @@ brokers/metadata/topic_names.py
 brokers/metrics/broker_state.py
   org.apache.kafka.metadata.BrokerState BrokerState
 brokers/metrics/metered_zookeeper.py
+  org.apache.zookeeper.ZooKeeper.States SessionState
   kafka.zookeeper.ZooKeeperClient MeteredZooKeeperClient
 brokers/network/
   kafka.network
@@ -413,16 +417,24 @@ brokers/network/kafka_apis.py
 brokers/network/socket_server.py
   kafka.network.SocketServer SocketServer
 brokers/replication/alter_partition_manager.py
+  kafka.server.AlterPartitionItem IsrChange
   kafka.server.AlterPartitionManager AlterPartitionManager
   kafka.server.DefaultAlterPartitionManager AlterPartitionManager
+brokers/replication/delayed_operations.py
+  kafka.server.DelayedOperation DelayedOperation
+  kafka.server.DelayedOperationPurgatory DelayedOperationPurgatory
 brokers/replication/isr.py
   kafka.cluster.Partition.maybeExpandIsr expansion
   kafka.cluster.Partition.maybeShrinkIsr shrinkage
 brokers/replication/isr_manager.py
+  kafka.cluster.Partition.submitAlterPartition IsrManager
   kafka.server.ReplicaManager.maybeShrinkIsr IsrManager
   kafka.cluster.Partition.maybeExpandIsr IsrManager
   kafka.cluster.Partition.maybeShrinkIsr IsrManager
 brokers/replication/partition.py
+  kafka.cluster.PartitionState PartitionState
+  kafka.cluster.PendingPartitionChange IsrProposal
+  kafka.cluster.ReplicaState FollowerState
   kafka.cluster.Partition Partition
 brokers/replication/replica_fetcher.py
   kafka.server.ReplicaFetcherManager ReplicaFetcherManager
