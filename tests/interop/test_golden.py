@@ -12,10 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from brokers.config.properties import format_properties
-from tests.golden.real_stage import RealStage
+from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import load
-from tests.golden.scenarios import staging
-from tests.golden.stage import (
+from tests.golden.scenario_cluster import (
     Cancellation,
     ConfigChange,
     Election,
@@ -29,6 +28,7 @@ from tests.golden.stage import (
     Verification,
     tree_of,
 )
+from tests.golden.scenarios import brokers_and_settings
 from tests.golden.test_scenarios import check_on_processes
 from tests.interop.tools import Tools
 from understudy.admin_client import BROKER, PREFERRED
@@ -45,7 +45,7 @@ class Printed(NamedTuple):
     rc: int
 
 
-class ToolStage(RealStage):
+class ToolDrivenCluster(ProcessCluster):
     """Real processes of ours, administered by Apache's tools."""
 
     def __init__(self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str], tools: Tools) -> None:
@@ -164,9 +164,9 @@ def _without_chance(printed: str, ports: dict[int, int]) -> str:
     ],
 )
 def test_driven_by_apaches_tools_our_brokers_do_what_kafka_did(scenario: str, tools: Tools, tmp_path: Path) -> None:
-    def stage_of(run: int) -> ToolStage:
-        return ToolStage(tmp_path / f"cluster-{run}", *staging(scenario), tools)
+    def cluster_of(run: int) -> ToolDrivenCluster:
+        return ToolDrivenCluster(tmp_path / f"cluster-{run}", *brokers_and_settings(scenario), tools)
 
-    stage = check_on_processes(scenario, stage_of, tools_choose=True)
+    cluster = check_on_processes(scenario, cluster_of, tools_choose=True)
     by_tool = [step for step in load(scenario)["steps"] if "stdout" in step]
-    assert stage.printed == [_normalised(step["stdout"], step["stderr"], step["rc"], {}) for step in by_tool]
+    assert cluster.printed == [_normalised(step["stdout"], step["stderr"], step["rc"], {}) for step in by_tool]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.golden.compare import compare
-from tests.golden.kafka_stage import KafkaStage
+from tests.golden.kafka_cluster import KafkaProcessCluster
 from tests.golden.recording import FOLDER, as_text, load
-from tests.golden.scenarios import GIVEN, SCENARIOS, perform, staging
+from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.interop.maven import VERSION
 from understudy.testbed.apache_kafka import ApacheKafka
 
@@ -22,7 +22,7 @@ RECORDED_AGAIN = ("create-topic", "broker-killed", "pauses")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    every = [scenario for scenario in SCENARIOS if scenario not in GIVEN]
+    every = [scenario for scenario in SCENARIOS if scenario not in RECORDED_WITH_TOOLS]
     metafunc.parametrize("scenario", every if metafunc.config.getoption("--record-golden") else RECORDED_AGAIN)
 
 
@@ -30,8 +30,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def test_kafka_does_what_it_did_when_it_was_recorded(
     scenario: str, kafka: ApacheKafka, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    with KafkaStage(tmp_path, *staging(scenario), kafka) as stage:
-        document = perform(scenario, stage)
+    with KafkaProcessCluster(tmp_path, *brokers_and_settings(scenario), kafka) as cluster:
+        document = run_scenario(scenario, cluster)
     if request.config.getoption("--record-golden"):
         document |= {"kafka": VERSION, "brokers": len(SCENARIOS[scenario].brokers)}
         (FOLDER / f"{scenario}.json").write_text(as_text(document), encoding="utf-8")
