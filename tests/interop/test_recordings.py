@@ -1,7 +1,6 @@
-"""Apache Kafka, recorded once more, does what its recordings in `tests/golden` say: the recordings and the recorder are
-right.
+"""Apache Kafka, recorded again, does what its recordings in `tests/golden` hold.
 
-`--record-golden` makes every recording again that was made here, and writes it.
+`--record-golden` repeats and writes every recording that was made here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tests.interop.maven import VERSION
 from understudy.testbed.apache_kafka import ApacheKafka
 
 RECORDED_AGAIN = ("create-topic", "broker-killed", "pauses")
-"""Enough to see that the recorder is right; two were recorded by others."""
+"""Enough to check the recorder; two of them were recorded with Apache's tools."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -27,7 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.spec("IO-17")
-def test_kafka_does_what_it_did_when_it_was_recorded(
+def test_kafka_does_again_what_was_recorded(
     scenario: str, kafka: ApacheKafka, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     with KafkaProcessCluster(tmp_path, *brokers_and_settings(scenario), kafka) as cluster:
