@@ -37,8 +37,8 @@ HARMLESS = {
     r"[Cc]onnection to .* (failed|could not be established|was disconnected|was unsuccessful)": (
         "the peer was killed or left"
     ),
-    r"send response via channel for which there is no open connection": "the sender of the request was killed meanwhile",
-    r"Received error STALE_BROKER_EPOCH": "the broker registered again before it was found dead",
+    r"send response via channel for which there is no open connection": "the client was killed meanwhile",
+    r"Received error STALE_BROKER_EPOCH": "the broker registered again before its death was noticed",
     r"Broker had a stale broker epoch": "a leader has registered again; it sends the AlterPartition again",
     r"AllocateProducerIds due to|broker ID is not yet known by the controller|currentBlockCount was stale": (
         "a broker that requests producer ids has registered again"
