@@ -9,5 +9,5 @@ import structlog
 
 
 @pytest.fixture(autouse=True)
-def quiet_operators_logs(operators_log_as_it_was: None) -> None:
+def quiet_operators_logs(restore_logging: None) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
