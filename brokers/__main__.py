@@ -1,7 +1,10 @@
-"""`python -m brokers server.properties [--override key=value …]`: one broker, until SIGTERM or SIGINT.
+"""`python -m brokers server.properties [--override key=value …] [--log-format json|console|kafka]`: one broker, until
+SIGTERM or SIGINT.
 
 The first signal begins a controlled shutdown, a second one ends the process at once. Exit codes: 0 after a shutdown, 1
 when the configuration is wrong, the broker could not start, or it failed; the reason is the last line of the log.
+
+The environment: `LOG_FORMAT` stands for `--log-format`, `LOG_LEVEL` is the level of the root logger (docs/logs.md).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig, unknown_keys
 from brokers.config.logger_levels import LoggerLevels
 from brokers.config.properties import MalformedProperties, parse_properties
-from brokers.machine.operator_log import configure_operator_log
+from brokers.machine.operator_log import LogFormat, configure_operator_log, log_format, log_level
 from brokers.machine.real_world import real_world
 from brokers.membership.finalized_features import IncompatibleFeatures
 from brokers.membership.meta_properties import InconsistentMetaProperties
@@ -37,7 +40,7 @@ from foundation.zk.client import ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.Kafka")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.Kafka")
 
 START_FAILURES = (
     ConfigError,
@@ -72,10 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, MalformedProperties, OSError) as error:
         print(f"{options.properties}: {error}", file=sys.stderr)
         return 1
-    levels = LoggerLevels()
+    try:
+        chosen_format = log_format(options.log_format, os.environ)
+        levels = LoggerLevels(log_level(os.environ))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 1
     gc.set_threshold(*GARBAGE_COLLECTION)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    configure_operator_log(sys.stderr, node=f"broker-{config.broker_id}", levels=levels)
+    configure_operator_log(sys.stderr, broker_id=config.broker_id, levels=levels, log_format=chosen_format)
     unknown = unknown_keys(properties)
     if unknown:
         log.warning("these configurations are not known", keys=unknown)
@@ -161,6 +169,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("properties", type=Path, help="server.properties, in Kafka's format")
     parser.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="set or replace one property"
+    )
+    parser.add_argument(
+        "--log-format",
+        metavar="|".join(each.value for each in LogFormat),
+        help="how the log is written; default LOG_FORMAT, else console on a terminal and json elsewhere",
     )
     return parser
 

@@ -1,8 +1,14 @@
 """Starts and stops one broker, in a process or in the simulator. Mirrors `kafka.server.KafkaServer`.
 
-The start has an order (BR-1): ZooKeeper session, cluster id, broker id, sockets bound, registration, controller
-election, and last the answering of requests. Connections of a controller that sees the registration early wait in the
-backlog.
+The order of the start matters (BR-1):
+
+1. a ZooKeeper session, the cluster's id, the broker's id, the stored configs
+2. listeners of port 0 are bound, because their ports have to be registered
+3. the addresses are compared with those of other brokers, and the broker registers
+4. listeners of fixed ports are bound
+5. the controller election, and the first answers to requests
+
+A controller that connects before step 4 is refused and tries again; before step 5 it waits in the backlog.
 """
 
 from __future__ import annotations
@@ -50,7 +56,7 @@ from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
 
 class KafkaBroker:
@@ -74,6 +80,8 @@ class KafkaBroker:
         self._replicas: ReplicaManager | None = None
         self._channels: list[ControllerChannel] = []
         self._started = False
+        self._is_shutting_down = False
+        self._closing = asyncio.Lock()
         self._closed = asyncio.Event()
 
     @property
@@ -129,7 +137,7 @@ class KafkaBroker:
             events=self.world.events,
             fences=self.world.fences,
             supervisor=supervisor,
-            tenant=lambda: self._controller,
+            owner=lambda: self._controller,
         )
         zk = await session.open()
         await zk.create_top_level_paths()
@@ -142,15 +150,19 @@ class KafkaBroker:
             await feature_listener.refresh(zk)
         self.dynamic.start_with(*await stored_broker_configs(zk, broker_id))
         server = self._server = SocketServer(
-            config=lambda: self.config, network=self.world.network, events=self.world.events
+            config=lambda: self.config,
+            network=self.world.network,
+            events=self.world.events,
+            clock=self.world.clock,
         )
-        ports = await server.bind()
+        ports = await server.bind_wildcard_ports()
         await self._serve_metrics()
         registration = self._registration = self._registration_at(broker_id, ports)
-        await registration.check_endpoints(zk)
+        await registration.check_endpoints(zk, self.config.advertised_endpoints())
         coordinator_partitions = await read_partition_counts(zk, self.config)
         services = self._assemble(broker_id, cluster_id, registration, session, supervisor, coordinator_partitions)
         await registration.register(zk)
+        await server.bind()
         services.controller.startup(zk)
         config_listener = self._config_listener(services, server, registration)
         session.add_listener(config_listener)
@@ -179,12 +191,16 @@ class KafkaBroker:
         ]
 
     async def shutdown(self) -> None:
-        """Move leaderships away by controlled shutdown, then end the session and close everything.
+        """Ask the controller to move this broker's leaderships, then end the session and close everything.
 
-        Bounded by the configured retries and timeouts. Calling it again, or after a failure, is harmless.
+        Bounded by the configured retries and timeouts. A second call waits for the first; after a failed start there is
+        nothing left to do.
         """
+        if self._is_shutting_down:
+            await self._closed.wait()
         if self._closed.is_set():
             return
+        self._is_shutting_down = True
         if self._started and self.config.controlled_shutdown_enable:
             self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             await self._controlled_shutdown()
@@ -248,6 +264,8 @@ class KafkaBroker:
     def _config_listener(
         self, services: BrokerServices, server: SocketServer, registration: Registration
     ) -> ConfigChangeListener:
+        assert self._supervisor is not None, "made before the parts it watches over"
+
         async def apply_listeners() -> None:
             await registration.change(self._info(services.broker_id, await server.rebind()), services.zk())
 
@@ -256,7 +274,7 @@ class KafkaBroker:
             "brokers": BrokerConfigHandler(services.broker_id, self.dynamic, services.controller, apply_listeners),
             **{kind: QuotaConfigHandler(kind) for kind in ("users", "clients", "ips")},
         }
-        return ConfigChangeListener(services.broker_id, handlers, services.zk)
+        return ConfigChangeListener(services.broker_id, handlers, services.zk, self._supervisor.record)
 
     def _registration_at(self, broker_id: BrokerId, ports: Mapping[str, int]) -> Registration:
         broker = self._info(broker_id, ports)
@@ -407,7 +425,17 @@ class KafkaBroker:
             log.warning("skipping controlled shutdown: a registration cannot be read", why=str(malformed))
 
     async def _close(self) -> None:
-        """Close fetchers, controller, tasks, session (the registration ends with it) and, last, sockets (CS-4)."""
+        """Close everything, once: a broker may fail while it is being shut down (CS-4).
+
+        Fetchers and tasks come first, then the controller, then the session, with which the registration vanishes. The
+        sockets come last.
+        """
+        async with self._closing:
+            if not self._closed.is_set():
+                await self._close_parts()
+                self._closed.set()
+
+    async def _close_parts(self) -> None:
         self.state = BrokerState.SHUTTING_DOWN
         if self._fetchers is not None:
             self._fetchers.close()
@@ -428,4 +456,3 @@ class KafkaBroker:
         self.state = BrokerState.NOT_RUNNING
         if await self._metrics_server.close():
             self.world.storage.delete(ADDRESS_FILE)
-        self._closed.set()

@@ -42,15 +42,18 @@ class Supervisor:
         return task
 
     def fail(self, name: str, error: BaseException) -> None:
-        """Stop the broker because of `error`, and record that; the first call decides the reason."""
-        while isinstance(error, BaseExceptionGroup):
-            # The group's own message does not say what went wrong.
-            error = error.exceptions[0]
-        where = traceback.extract_tb(error.__traceback__)[-1:]
-        at = f" at {where[0].filename.rpartition('/')[2]}:{where[0].lineno}" if where else ""
-        what = f"{type(error).__name__}: {error}{at}"
+        """Stop the broker because of `error`, and record it. Of several errors the first one counts."""
+        error, what = _described(error)
         self._end(f"{name} failed: {what}", error)
-        # Where the disk is full, the broker stops all the same, without a record.
+        self._append(name, what)
+
+    def record(self, name: str, error: BaseException) -> None:
+        """Record `error`, which does not stop the broker."""
+        _, what = _described(error)
+        self._append(name, what)
+
+    def _append(self, name: str, what: str) -> None:
+        # Where the disk is full, `event_log_lost` has stopped the broker already.
         with contextlib.suppress(OSError):
             self._events.append(TaskFailed(task=name, error=what))
 
@@ -79,3 +82,12 @@ class Supervisor:
         error = task.exception()
         if error is not None and not self._closing:
             self.fail(name, error)
+
+
+def _described(error: BaseException) -> tuple[BaseException, str]:
+    """The exception inside the groups that a group of tasks adds, and its class, message and place."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    where = traceback.extract_tb(error.__traceback__)[-1:]
+    at = f" at {where[0].filename.rpartition('/')[2]}:{where[0].lineno}" if where else ""
+    return error, f"{type(error).__name__}: {error}{at}"

@@ -31,7 +31,7 @@ from foundation.wire.messages.alter_partition import (
 )
 from foundation.zk.client import Failure
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 _Outcome: TypeAlias = LeaderAndIsr | Errors
 

@@ -21,7 +21,7 @@ from controller.replica_leader_election import on_replica_election
 from controller.term import Term
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 class Balance(NamedTuple):

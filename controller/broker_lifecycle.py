@@ -33,7 +33,7 @@ from foundation.cluster.leadership import LeaderAndIsr
 from foundation.eventlog.records import BrokersChanged
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def process_broker_change(term: Term) -> None:

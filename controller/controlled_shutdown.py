@@ -26,7 +26,7 @@ from foundation.eventlog.fences import Fence
 
 UNKNOWN_BROKER_EPOCH = -1
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> None:

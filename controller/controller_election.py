@@ -19,7 +19,7 @@ from foundation.eventlog.points import Points
 from foundation.eventlog.records import ControllerElected, ElectionLost
 from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 NO_CONTROLLER = BrokerId(-1)
 

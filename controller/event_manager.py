@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from structlog.contextvars import bound_contextvars
+
 from controller.controller_state import ControllerState, state_of
 from controller.events import (
     INDISPENSABLE_EVENTS,
@@ -217,7 +219,8 @@ class ControllerEventManager:
         started = self._events.append(
             EventStarted(event_id=queued.id, event=name, queued_ms=waited_ms), cause=queued.seq
         )
-        with causing(started):
+        # In every line that is logged meanwhile, also by tasks that are started meanwhile.
+        with causing(started), bound_contextvars(controller_event=name):
             try:
                 outcome = await self._process(queued.event)
             except asyncio.CancelledError:

@@ -36,7 +36,7 @@ from foundation.zk.client import Failure
 FIRST_REBALANCE_MS = 5_000
 """How long after a takeover the leader imbalance is first checked, in milliseconds (AR-1)."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def on_controller_failover(term: Term) -> None:

@@ -23,7 +23,7 @@ from foundation.zk.admin_znodes import Features, FeatureZNode
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def setup_feature_versioning(term: Term) -> None:

@@ -92,7 +92,7 @@ from foundation.zk.client import WatchFired
 from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 class KafkaController:
@@ -309,7 +309,7 @@ class KafkaController:
         except Exception as failure:  # noqa: BLE001  classified here and nowhere else
             electing = isinstance(event, ELECTING_EVENTS)
             found = classify(failure, electing=electing)
-            self._log_failure(event, found, failure)
+            self._log_failure(found, failure)
             refuse(event, found.answer)
             await self._handle_failure(found, f"{name_of(event)} failed with {failure!r}", electing=electing)
             return found.outcome
@@ -349,18 +349,14 @@ class KafkaController:
         await process_term_event(term, event)
         return "done"
 
-    def _log_failure(self, event: ControllerEvent, found: FailureClass, failure: Exception) -> None:
+    def _log_failure(self, found: FailureClass, failure: Exception) -> None:
         """Log a lost role or a refused request as information, any other exception with its traceback (LG-15)."""
         if isinstance(failure, ControllerMoved):
-            log.info(
-                "controller moved to another broker when processing an event", name=name_of(event), why=str(failure)
-            )
+            log.info("controller moved to another broker when processing an event", why=str(failure))
         elif isinstance(failure, SessionLost | ApiError):
-            log.info("event ended early", name=name_of(event), why=f"{type(failure).__name__}: {failure}")
+            log.info("event ended early", why=f"{type(failure).__name__}: {failure}")
         else:
-            log.error(
-                "error processing event", name=name_of(event), consequence=found.consequence.value, exc_info=failure
-            )
+            log.error("error processing event", consequence=found.consequence.value, exc_info=failure)
 
     async def _handle_failure(self, found: FailureClass, why: str, *, electing: bool) -> None:
         """Do what follows from an exception. If ZooKeeper cannot be asked the broker resigns, which is always safe."""
@@ -445,6 +441,8 @@ class KafkaController:
 
     async def _take_over(self, elected: Elected) -> None:
         assert self._zk is not None, "startup comes first"
+        # In every line of the events of this term, and of the channels that they open.
+        structlog.contextvars.bind_contextvars(controller_epoch=elected.epoch)
         self._term = Term(
             broker_id=self.broker_id,
             zk=self._zk,
@@ -479,7 +477,8 @@ class KafkaController:
         auto_rebalance.cancel(term)
         term.channels.shutdown()
         self._events.append(ControllerResigned(epoch=term.context.epoch, why=why))
-        log.info("resigned", epoch=term.context.epoch, why=why)
+        log.info("resigned", controller_epoch=term.context.epoch, why=why)
+        structlog.contextvars.unbind_contextvars("controller_epoch")
 
     def _record_idle(self) -> None:
         """Record the context after an event that changed it, for check C6; not in clusters where computing the digest

@@ -37,7 +37,7 @@ from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten,
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class Strategy(Enum):

@@ -22,7 +22,7 @@ from foundation.zk.kafka_zk_client import ZooKeeperFailure
 BLOCK_SIZE = 1_000
 """Producer ids in one block."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def process_allocate_producer_ids(term: Term, event: AllocateProducerIds) -> None:

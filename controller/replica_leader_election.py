@@ -23,7 +23,7 @@ from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
 from foundation.operator_lines import some, with_a_line
 from foundation.zk.client import Failure
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 _NOT_AVAILABLE = {
     ElectionType.PREFERRED: Errors.PREFERRED_LEADER_NOT_AVAILABLE,

@@ -35,7 +35,7 @@ from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
 from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, Refused, ReplicasMoved, Transition
 from foundation.zk.client import Failure
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 async def startup(term: Term) -> None:

@@ -23,18 +23,13 @@ from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from foundation.wire.registry import api_of
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class StateChangeLog:
-    """The lines of one term.
+    """The lines of one term. Its epoch and the event in progress are in each of them, by `structlog.contextvars`."""
 
-    Args:
-        controller_id: the controller; in every line, with its epoch.
-    """
-
-    def __init__(self, controller_id: BrokerId, context: ControllerContext) -> None:
-        self._who = {"controller": controller_id, "controller_epoch": context.epoch}
+    def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     # -- partitions
@@ -44,16 +39,16 @@ class StateChangeLog:
         written."""
         if not partitions:
             return
-        log.info("changed partition states", **self._who, target=target.value, partitions=len(partitions))
+        log.info("changed partition states", target=target.value, partitions=len(partitions))
         states = self._context.partition_states
         if target in (PartitionState.NEW, PartitionState.ONLINE):
             for partition in with_a_line(log, partitions):
                 change = {"partition": str(partition), "source": states[partition].value, "target": target.value}
-                log.info("changed partition state", **self._who, **change, **self._about(partition, target))
+                log.info("changed partition state", **change, **self._about(partition, target))
         elif is_detailed(log):
             for partition in partitions:
                 change = {"partition": str(partition), "source": states[partition].value, "target": target.value}
-                log.debug("changed partition state", **self._who, **change)
+                log.debug("changed partition state", **change)
 
     def _about(self, partition: TopicPartition, target: PartitionState) -> Mapping[str, object]:
         if target is PartitionState.NEW:
@@ -66,7 +61,7 @@ class StateChangeLog:
         for partition, why in with_a_line(log, failed, level=logging.ERROR):
             source = states.get(partition, PartitionState.NON_EXISTENT).value
             change = {"partition": str(partition), "source": source, "target": target.value}
-            log.error("failed to change the state of a partition", **self._who, **change, why=why)
+            log.error("failed to change the state of a partition", **change, why=why)
 
     # -- replicas
 
@@ -77,7 +72,7 @@ class StateChangeLog:
         states = self._context.replica_states[broker]
         for partition in partitions:
             change = {"partition": str(partition), "replica": broker, "source": states[partition].value}
-            log.debug("changed replica state", **self._who, **change, target=target.value)
+            log.debug("changed replica state", **change, target=target.value)
 
     def replicas_failed(
         self, broker: BrokerId, failed: Iterable[tuple[TopicPartition, str]], target: ReplicaState
@@ -87,15 +82,13 @@ class StateChangeLog:
         for partition, why in with_a_line(log, failed, level=logging.ERROR):
             source = states.get(partition, ReplicaState.NON_EXISTENT).value
             change = {"partition": str(partition), "replica": broker, "source": source, "target": target.value}
-            log.error("failed to change the state of a replica", **self._who, **change, why=why)
+            log.error("failed to change the state of a replica", **change, why=why)
 
     def left_isr(self, replica: BrokerId, partitions: Iterable[TopicPartition]) -> None:
         """Log that replicas left the ISR (LG-20). Called when ZooKeeper and memory hold the new state."""
         for partition in with_a_line(log, partitions):
             state = self._context.leadership[partition].leader_and_isr
-            log.info(
-                "removed replica from ISR", **self._who, partition=str(partition), replica=replica, **_fields(state)
-            )
+            log.info("removed replica from ISR", partition=str(partition), replica=replica, **_fields(state))
 
     # -- requests
 
@@ -107,12 +100,12 @@ class StateChangeLog:
         for request in with_a_line(log, by_type.get(LeaderAndIsrRequest, ())):
             leading = _become_leader(request)
             counts = {"become_leader": leading, "become_follower": request.partitions - leading}
-            log.info("sending LeaderAndIsr request", **self._who, to=request.broker_id, **counts)
+            log.info("sending LeaderAndIsr request", to=request.broker_id, **counts)
         if of_kind := by_type.get(UpdateMetadataRequest):
             brokers = some(request.broker_id for request in of_kind)
-            log.info("sending UpdateMetadata request", **self._who, to=brokers, partitions=of_kind[0].partitions)
+            log.info("sending UpdateMetadata request", to=brokers, partitions=of_kind[0].partitions)
         for request in with_a_line(log, by_type.get(StopReplicaRequest, ())):
-            log.info("sending StopReplica request", **self._who, to=request.broker_id, replicas=request.partitions)
+            log.info("sending StopReplica request", to=request.broker_id, replicas=request.partitions)
         if is_detailed(log):
             self._sending_in_detail(requests)
 
@@ -126,7 +119,6 @@ class StateChangeLog:
                     partition = TopicPartition(topic.topic_name, state.partition_index)
                     log.debug(
                         "sending state",
-                        **self._who,
                         api=api,
                         to=request.broker_id,
                         partition=str(partition),

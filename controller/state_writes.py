@@ -21,7 +21,7 @@ from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEp
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class StateChangeFailed(NamedTuple):

@@ -64,7 +64,7 @@ class Term:
     state_changes: StateChangeLog = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state_changes = StateChangeLog(self.broker_id, self.context)
+        self.state_changes = StateChangeLog(self.context)
 
     def new_batch(self) -> RequestBatch:
         settings = self.settings

@@ -18,7 +18,7 @@ from foundation.eventlog.records import TopicsChanged
 from foundation.operator_lines import some
 from foundation.zk.kafka_zk_client import TopicAssignment
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def process_topic_change(term: Term) -> None:

@@ -44,7 +44,7 @@ from foundation.operator_lines import some
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.TopicDeletionManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.TopicDeletionManager")
 
 Replicas = Mapping[BrokerId, Sequence[TopicPartition]]
 """By broker, the partitions it has a replica of."""

@@ -11,7 +11,7 @@ import structlog
 from controller.partition_state_machine import trigger_online_state_change
 from controller.term import Term
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def process_unclean_leader_election_enable(term: Term) -> None:

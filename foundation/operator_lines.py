@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import structlog
 
@@ -20,26 +20,23 @@ LINES = 50
 """Lines of one kind for one step, at level INFO or above."""
 
 
-def is_detailed(log: structlog.stdlib.BoundLogger) -> bool:
+def is_detailed(log: structlog.typing.FilteringBoundLogger) -> bool:
     """Whether lines at level DEBUG are written."""
-    return _is_enabled(log, logging.DEBUG)
+    return log.is_enabled_for(logging.DEBUG)
 
 
-def with_a_line(log: structlog.stdlib.BoundLogger, things: Iterable[T], *, level: int = logging.INFO) -> Iterator[T]:
+def with_a_line(
+    log: structlog.typing.FilteringBoundLogger, things: Iterable[T], *, level: int = logging.INFO
+) -> Iterator[T]:
     """Yield those of `things` that get a line at `level`; none where the log drops that level."""
     if is_detailed(log):
         return iter(things)
-    return islice(things, LINES if _is_enabled(log, level) else 0)
+    return islice(things, LINES if log.is_enabled_for(level) else 0)
 
 
 def some(things: Iterable[T]) -> tuple[T, ...]:
     """Return at most `LINES` of `things`, for a field that lists them; log their number beside it."""
     return tuple(islice(things, LINES))
-
-
-def _is_enabled(log: structlog.stdlib.BoundLogger, level: int) -> bool:
-    # Annotated by structlog's habit with the class of another configuration; ours are filtering loggers.
-    return cast(structlog.typing.FilteringBoundLogger, log).is_enabled_for(level)
 
 
 class LinesPerSecond:
@@ -49,7 +46,7 @@ class LinesPerSecond:
         monotonic_ms: the time, as of `Clock`.
     """
 
-    def __init__(self, log: structlog.stdlib.BoundLogger, monotonic_ms: Callable[[], float]) -> None:
+    def __init__(self, log: structlog.typing.FilteringBoundLogger, monotonic_ms: Callable[[], float]) -> None:
         self._log = log
         self._monotonic_ms = monotonic_ms
         self._second = -1
@@ -61,7 +58,7 @@ class LinesPerSecond:
         second = int(self._monotonic_ms() // 1000)
         if second != self._second:
             self._second, self._taken = second, 0
-        if not _is_enabled(self._log, logging.INFO):
+        if not self._log.is_enabled_for(logging.INFO):
             return None
         if self._taken >= LINES and not is_detailed(self._log):
             self._left_out += 1

@@ -34,7 +34,7 @@ def operators_log(level: int = logging.INFO) -> Iterator[list[Line]]:
 
     before = structlog.get_config()
     structlog.configure(
-        processors=[keep],
+        processors=[structlog.contextvars.merge_contextvars, keep],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=_Named,
         cache_logger_on_first_use=False,

@@ -25,7 +25,7 @@ from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from foundation.wire.messages.metadata import MetadataResponseTopic
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.DefaultAutoTopicCreationManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.DefaultAutoTopicCreationManager")
 
 COORDINATED_NOWHERE = (
     "this broker coordinates neither groups nor transactions: where Kafka's brokers do, create the topic beforehand, "

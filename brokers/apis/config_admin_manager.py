@@ -32,7 +32,7 @@ MAX_CONFLICTS = 20
 """Times a change is made again because somebody else was faster; then the client is told to try again itself."""
 
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 
 
 class ResourceType(IntEnum):

@@ -26,7 +26,7 @@ from foundation.wire.registry import api_of
 
 ControlRequest: TypeAlias = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class ControlRequestLog:

@@ -40,7 +40,7 @@ UNKNOWN_TYPE = 0
 DESCRIBED_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 """A request with another type in it is refused as a whole."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 
 
 async def handle(

@@ -22,7 +22,7 @@ from foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 
 
 async def handle(

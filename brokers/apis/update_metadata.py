@@ -24,7 +24,7 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataResponse,
 )
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.metadata.ZkMetadataCache")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.metadata.ZkMetadataCache")
 
 
 async def handle(

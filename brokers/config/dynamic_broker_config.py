@@ -26,7 +26,7 @@ from brokers.config.dynamic_keys import (
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.reconfiguration import check_reconfiguration
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.DynamicBrokerConfig")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.DynamicBrokerConfig")
 
 
 class DynamicBrokerConfig:

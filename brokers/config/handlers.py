@@ -15,7 +15,7 @@ from foundation.zk.admin_znodes import DEFAULT_ENTITY, desanitized
 
 UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ConfigHandler")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigHandler")
 
 
 class ConfigHandler(Protocol):

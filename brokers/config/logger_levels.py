@@ -1,8 +1,8 @@
-"""How much each logger of this broker says, to be changed while it runs (KIP-412). Mirrors `Log4jController` and
-`RuntimeLoggerManager`. Nothing of it survives a restart.
+"""The level of each logger of this broker, which may be changed while it runs (KIP-412). Mirrors `Log4jController` and
+`RuntimeLoggerManager`. A restart forgets all changes.
 
-A logger without a level of its own says as much as the nearest one above it, in the end as `root`. Names and levels are
-those Kafka's operators know.
+A logger without a level of its own has that of the nearest one above it, in the end that of `root`. Names and levels are
+Kafka's.
 """
 
 from __future__ import annotations
@@ -46,28 +46,34 @@ LOGGERS = (
     "kazoo",
     "state.change.logger",
 )
-"""All there are, and `kafka` above most of them."""
+"""Every logger that writes, and `kafka` above most of them."""
 
 
 class LoggerLevels:
-    def __init__(self) -> None:
-        self._levels = {ROOT: "INFO"}
+    """Looks up and changes levels.
+
+    Args:
+        root: the level of the root logger, a name of `LEVELS`.
+    """
+
+    def __init__(self, root: str = "INFO") -> None:
+        self._levels = {ROOT: root}
         self._resolved: dict[str, int] = {}
-        """What `threshold` has found, until a level changes: it is asked at every line."""
+        """What `threshold` has found, until a level changes: it is called for every line."""
 
     def describe(self) -> dict[str, str]:
-        """The level of every logger, its own or the one it takes over."""
+        """The level of every logger, its own or an inherited one."""
         return {name: self._level(name) for name in sorted((*LOGGERS, ROOT))}
 
     def threshold(self, name: str) -> int:
-        """What a line of the logger `name` has to reach to be written; any name will do."""
+        """The lowest level at which the logger `name`, which need not be one of `LOGGERS`, writes a line."""
         found = self._resolved.get(name)
         if found is None:
             found = self._resolved[name] = LEVELS[self._level(name)]
         return found
 
     def check(self, changes: Iterable[Change]) -> None:
-        """Whether `apply` could do all of `changes`.
+        """Check that `apply` could make all of `changes`.
 
         Raises:
             ApiError: INVALID_CONFIG or INVALID_REQUEST, in Kafka's words.
@@ -95,7 +101,7 @@ class LoggerLevels:
                     )
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Do what `check` has let pass."""
+        """Make changes that `check` has accepted."""
         for change in changes:
             if change.operation == Operation.SET and change.value is not None:
                 self._levels[change.name] = change.value

@@ -29,7 +29,7 @@ RETRY_BACKOFF_MS = 50
 CONFLICT_ROUNDS = 10
 """Times another broker may take the block that this one meant to."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.coordinator.transaction.ProducerIdManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.transaction.ProducerIdManager")
 
 
 class ProducerIdManager(Protocol):

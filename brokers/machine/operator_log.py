@@ -1,19 +1,37 @@
-"""Operators' logs: structlog to standard error, in Kafka's terms. For people on a terminal, as JSON everywhere else."""
+"""The operators' log of a broker process: structlog to standard error, under the names of Kafka's loggers.
+
+It has three formats: JSON for programs, columns for a terminal, and lines like those of Kafka's log4j.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from datetime import datetime
+from enum import Enum
 from typing import TextIO, cast
 
 import structlog
 
-from brokers.config.logger_levels import LoggerLevels
+from brokers.config.config_def import ConfigError
+from brokers.config.logger_levels import LEVELS, LoggerLevels
+from brokers.machine.kafka_log_lines import KafkaLogLines
+
+FORMAT_VARIABLE = "LOG_FORMAT"
+LEVEL_VARIABLE = "LOG_LEVEL"
+
+_LEVEL_OF_STRUCTLOG = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+
+
+class LogFormat(Enum):
+    JSON = "json"
+    CONSOLE = "console"
+    KAFKA = "kafka"
 
 
 class OperatorLogger(structlog.PrintLogger):
-    """A print logger that knows its name, such as `kafka.controller.KafkaController`."""
+    """A print logger with a name, such as `kafka.controller.KafkaController`."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
         super().__init__(stream)
@@ -21,7 +39,7 @@ class OperatorLogger(structlog.PrintLogger):
 
 
 class _BestEffort:
-    """A stream whose failures stay with it: a full disk, or a reader that has gone, costs lines and not the broker."""
+    """A stream that drops what cannot be written: a full disk, or a closed pipe, costs lines and not the broker."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -37,54 +55,111 @@ class _BestEffort:
 
 
 class _Forwarding(logging.Handler):
-    """Lets the libraries underneath, kazoo and asyncio, speak in the same log."""
+    """Sends what kazoo and asyncio log to the same place."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        logger: structlog.stdlib.BoundLogger = structlog.get_logger(record.name)
+        logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(record.name)
         logger.log(record.levelno, record.getMessage(), exc_info=record.exc_info)
 
 
-def configure_operator_log(stream: TextIO, *, node: str, levels: LoggerLevels) -> None:
-    """Send the log of this process to `stream`, each line with its logger and `node`, as far as `levels` lets it pass.
+def log_format(option: str | None, environment: Mapping[str, str]) -> LogFormat | None:
+    """The format that was asked for, the option before `LOG_FORMAT`; None where neither is given.
 
-    What cannot be written is left out.
+    Raises:
+        ConfigError: there is no such format.
+    """
+    name, value = ("--log-format", option) if option else (FORMAT_VARIABLE, environment.get(FORMAT_VARIABLE))
+    if not value:
+        return None
+    try:
+        return LogFormat(value.lower())
+    except ValueError:
+        known = ", ".join(each.value for each in LogFormat)
+        raise ConfigError(f"{name}={value} is not a log format; expected one of {known}") from None
+
+
+def log_level(environment: Mapping[str, str]) -> str:
+    """The level of the root logger, a name of `LEVELS`: that of `LOG_LEVEL`, INFO where it is not set.
+
+    Raises:
+        ConfigError: there is no such level.
+    """
+    value = environment.get(LEVEL_VARIABLE) or "INFO"
+    level = _LEVEL_OF_STRUCTLOG.get(value.upper(), value.upper())
+    if level not in LEVELS:
+        raise ConfigError(f"{LEVEL_VARIABLE}={value} is not a log level; expected one of {', '.join(LEVELS)}")
+    return level
+
+
+def configure_operator_log(
+    stream: TextIO, *, broker_id: int, levels: LoggerLevels, log_format: LogFormat | None = None
+) -> None:
+    """Send the log of this process to `stream`, as far as `levels` lets it pass. What cannot be written is dropped.
+
+    Args:
+        broker_id: the broker's configured id, which each line names.
+        log_format: by default columns on a terminal, JSON elsewhere.
     """
 
-    def loud_enough(
+    def drop_below_level(
         logger: OperatorLogger, method: str, event: MutableMapping[str, object]
     ) -> MutableMapping[str, object]:
         if structlog.processors.NAME_TO_LEVEL[method] < levels.threshold(logger.name):
             raise structlog.DropEvent
         return event
 
-    def about(logger: OperatorLogger, _method: str, event: MutableMapping[str, object]) -> MutableMapping[str, object]:
+    def add_names(
+        logger: OperatorLogger, _method: str, event: MutableMapping[str, object]
+    ) -> MutableMapping[str, object]:
         event["logger"] = logger.name
-        event["node"] = node
+        event["node"] = f"broker-{broker_id}"
         return event
 
-    class Leveled(structlog.make_filtering_bound_logger(logging.NOTSET)):  # type: ignore[misc]  # structlog makes the class
-        """Knows before a line is built whether it would be read."""
+    class Leveled(structlog.make_filtering_bound_logger(logging.NOTSET)):  # type: ignore[misc]  # structlog makes it
+        """Tells before a line is built whether it would be written."""
 
         def is_enabled_for(self, level: int) -> bool:
             return level >= levels.threshold(self._logger.name)
 
     out = cast(TextIO, _BestEffort(stream))
-    rendering: list[structlog.typing.Processor]
-    if stream.isatty():
-        rendering = [structlog.dev.ConsoleRenderer()]
-    else:
-        rendering = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[
-            loud_enough,
+            drop_below_level,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            about,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *rendering,
+            add_names,
+            *rendering(log_format or default_format(stream), broker_id=broker_id, is_terminal=stream.isatty()),
         ],
         wrapper_class=Leveled,
         logger_factory=lambda *names: OperatorLogger(out, names[0] if names else "kafka"),
         cache_logger_on_first_use=True,
     )
     logging.getLogger().handlers = [_Forwarding(logging.INFO)]
+
+
+def default_format(stream: TextIO) -> LogFormat:
+    return LogFormat.CONSOLE if stream.isatty() else LogFormat.JSON
+
+
+def rendering(
+    log_format: LogFormat,
+    *,
+    broker_id: int,
+    is_terminal: bool = False,
+    now: Callable[[], datetime] = datetime.now,
+) -> list[structlog.typing.Processor]:
+    """The processors that turn the fields of a line into its text."""
+    match log_format:
+        case LogFormat.KAFKA:
+            return [structlog.processors.format_exc_info, KafkaLogLines(broker_id, now)]
+        case LogFormat.CONSOLE:
+            return [
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.dev.ConsoleRenderer(colors=is_terminal),
+            ]
+        case LogFormat.JSON:
+            return [
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.processors.dict_tracebacks,
+                structlog.processors.JSONRenderer(),
+            ]

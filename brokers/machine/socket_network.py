@@ -19,7 +19,7 @@ NO_ADDRESS = (OSError, OverflowError, ValueError)
 """What asyncio raises for an address that cannot be used: OverflowError for a port above 65535, ValueError for a host
 with an empty label or a NUL. Addresses come from znodes and requests, so any of these may occur."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.Acceptor")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.Acceptor")
 
 
 class SocketConnection:

@@ -21,7 +21,7 @@ from foundation.wire.messages.controlled_shutdown import ControlledShutdownReque
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaServer")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
 
 async def controlled_shutdown(

@@ -23,7 +23,7 @@ from foundation.zk.znodes import MalformedZNode
 
 SUPPORTED_FEATURES: tuple[SupportedFeature, ...] = ()
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.FinalizedFeatureChangeListener")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.FinalizedFeatureChangeListener")
 
 
 class IncompatibleFeatures(Exception):

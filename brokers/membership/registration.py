@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import structlog
 
-from foundation.cluster.broker import Broker
+from foundation.cluster.broker import Broker, EndPoint
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import BrokerRegistered
@@ -14,7 +16,7 @@ from foundation.zk.znodes import BrokerIdZNode
 
 NO_BROKER_EPOCH = -1
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.zk.KafkaZkClient")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.zk.KafkaZkClient")
 
 
 class RegistrationRefused(Exception):
@@ -40,20 +42,23 @@ class Registration:
         self._clock = clock
         self._events = events
 
-    async def check_endpoints(self, zk: KafkaZkClient) -> None:
-        """BR-2: nobody else may advertise an address of ours.
+    async def check_endpoints(self, zk: KafkaZkClient, advertised: Iterable[EndPoint]) -> None:
+        """Refuse to start where another broker has registered one of the `advertised` addresses (BR-2).
+
+        Port 0 equals no port that is registered, as in Kafka: the kernel has just given this broker a free one.
 
         Raises:
-            RegistrationRefused: somebody does.
+            RegistrationRefused: an address is taken.
         """
-        ours = {(endpoint.host, endpoint.port) for endpoint in self.broker.endpoints}
+        ours = {(endpoint.host, endpoint.port) for endpoint in advertised}
         for other, registered in (await zk.brokers.all()).items():
-            for endpoint in registered.broker.endpoints:
-                if other != self.broker.id and (endpoint.host, endpoint.port) in ours:
-                    raise RegistrationRefused(
-                        f"Configured end points {endpoint.host}:{endpoint.port} in advertised listeners are already registered "
-                        f"by broker {other}; give broker {self.broker.id} another port"
-                    )
+            theirs = [(endpoint.host, endpoint.port) for endpoint in registered.broker.endpoints]
+            taken = ",".join(f"{host}:{port}" for host, port in theirs if (host, port) in ours)
+            if other != self.broker.id and taken:
+                raise RegistrationRefused(
+                    f"Configured end points {taken} in advertised listeners are already registered by broker {other}; "
+                    f"give broker {self.broker.id} another port"
+                )
 
     async def register(self, zk: KafkaZkClient) -> int:
         """BR-3: create the ephemeral znode over the session of `zk`; the broker epoch.

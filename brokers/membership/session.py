@@ -1,14 +1,15 @@
-"""This broker's ZooKeeper session: opened, watched, and opened again when it was lost (ZC-6, R-6).
+"""This broker's ZooKeeper session: opened, watched, and opened again after it has expired (ZC-6).
 
-When a session expires the controller resigns first; only then is a new session opened, tried every second for as long
-as it takes, and handed over for the broker to register in. A handle of the old session fails for ever, so that nothing
-of the old life can reach ZooKeeper through the new one.
+When a session expires the controller resigns first. Only then is a new session opened, tried every second for as long
+as it takes, and the broker registers in it. A client of the expired session fails for ever, so that nothing begun in
+it can reach ZooKeeper through the new one. Mirrors the session half of `kafka.zookeeper.ZooKeeperClient`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -37,11 +38,11 @@ from foundation.zk.kafka_zk_client import KafkaZkClient
 
 REOPEN_INTERVAL_MS = 1_000
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.zookeeper.ZooKeeperClient")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.zookeeper.ZooKeeperClient")
 
 
-class Tenant(Protocol):
-    """Who lives by the session: the controller."""
+class SessionOwner(Protocol):
+    """The controller: it resigns before an expired session is replaced, and registers the broker in the next one."""
 
     def notified(self, notification: WatchFired) -> None: ...
 
@@ -51,19 +52,21 @@ class Tenant(Protocol):
 
 
 class Listener(Protocol):
-    """Who has something to look after in each session, but does not hold it up."""
+    """Reads znodes again when a watch has fired or a new session has begun. Mirrors Kafka's `StateChangeHandler`."""
 
     def notified(self, notification: WatchFired) -> None: ...
 
     def session_opened(self) -> None:
-        """A session has followed one that was lost, and its watches are not armed."""
+        """A new session has replaced an expired one; the watches of the old one are gone."""
 
 
 class BrokerSession:
-    """The session of now, as a store.
+    """Opens the session, passes its notifications on, and replaces it when it has expired.
+
+    A callback that raises is logged and recorded; the others are still called, as in Kafka.
 
     Args:
-        tenant: asked for at every notification; None before the controller exists.
+        owner: returns the controller; None before it exists.
     """
 
     def __init__(
@@ -73,22 +76,23 @@ class BrokerSession:
         events: EventLog,
         fences: Fences,
         supervisor: Supervisor,
-        tenant: Callable[[], Tenant | None],
+        owner: Callable[[], SessionOwner | None],
     ) -> None:
         self._zookeeper = zookeeper
         self._events = events
         self._fences = fences
         self._supervisor = supervisor
-        self._tenant = tenant
+        self._owner = owner
         self._client: ZooKeeperClient | None = None
         self._zk: KafkaZkClient | None = None
         self._listeners: list[Listener] = []
-        self._life = 0
+        self._sessions = 0
+        """How many were begun. A notification of any but the last one is ignored."""
         self._closed = False
 
     @property
     def zk(self) -> KafkaZkClient:
-        """The store over the newest session."""
+        """The client of the newest session."""
         assert self._zk is not None, "the session is opened first"
         return self._zk
 
@@ -99,37 +103,43 @@ class BrokerSession:
         """Open a session and make it the current one.
 
         Raises:
-            ZooKeeperUnreachable: no server answered in time.
+            ZooKeeperUnreachable: no server answered in time, or this session has been closed meanwhile.
         """
-        self._life += 1
-        life = self._life
+        self._sessions += 1
+        number = self._sessions
 
-        def hear(notification: Notification) -> None:
-            if life == self._life:
-                self._hear(notification)
+        def notify(notification: Notification) -> None:
+            if number == self._sessions:
+                self._notified(notification)
 
-        client = self._client = await self._zookeeper.connect(hear)
+        client = await self._zookeeper.connect(notify)
+        if self._closed:
+            await client.close()
+            raise ZooKeeperUnreachable("the broker is shutting down")
+        self._client = client
         self._events.append(SessionOpened(session_id=client.session_id, timeout_ms=client.session_timeout_ms))
         log.info("session opened", session_id=hex(client.session_id), timeout_ms=client.session_timeout_ms)
         self._zk = KafkaZkClient(client, events=self._events, fences=self._fences)
         return self._zk
 
     async def close(self) -> None:
-        """End the session; this broker's registration vanishes with it."""
+        """End the session; this broker's registration is deleted with it. Calling it again is harmless."""
         self._closed = True
-        self._life += 1
+        self._sessions += 1
         if self._client is not None:
             await self._client.close()
 
-    def _hear(self, notification: Notification) -> None:
+    def _notified(self, notification: Notification) -> None:
         session_id = 0 if self._client is None else self._client.session_id
         match notification:
             case WatchFired(path=path, kind=kind):
                 fired = self._events.append(WatchFiredRecord(path=path, kind=kind.value))
-                tenant = self._tenant()
                 with causing(fired):
-                    for hears in (*self._listeners, *(() if tenant is None else (tenant,))):
-                        hears.notified(notification)
+                    for listener in self._listeners:
+                        self._call(listener, partial(listener.notified, notification))
+                    owner = self._owner()
+                    if owner is not None:
+                        self._call(owner, partial(owner.notified, notification))
             case SessionSuspended():
                 self._events.append(SessionSuspendedRecord(session_id=session_id))
                 log.warning("connection to ZooKeeper lost", session_id=hex(session_id))
@@ -141,21 +151,44 @@ class BrokerSession:
                 log.warning("session expired", session_id=hex(session_id))
                 if not self._closed:
                     with causing(expired):
-                        self._supervisor.spawn(self._begin_again(), "zk-session-expiry-handler")
+                        self._supervisor.spawn(self._reinitialize(), "zk-session-expiry-handler")
 
-    async def _begin_again(self) -> None:
-        tenant = self._tenant()
-        if tenant is not None:
-            await tenant.expire()
+    async def _reinitialize(self) -> None:
+        """Replace the expired session.
+
+        1. The controller resigns.
+        2. A new session is opened, however long that takes.
+        3. The broker registers in it, and the listeners read again.
+        """
+        owner = self._owner()
+        if owner is not None:
+            try:
+                await owner.expire()
+            except Exception as error:  # noqa: BLE001  logged with its traceback, and recorded
+                self._failed(owner, error)
         while True:
             try:
                 zk = await self.open()
             except ZooKeeperUnreachable as unreachable:
+                if self._closed:
+                    return
                 log.error("cannot open a new session, trying again", why=str(unreachable))
                 await asyncio.sleep(REOPEN_INTERVAL_MS / 1000)
                 continue
-            if tenant is not None:
-                tenant.session_opened(zk)
-            for listener in self._listeners:
-                listener.session_opened()
-            return
+            break
+        if owner is not None:
+            self._call(owner, partial(owner.session_opened, zk))
+        for listener in self._listeners:
+            self._call(listener, listener.session_opened)
+
+    def _call(self, handler: object, callback: Callable[[], None]) -> None:
+        """Call `callback`. An exception stops neither the other handlers nor the broker, as in Kafka."""
+        try:
+            callback()
+        except Exception as error:  # noqa: BLE001  logged with its traceback, and recorded
+            self._failed(handler, error)
+
+    def _failed(self, handler: object, error: Exception) -> None:
+        name = type(handler).__name__
+        log.error("uncaught error in handler", handler=name, exc_info=error)
+        self._supervisor.record(f"session handler {name}", error)

@@ -31,7 +31,7 @@ TIMEOUT_MS = 10_000
 _END_OF_HEAD = b"\r\n\r\n"
 _PLAIN = "text/plain; charset=utf-8"
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.MetricsServer")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.MetricsServer")
 
 Collect = Callable[[], Awaitable[list[Reading]]]
 

@@ -39,6 +39,7 @@ from brokers.apis import (
 )
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
+from brokers.network.report_limit import ReportLimit
 from brokers.supervisor import Supervisor
 from foundation.cluster.errors import Errors
 from foundation.eventlog.log import causing
@@ -50,7 +51,7 @@ from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
 from foundation.wire.registry import Api, api_by_key, api_of
 from foundation.wire.schema import Message
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.KafkaApis")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaApis")
 
 _SERVED: tuple[Serves[Any], ...] = (
     fetch.SERVES,
@@ -99,6 +100,7 @@ class KafkaApis:
     def __init__(self, services: BrokerServices, supervisor: Supervisor) -> None:
         self._services = services
         self._supervisor = supervisor
+        self._failures = ReportLimit(services.clock)
         self._served: Mapping[int, Serves[Any]] = {api_of(serves.request).key: serves for serves in _SERVED}
 
     async def handle(self, frame: bytes, *, listener: str, peer: str) -> bytes:
@@ -107,7 +109,7 @@ class KafkaApis:
         Raises:
             UnsupportedVersion: an API or version that is not served; the connection is to be closed (AP-4).
             MalformedMessage: the frame cannot be read.
-            RequestFailed: the handler failed, or its answer cannot be sent in this version.
+            HandlerFailed: the handler failed, or its answer cannot be sent in this version.
         """
         header, body = decode_request_header(frame)
         api = api_by_key(header.api_key)
@@ -131,15 +133,27 @@ class KafkaApis:
             try:
                 response = await serves.handle(self._services, request, context)
             except Exception as error:
-                self._failed(api, serves, error)
+                self._report(api, context, error)
+                if serves.changes_our_view:
+                    # Half of a control request may be applied, so what this broker holds is in doubt: it stops.
+                    self._supervisor.fail(f"handling {api.name}", error)
                 raise HandlerFailed(f"{api.name} v{header.api_version}: {type(error).__name__}: {error}") from error
             if serves.recorded:
                 self._sent(api, request, response, context)
         try:
             return encode_response(api, header.api_version, header.correlation_id, response)
         except WireError as error:
-            log.error("an answer cannot be sent", api=api.name, why=str(error))
-            raise HandlerFailed(str(error)) from error
+            self._report(api, context, error)
+            raise HandlerFailed(f"the response of {api.name} v{header.api_version} cannot be sent: {error}") from error
+
+    def _report(self, api: Api, context: RequestContext, error: Exception) -> None:
+        """Log the exception of a handler, with its traceback unless this peer has caused many of them."""
+        about = {"api": api.name, "peer": context.peer, "client_id": context.client_id}
+        left_out = self._failures.take(context.peer)
+        if left_out is None:
+            log.debug("error when handling request", **about, why=repr(error))
+        else:
+            log.error("error when handling request", **about, left_out=left_out, exc_info=error)
 
     def _api_versions(self, api: Api, header: RequestHeader, body: bytes) -> bytes:
         low, high = api_versions.VERSIONS
@@ -181,10 +195,3 @@ class KafkaApis:
                 api=api.name, client_id=client_id, correlation_id=context.correlation_id, error=Errors(code).name
             )
         )
-
-    def _failed(self, api: Api, serves: Serves[Any], error: Exception) -> None:
-        """Half of a control request may be applied: this broker's view is in doubt, and it stops. A client's request is
-        not worth that; its sender loses the connection."""
-        log.error("error when handling request", api=api.name, exc_info=error)
-        if serves.changes_our_view:
-            self._supervisor.fail(f"handling {api.name}", error)

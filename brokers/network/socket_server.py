@@ -16,14 +16,16 @@ import structlog
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.network.kafka_apis import HandlerFailed, KafkaApis
+from brokers.network.report_limit import ReportLimit, host_of
 from foundation.cluster.broker import EndPoint
+from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import ConnectionRefused
 from foundation.wire.errors import MalformedMessage, UnsupportedVersion
 from foundation.wire.framing import FrameReader
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.network.SocketServer")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.SocketServer")
 
 
 class _Idle(Exception):
@@ -31,30 +33,45 @@ class _Idle(Exception):
 
 
 class SocketServer:
-    """This broker's listeners. Bound first, started later: early connections wait in the backlog (BR-1).
+    """This broker's listeners. Between `bind` and `start` connections wait in the kernel's backlog (BR-1).
 
     Args:
         config: asked for whenever it matters, because limits and listeners may change while the broker runs.
     """
 
-    def __init__(self, *, config: Callable[[], KafkaConfig], network: Network, events: EventLog) -> None:
+    def __init__(self, *, config: Callable[[], KafkaConfig], network: Network, events: EventLog, clock: Clock) -> None:
         self._config = config
         self._network = network
         self._events = events
+        self._refusals = ReportLimit(clock)
         self._apis: KafkaApis | None = None
         self._servers: dict[str, Server] = {}
         self._bound: dict[str, EndPoint] = {}
         self._open: Counter[str] = Counter()
 
-    async def bind(self) -> dict[str, int]:
-        """Bind every listener; the port of each by its name.
+    async def bind_wildcard_ports(self) -> dict[str, int]:
+        """Bind the listeners of port 0, whose real ports have to be registered; the port of every listener by its name.
+
+        The others stay closed until `bind`, as in Kafka: an open port shall mean a broker that is registered.
 
         Raises:
-            ConnectionFailed: an address is taken or not ours.
+            ConnectionFailed: an address cannot be bound.
+        """
+        endpoints = self._config().bound_endpoints()
+        for endpoint in endpoints:
+            if endpoint.port == 0:
+                await self._listen(endpoint)
+        return {endpoint.listener: endpoint.port for endpoint in endpoints} | self._ports()
+
+    async def bind(self) -> None:
+        """Bind every listener that is not bound yet.
+
+        Raises:
+            ConnectionFailed: an address is taken, or not one of this machine's.
         """
         for endpoint in self._config().bound_endpoints():
-            await self._listen(endpoint)
-        return self._ports()
+            if endpoint.listener not in self._bound:
+                await self._listen(endpoint)
 
     async def rebind(self) -> dict[str, int]:
         """BR-5: close the listeners that are configured no more, or elsewhere, and serve on those that are new. The
@@ -94,7 +111,7 @@ class SocketServer:
         return {listener: server.port for listener, server in self._servers.items()}
 
     async def _serve(self, listener: str, connection: Connection) -> None:
-        address = connection.peer.rpartition(":")[0]
+        address = host_of(connection.peer)
         config = self._config()
         if self._open.total() >= config.max_connections or self._open[address] >= config.max_connections_per_ip:
             self._refuse(connection, "too many connections (max.connections, max.connections.per.ip)")
@@ -117,9 +134,11 @@ class SocketServer:
         connection.close()
 
     async def _answer(self, listener: str, connection: Connection) -> None:
-        """Until the peer closes. One deadline spans a whole request: dribbling bytes do not keep a connection alive.
-        Another
-        spans its handling: a client may ask to wait for weeks and be gone, which shows only when it is answered."""
+        """Answer requests until the peer closes.
+
+        One deadline spans a whole request, so that single bytes do not keep a connection alive. Another spans its
+        handling: a client may ask to wait for weeks and be gone, which shows only when it is answered.
+        """
         assert self._apis is not None, "connections are served after start()"
         frames = FrameReader(self._config().socket_request_max_bytes)
         while True:
@@ -127,13 +146,12 @@ class SocketServer:
                 ready = await self._next_frames(connection, frames)
             if not ready:
                 if frames.has_unfinished_frame:
-                    log.info("connection ended inside a request", peer=connection.peer)
+                    log.debug("connection ended inside a request", peer=connection.peer)
                 return
             for position, frame in enumerate(ready):
                 if position:
-                    await asyncio.sleep(
-                        0
-                    )  # who sends thousands of requests at once keeps nobody else waiting for all of them
+                    # A client that sends thousands of requests at once must not keep the others waiting for all of them.
+                    await asyncio.sleep(0)
                 async with self._idle_limit("no answer was found"):
                     answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
                 async with self._idle_limit("an answer was not read"):
@@ -160,6 +178,12 @@ class SocketServer:
                 return ready
 
     def _refuse(self, connection: Connection, reason: str) -> None:
-        self._events.append(ConnectionRefused(peer=connection.peer, reason=reason))
-        log.warning("closing socket because of error", peer=connection.peer, reason=reason)
+        """Close the connection, with a line and a record of the reason unless there were many of them."""
+        peer = connection.peer
+        left_out = self._refusals.take(peer)
+        if left_out is None:
+            log.debug("closing socket because of error", peer=peer, reason=reason)
+        else:
+            self._events.append(ConnectionRefused(peer=peer, reason=reason, left_out=left_out))
+            log.warning("closing socket because of error", peer=peer, reason=reason, left_out=left_out)
         connection.close()

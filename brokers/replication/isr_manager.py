@@ -30,7 +30,7 @@ from foundation.operator_lines import LinesPerSecond
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from foundation.zk.kafka_zk_client import KafkaZkClient
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.cluster.Partition")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.cluster.Partition")
 
 
 class IsrManager:

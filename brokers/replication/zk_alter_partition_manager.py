@@ -27,7 +27,7 @@ MAX_DELAY_MS = 60_000
 RETRY_BACKOFF_MS = 100
 """How long to wait before a write that ZooKeeper did not answer is repeated, perhaps in a new session."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.server.ZkAlterPartitionManager")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ZkAlterPartitionManager")
 
 
 def is_due(now_ms: float, *, last_change_ms: float, last_notification_ms: float) -> bool:

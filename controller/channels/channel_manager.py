@@ -63,8 +63,8 @@ RETRY_PAUSE_MS = 100
 REFUSALS_RECORDED = 100
 """At most so many refused partitions are named in the record of a response."""
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
-state_change_log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
+state_change_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 
 
 class ControllerChannelManager:
@@ -92,8 +92,6 @@ class ControllerChannelManager:
         self.clock = clock
         self.events = events
         self.put = put
-        self.who = {"controller": controller_id, "controller_epoch": controller_epoch}
-        """Controller and epoch, for every log line about a broker."""
         self._channels: dict[BrokerId, BrokerChannel] = {}
 
     def open(self, registered: BrokerAndEpoch) -> None:
@@ -231,6 +229,8 @@ class BrokerChannel:
             await self._deliver(waiting)
 
     async def _deliver(self, waiting: _Waiting) -> None:
+        # The task was started by an earlier event, whose name its lines would have.
+        structlog.contextvars.bind_contextvars(controller_event=waiting.event)
         attempt = 1
         while not await self._attempt(waiting, attempt):
             attempt += 1
@@ -271,7 +271,6 @@ class BrokerChannel:
             )
             log.info(
                 "connected for sending state change requests",
-                **self._manager.who,
                 to=self.broker_id,
                 address=connection.peer,
             )
@@ -340,7 +339,6 @@ class BrokerChannel:
         error, refused = _refusals(waiting.request, response)
         state_change_log.debug(
             "received response",
-            **self._manager.who,
             api=api_of(response).name,
             sender=self.broker_id,
             correlation_id=self._correlation_id,
@@ -370,7 +368,7 @@ class BrokerChannel:
             "partitions": waiting.request.partitions,
             "address": f"{self._endpoint.host}:{self._endpoint.port}",
         }
-        log.warning(message, **self._manager.who, to=self.broker_id, **request, why=str(failure))
+        log.warning(message, to=self.broker_id, **request, why=str(failure))
         record = RequestFailed(
             to=self.broker_id,
             api=api,

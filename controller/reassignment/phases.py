@@ -59,7 +59,7 @@ TURNS = 20
 Reassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment]
 Failures: TypeAlias = dict[TopicPartition, ApiError]
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def on_partition_reassignment(term: Term, reassignments: Reassignments) -> Failures:

@@ -10,7 +10,7 @@ from controller.events import ZkPartitionReassignment
 from controller.term import Term
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("kafka.controller.KafkaController")
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
 
 async def remove_from_znode(term: Term, is_over: Callable[[TopicPartition, tuple[BrokerId, ...]], bool]) -> None:

@@ -20,7 +20,7 @@ from foundation.zk.client import MATCH_ANY_VERSION, Create, Failure, SetData
 from foundation.zk.transactions import Fenced, Transactions, ZooKeeperFailure, tolerate
 from foundation.zk.znodes import MalformedZNode
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class TopicDeletions:

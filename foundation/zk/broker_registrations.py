@@ -18,7 +18,7 @@ from foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, 
 from foundation.zk.transactions import MAX_ROUNDS, Transactions, ZooKeeperFailure, tolerate
 from foundation.zk.znodes import BrokerIdsZNode, BrokerIdZNode, BrokerSequenceIdZNode
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class BrokerRegistrations:

@@ -23,7 +23,7 @@ ABSENT = -2
 
 _NOTIFICATION = re.compile(r"config_change_[0-9]+")
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class EntityConfig(NamedTuple):

@@ -22,7 +22,7 @@ PURPOSE = "isr-changes"
 PARTITIONS_PER_NOTIFICATION = 3_000
 """Fit into a znode whatever their names. Kafka writes all into one, and loses its connection where they do not fit."""
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class IsrChanges:

@@ -17,7 +17,7 @@ from foundation.zk.znodes import MalformedZNode
 
 PURPOSE = "log-dir-events"
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class LogDirEvents:

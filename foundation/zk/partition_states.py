@@ -23,7 +23,7 @@ from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode, Topic
 READ_AT_ONCE = 2_000
 """States read by one request: with more there are fewer requests, with fewer decoding begins sooner."""
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 OnWritten: TypeAlias = Callable[[Mapping[TopicPartition, LeaderAndIsr | Failure]], None]

@@ -29,7 +29,7 @@ class Rereading:
         self,
         what: str,
         read: Callable[[], Awaitable[None]],
-        log: structlog.stdlib.BoundLogger,
+        log: structlog.typing.FilteringBoundLogger,
         complain: Callable[..., object],
     ) -> None:
         self._what = what

@@ -20,7 +20,7 @@ from foundation.zk.topic_removal import delete_topics
 from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
 from foundation.zk.znodes import MalformedZNode, TopicAssignment, TopicPartitionsZNode, TopicsZNode, TopicZNode
 
-_log = structlog.get_logger(__name__)
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 Change: TypeAlias = Callable[[str, bytes], TopicAssignment]
 """Returns what a topic's znode shall hold, given the topic and the present data."""

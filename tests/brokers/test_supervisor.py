@@ -26,6 +26,19 @@ def test_failing_task_is_recorded_and_fails_the_broker() -> None:
     assert tasks == ["first"], "a task that is cancelled at the end has not failed"
 
 
+def test_an_error_that_is_only_recorded_stops_nothing() -> None:
+    async def scene() -> tuple[bool, list[dict[str, object]]]:
+        recorder = Recorder()
+        supervisor = Supervisor(recorder.log)
+        supervisor.record("session handler", ZeroDivisionError("by nothing"))
+        return supervisor.failed.done(), recorder.of("TaskFailed")
+
+    assert asyncio.run(scene()) == (
+        False,
+        [{"task": "session handler", "error": "ZeroDivisionError: by nothing"}],
+    )
+
+
 def test_failing_task_fails_the_broker_also_where_it_cannot_be_recorded() -> None:
     def disk_full(line: bytes) -> None:
         raise OSError(28, "No space left on device", "events.jsonl")

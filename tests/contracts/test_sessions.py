@@ -10,10 +10,12 @@ import pytest
 from foundation.zk.client import (
     Check,
     Create,
+    Created,
     Delete,
     Deleted,
     Failure,
     MultiOk,
+    OpResult,
     SessionExpired,
     SessionResumed,
     SessionSuspended,
@@ -281,6 +283,41 @@ async def test_a_session_survives_many_connection_losses(ensemble: Ensemble) -> 
     assert session.notifications == [SessionSuspended(), SessionResumed()] * 4
 
 
+MANY = 200
+"""Requests under way at the same time: enough for several packets."""
+
+
+def create_many(zk: ZooKeeperClient, prefix: str) -> list[asyncio.Future[OpResult | Failure]]:
+    return [asyncio.ensure_future(zk.write(Create(f"/{prefix}{number:03d}"))) for number in range(MANY)]
+
+
+async def assert_created_exist(zk: ZooKeeperClient, answers: list[OpResult | Failure]) -> None:
+    made = await names_below(zk, "/")
+    assert [answer.path for answer in answers if isinstance(answer, Created) and answer.path[1:] not in made] == []
+
+
+@pytest.mark.spec("Z5", "R-5")
+@contract
+async def test_many_requests_across_a_cut_are_all_answered(ensemble: Ensemble) -> None:
+    """Kafka's `ZooKeeperClientTest.testConnectionLossRequestTermination`, with writes."""
+    session, other = await ensemble.open(), await ensemble.open()
+    before = create_many(session.zk, "before")
+    await before[0]
+    await ensemble.hold_answers(session)
+    during = create_many(session.zk, "during")
+    await ensemble.cut(session)
+    after = create_many(session.zk, "after")
+    async with asyncio.timeout(PATIENCE_S):
+        answers = await asyncio.gather(*before, *during, *after)
+    assert all(isinstance(answer, Created) or answer is Failure.UNKNOWN for answer in answers)
+    assert list(answers[MANY:]) == [Failure.UNKNOWN] * (2 * MANY)
+    await assert_created_exist(other.zk, answers)
+    await resume(ensemble, session)
+    answers = await asyncio.gather(*create_many(session.zk, "later"))
+    assert all(isinstance(answer, Created) for answer in answers)
+    await assert_created_exist(other.zk, answers)
+
+
 # ------------------------------------------------------------------ expiry
 
 
@@ -332,6 +369,27 @@ async def test_a_request_in_flight_when_the_session_expires_is_answered(ensemble
     async with asyncio.timeout(PATIENCE_S):
         assert await in_flight in (Failure.UNKNOWN, Failure.SESSION_EXPIRED)
     await session.wait_for(SessionExpired)
+
+
+@pytest.mark.spec("Z5", "D13")
+@contract
+async def test_many_requests_across_an_expiry_are_all_answered(ensemble: Ensemble) -> None:
+    """Kafka's `ZooKeeperClientTest.testSessionExpiry`, with writes."""
+    session, other = await ensemble.open(), await ensemble.open()
+    before = create_many(session.zk, "before")
+    await before[0]
+    await ensemble.hold_requests(session)
+    during = create_many(session.zk, "during")
+    await ensemble.wait_for_held_request(session)
+    await ensemble.expire(session)
+    async with asyncio.timeout(PATIENCE_S):
+        answers = await asyncio.gather(*before, *during)
+    lost = (Failure.UNKNOWN, Failure.SESSION_EXPIRED)
+    assert all(isinstance(answer, Created) or answer in lost for answer in answers)
+    assert all(answer in lost for answer in answers[MANY:])
+    await assert_created_exist(other.zk, answers)
+    await session.wait_for(SessionExpired)
+    assert await asyncio.gather(*create_many(session.zk, "later")) == [Failure.SESSION_EXPIRED] * MANY
 
 
 @pytest.mark.spec("D13")

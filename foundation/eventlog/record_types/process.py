@@ -28,7 +28,8 @@ class ProcessExiting(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class TaskFailed(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker's supervisor when a task fails that must not: the broker stops."""
+    """Written by a broker's supervisor when a task fails that must not. The broker stops, unless the task was a callback
+    of its session or the handler of a config."""
 
     task: str
     """The name of the task."""
@@ -37,12 +38,15 @@ class TaskFailed(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class ConnectionRefused(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker's socket server when it closes a connection for what was sent over it, or as one too many."""
+    """Written by a broker's socket server when it closes a connection for what was sent over it, or as one too many.
+    At most ten in a minute are written for one address, and a hundred for all."""
 
     peer: str
     """`host:port` of the other end."""
     reason: str
     """Why it was closed, in words."""
+    left_out: int = 0
+    """Connections that were closed since the last of these records, without a record."""
 
 
 class SessionOpened(RecordPayload, frozen=True, kw_only=True, gc=False):

@@ -321,8 +321,8 @@ def test_isr_changes_beyond_the_lines_of_a_second_are_counted() -> None:
 
 def test_partition_lines_follow_the_level_of_the_logger() -> None:
     levels, stream = LoggerLevels(), io.StringIO()
-    configure_operator_log(stream, node="broker-1", levels=levels)
-    log: structlog.stdlib.BoundLogger = structlog.get_logger("state.change.logger")
+    configure_operator_log(stream, broker_id=1, levels=levels)
+    log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
     read = []
     for level in ("INFO", "DEBUG", "ERROR"):
         levels.apply([Change("state.change.logger", Operation.SET, level)])

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, cast
 
 import pytest
 
+from brokers.config.changes import ConfigChangeListener
 from brokers.config.kafka_config import KafkaConfig
-from foundation.zk.client import Children, Create, Delete, Node, SetData
+from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.fences import Fences
+from foundation.zk.client import Children, Create, Delete, Failure, Node, Notification, SetData, WatchFired
+from foundation.zk.entity_configs import ConfigChange
+from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
+from tests.operators_log import operators_log
 from understudy.admin_client import BROKER, TOPIC
 from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.loop import new_loop
+from understudy.simulator.zookeeper_client import NodeZooKeeper
 
 MINUTE_MS = 60_000
 KEY = "min.insync.replicas"
@@ -253,3 +264,116 @@ def test_the_controller_goes_by_the_default_as_it_is_when_it_elects(cluster: Sim
     cluster.broker(2).launch()
     cluster.run_for(10_000)
     assert cluster.leader_id("orders", 0) == 2
+
+
+@pytest.mark.spec("CF-2")
+def test_a_handler_that_zookeeper_refuses_is_logged_once_and_holds_up_no_later_change(
+    cluster: SimulatedCluster,
+) -> None:
+    """The registration was deleted by hand, so the new addresses cannot be written into it. Kafka logs and goes on."""
+    assert cluster.zookeeper.operate([Delete("/brokers/ids/2")])
+    write(cluster, "/config/brokers/2", b'{"version":1,"config":{"listeners":"PLAINTEXT://broker-2:9093"}}')
+    write(cluster, "/config/brokers/<default>", b'{"version":1,"config":{"min.insync.replicas":"3"}}')
+    with operators_log(logging.ERROR) as lines:
+        announce(cluster, b'{"version":2,"entity_path":"brokers/2"}')
+        announce(cluster, b'{"version":2,"entity_path":"brokers/<default>"}')
+        cluster.run_for(10_000)
+    assert values(cluster) == [3, 3, 3]
+    assert not cluster.exits
+    said = [line.fields["entity_path"] for line in lines if line.logger == "kafka.server.ZkConfigManager"]
+    assert said == ["brokers/2", "brokers/<default>"], "the second change tries to write the addresses once more"
+
+
+@pytest.mark.spec("CF-2")
+def test_the_next_session_registers_the_addresses_that_could_not_be_written(cluster: SimulatedCluster) -> None:
+    assert cluster.zookeeper.operate([Delete("/brokers/ids/2")])
+    write(cluster, "/config/brokers/2", b'{"version":1,"config":{"listeners":"PLAINTEXT://broker-2:9093"}}')
+    announce(cluster, b'{"version":2,"entity_path":"brokers/2"}')
+    cluster.run_for(2_000)
+    cluster.cut_from_zookeeper(2)
+    cluster.run_for(10_000)
+    cluster.heal()
+    cluster.settle()
+    assert [(at.host, at.port) for at in cluster.znodes.brokers()[BrokerId(2)].broker.endpoints] == [("broker-2", 9093)]
+
+
+class Handler:
+    """Keeps what it is given; fails for the entity `bad`."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    async def process_config_changes(self, entity: str, config: Mapping[str, str]) -> None:
+        if entity == "bad":
+            raise RuntimeError("this handler is broken")
+        self.given.append(entity)
+
+
+@pytest.mark.spec("CF-2")
+def test_an_exception_of_a_handler_is_logged_and_the_next_change_is_handled() -> None:
+    """Kafka's `ZkNodeChangeNotificationListener.processNotification` catches whatever a handler throws."""
+    with SimulatedCluster(seed=9, brokers=1) as cluster, operators_log(logging.ERROR) as lines:
+        cluster.start()
+        for name in (b"one", b"bad", b"two"):
+            announce(cluster, b'{"version":2,"entity_path":"topics/%s"}' % name)
+        handler = Handler()
+        recorded: list[tuple[str, str]] = []
+
+        def record(what: str, error: Exception) -> None:
+            recorded.append((what, str(error)))
+
+        async def follow() -> None:
+            assert cluster.simulator.events is not None
+            events = cluster.simulator.events
+            below = NodeZooKeeper(cluster.zookeeper, "test", session_timeout_ms=6_000, connection_timeout_ms=6_000)
+            listener: ConfigChangeListener | None = None
+
+            def notified(notification: Notification) -> None:
+                if isinstance(notification, WatchFired) and listener is not None:
+                    listener.notified(notification)
+
+            zk = KafkaZkClient(await below.connect(notified), events=events, fences=Fences(events))
+            listener = ConfigChangeListener(BrokerId(7), {"topics": handler}, lambda: zk, record)
+            following = asyncio.create_task(listener.run())
+            await asyncio.sleep(1)
+            announce(cluster, b'{"version":2,"entity_path":"topics/three"}')
+            await asyncio.sleep(1)
+            assert not following.done()
+            following.cancel()
+
+        cluster.ask(follow())
+    assert handler.given == ["one", "two", "three"]
+    assert recorded == [("handler of topics/bad", "this handler is broken")]
+    (line,) = [line for line in lines if line.logger == "kafka.server.ZkConfigManager"]
+    assert line.fields["entity_path"] == "topics/bad"
+    assert isinstance(line.fields["exc_info"], RuntimeError)
+
+
+@pytest.mark.spec("CF-2")
+def test_notifications_that_cannot_be_purged_are_not_tried_again_before_the_next_change() -> None:
+    class Configs:
+        """Two notifications, the first of them too old; ZooKeeper does not let this broker delete it."""
+
+        created_ms: ClassVar = {"config_change_0000000001": 0, "config_change_0000000002": 16 * MINUTE_MS}
+
+        async def changes(self) -> tuple[str, ...]:
+            return tuple(self.created_ms)
+
+        async def read_changes(self, names: Sequence[str]) -> list[ConfigChange]:
+            return [ConfigChange(name, self.created_ms[name], None) for name in names]
+
+        async def delete_changes(self, names: Sequence[str]) -> None:
+            for name in names:
+                raise ZooKeeperFailure(Failure.NO_AUTH, name)
+
+    class Store:
+        configs = Configs()
+
+    loop = new_loop()
+    with operators_log(logging.ERROR) as lines:
+        store = cast(KafkaZkClient, Store())
+        listener = ConfigChangeListener(BrokerId(7), {}, lambda: store, lambda what, error: None)
+        loop.create_task(listener.run())
+        loop.run_for(60)
+    loop.close()
+    assert [line.fields["why"] for line in lines] == ["config_change_0000000001: NoAuth"]

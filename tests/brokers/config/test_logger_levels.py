@@ -38,7 +38,7 @@ def test_a_logger_takes_over_the_level_above_it() -> None:
 def test_the_operators_log_follows_the_levels() -> None:
     levels = LoggerLevels()
     stream = io.StringIO()
-    configure_operator_log(stream, node="broker-1", levels=levels)
+    configure_operator_log(stream, broker_id=1, levels=levels)
     log = structlog.get_logger("kafka.server.KafkaApis")
     log.debug("quiet")
     levels.apply([Change("kafka.server.KafkaApis", Operation.SET, "DEBUG")])

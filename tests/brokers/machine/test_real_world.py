@@ -348,7 +348,14 @@ def test_broker_starts_answers_and_stops_at_sigterm(tmp_path: Path, zookeeper: E
             ["listeners=PLAINTEXT://:0", "log.dirs={folder}/two"], "RegistrationRefused", id="the id is taken"
         ),
         pytest.param(["listeners=PLAINTEXT://:0"], "DirectoryLocked", id="the directory is taken"),
-        pytest.param(["broker.id=2", "log.dirs={folder}/two"], "ConnectionFailed", id="the port is taken"),
+        pytest.param(
+            ["broker.id=2", "log.dirs={folder}/two"], "RegistrationRefused", id="the address is another broker's"
+        ),
+        pytest.param(
+            ["broker.id=2", "log.dirs={folder}/two", "advertised.listeners=PLAINTEXT://elsewhere:9092"],
+            "ConnectionFailed",
+            id="the port is taken",
+        ),
         pytest.param(["broker.id=2"], "InconsistentMetaProperties", id="the directory is another broker's"),
     ],
 )
@@ -415,6 +422,24 @@ def test_second_signal_ends_the_broker_at_once(tmp_path: Path, zookeeper: Embedd
                 two.wait(0.5)
             two.send_signal(signal.SIGTERM)
             assert two.wait(60) == -signal.SIGTERM
+
+
+@pytest.mark.slow
+@pytest.mark.spec("CS-4")
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_broker_stops_while_zookeeper_is_gone(tmp_path: Path, is_silent: bool) -> None:
+    """`ServerShutdownTest.testCleanShutdownWithZkUnavailable`: its server is dead, or accepts and does not answer."""
+    with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:
+        path = properties_file(tmp_path, zookeeper_connect=server.connect_string, zookeeper_session_timeout_ms="1000")
+        with broker(path) as process:
+            lines_until(process, "started")
+            if is_silent:
+                server.pause()
+            else:
+                server.kill()
+            process.send_signal(signal.SIGTERM)
+            lines_until(process, "shut down completed")
+            assert process.wait(60) == 0
 
 
 def catches(pid: int, number: signal.Signals) -> bool:

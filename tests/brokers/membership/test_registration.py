@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from brokers.membership.registration import Registration, RegistrationRefused
 from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId
+from foundation.wire.network import Connection, ConnectionFailed
 from foundation.zk.client import Failure
 from tests.brokers.stage import Recorder, StillClock
-from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.simulator.loop import Process
 
 
 def at(broker: int, *ports: int, host: str = "h") -> Broker:
@@ -28,32 +31,95 @@ def check(broker: Broker, *registered: Broker) -> None:
             return {other.id: BrokerAndEpoch(other, 7) for other in registered}
 
     registration = Registration(broker, znode_version=5, clock=StillClock(), events=Recorder().log)
-    asyncio.run(registration.check_endpoints(Store()))  # type: ignore[arg-type]
+    asyncio.run(registration.check_endpoints(Store(), broker.endpoints))  # type: ignore[arg-type]
 
 
 @pytest.mark.spec("BR-2")
-def test_an_address_belongs_to_one_broker_under_whatever_listeners_name() -> None:
+def test_an_address_is_registered_by_one_broker_whatever_its_listener_is_called() -> None:
     check(at(1, 9092, 9093), at(2, 9094), at(3, 9092, host="elsewhere"))
-    check(at(1, 9092), at(1, 9092))  # its former life
+    check(at(1, 9092), at(1, 9092))  # its own registration of an earlier session
     with pytest.raises(RegistrationRefused) as refused:
-        check(at(1, 9092, 9093), at(2, 9094), at(3, 9095, 9093))
-    said = "Configured end points h:9093 in advertised listeners are already registered by broker 3; give broker 1 another port"
-    assert str(refused.value) == said
+        check(at(1, 9092, 9093, 9094), at(2, 9095), at(3, 9096, 9093, 9092))
+    assert str(refused.value) == (
+        "Configured end points h:9093,h:9092 in advertised listeners are already registered by broker 3; "
+        "give broker 1 another port"
+    )
+
+
+def starting(*own_settings: dict[str, str]) -> SimulatedCluster:
+    """A cluster of which only broker 1 runs."""
+    cluster = SimulatedCluster(3, brokers=len(own_settings), own_settings=own_settings)
+    cluster.broker(1).launch()
+    cluster.run_for(1_000)
+    return cluster
+
+
+def is_registered(cluster: SimulatedCluster, broker: int) -> bool:
+    return not isinstance(cluster.zookeeper.tree.exists(f"/brokers/ids/{broker}"), Failure)
 
 
 @pytest.mark.spec("BR-2")
-def test_a_broker_that_advertises_the_address_of_another_does_not_start() -> None:
-    with SimulatedCluster(
-        3, brokers=2, own_settings=[{}, {"advertised.listeners": "PLAINTEXT://broker-1:9092"}]
-    ) as cluster:
-        cluster.broker(1).launch()
-        cluster.run_for(1_000)
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param({"advertised.listeners": "PLAINTEXT://broker-1:9092"}, id="advertised"),
+        pytest.param({"listeners": "PLAINTEXT://broker-1:9092"}, id="bound too"),
+    ],
+)
+def test_a_broker_that_advertises_the_address_of_another_does_not_start(second: dict[str, str]) -> None:
+    """Also where its port could not be bound: Kafka looks for the clash in ZooKeeper before it opens a fixed port."""
+    with starting({}, second) as cluster:
         cluster.broker(2).launch()
         cluster.run_for(1_000)
         (exit_,) = cluster.exits
         assert (exit_.node, type(exit_.error)) == ("broker-2", RegistrationRefused)
-        assert cluster.zookeeper.tree.exists("/brokers/ids/2") is Failure.NO_NODE
-        assert not isinstance(cluster.zookeeper.tree.exists("/brokers/ids/1"), Failure)
+        assert not is_registered(cluster, 2)
+        assert is_registered(cluster, 1)
+
+
+@pytest.mark.spec("BR-1")
+@pytest.mark.parametrize(("port", "is_open_before"), [(9092, False), (0, True)])
+def test_a_fixed_port_is_closed_until_the_broker_is_registered(
+    monkeypatch: pytest.MonkeyPatch, port: int, is_open_before: bool
+) -> None:
+    """An open port means a broker that is ready. Port 0 is bound before, because its number has to be registered."""
+    with starting({}, {"listeners": f"PLAINTEXT://broker-2:{port}"}) as cluster:
+        bound: list[tuple[str, bool]] = []
+        listen = cluster.network.listen
+
+        def observed(process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> object:
+            bound.append((host, is_registered(cluster, 2)))
+            return listen(process, host, port, serve)
+
+        monkeypatch.setattr(cluster.network, "listen", observed)
+        cluster.broker(2).launch()
+        cluster.run_for(1_000)
+        cluster.settle()
+        assert bound == [("broker-2", not is_open_before)]
+        (endpoint,) = cluster.znodes.brokers()[BrokerId(2)].broker.endpoints
+        assert endpoint.port != 0
+
+
+@pytest.mark.spec("BR-1")
+def test_a_broker_whose_fixed_port_is_taken_unregisters_and_never_becomes_controller() -> None:
+    """Kafka's takes part in the election before it finds out."""
+    with SimulatedCluster(3, brokers=1) as cluster:
+        broker = cluster.broker(1)
+        process = cluster.loop.process("broker-1", 99)
+
+        async def ignore(connection: Connection) -> None:
+            connection.close()
+
+        cluster.network.listen(process, "broker-1", PORT, ignore)
+        broker.launch()
+        cluster.run_for(500)
+        (exit_,) = cluster.exits
+        assert type(exit_.error) is ConnectionFailed
+        assert not is_registered(cluster, 1)
+        registered = [t for t in cluster.zookeeper.transactions if any(op.path == "/brokers/ids/1" for op in t.ops)]
+        assert len(registered) == 2, "registered, and unregistered"
+        assert isinstance(cluster.zookeeper.tree.exists("/controller"), Failure)
+        assert not any(op.path == "/controller" for t in cluster.zookeeper.transactions for op in t.ops)
 
 
 @pytest.mark.spec("BR-5")

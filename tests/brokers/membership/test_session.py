@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import pytest
 
@@ -12,85 +13,116 @@ from foundation.zk import client as zookeeper
 from foundation.zk.client import SessionExpired, WatchFired, WatchKind, ZooKeeperClient, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.stage import Recorder
+from tests.operators_log import operators_log
 from understudy.simulator.loop import SimulatedLoop, new_loop
 
 
 class Client:
-    def __init__(self, session_id: int) -> None:
+    def __init__(self, session_id: int, ensemble: Ensemble) -> None:
         self.session_id = session_id
         self.session_timeout_ms = 6_000
+        self._ensemble = ensemble
 
     async def close(self) -> None:
-        pass
+        self._ensemble.note(f"session {self.session_id} closed")
 
 
 class Ensemble:
-    """Opens sessions 1, 2, 3 …, but not while it is `down`; writes down what happens, and at what second."""
+    """Opens sessions 1, 2, 3 … and notes what happens, each line with its second."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.loop = loop
-        self.down = 0
-        """How many attempts will fail."""
+        self.failing = 0
+        """How many attempts to connect will fail."""
+        self.connecting_takes_s = 0.0
         self.story: list[str] = []
         self.listeners: list[zookeeper.Listener] = []
 
-    def says(self, what: str) -> None:
+    def note(self, what: str) -> None:
         self.story.append(f"{self.loop.time():g} {what}")
 
     async def connect(self, listener: zookeeper.Listener) -> ZooKeeperClient:
-        if self.down:
-            self.down -= 1
-            self.says("out of reach")
+        await asyncio.sleep(self.connecting_takes_s)
+        if self.failing:
+            self.failing -= 1
+            self.note("out of reach")
             raise ZooKeeperUnreachable("no server")
         self.listeners.append(listener)
-        self.says(f"session {len(self.listeners)}")
-        return Client(len(self.listeners))  # type: ignore[return-value]
+        self.note(f"session {len(self.listeners)}")
+        return cast(ZooKeeperClient, Client(len(self.listeners), self))
 
 
-class Tenant:
-    """The controller, which takes three seconds to resign."""
+class Controller:
+    """Takes three seconds to resign. As `broken` it raises from every callback."""
 
-    def __init__(self, ensemble: Ensemble) -> None:
-        self.says = ensemble.says
+    def __init__(self, ensemble: Ensemble, *, broken: bool = False) -> None:
+        self._note = ensemble.note
+        self._broken = broken
 
     def notified(self, notification: WatchFired) -> None:
-        self.says(f"controller: {notification.path}")
+        self._note(f"controller: {notification.path}")
+        self._break()
 
     async def expire(self) -> None:
-        self.says("controller: resigning")
+        self._note("controller: resigning")
         await asyncio.sleep(3)
-        self.says("controller: resigned")
+        self._break()
+        self._note("controller: resigned")
 
     def session_opened(self, zk: KafkaZkClient) -> None:
-        self.says(f"controller: session {zk.session_id}")
+        self._note(f"controller: session {zk.session_id}")
+        self._break()
+
+    def _break(self) -> None:
+        if self._broken:
+            raise RuntimeError("the controller is broken")
 
 
 class Listener:
-    def __init__(self, ensemble: Ensemble) -> None:
-        self.says = ensemble.says
+    def __init__(self, ensemble: Ensemble, name: str = "listener", *, broken: bool = False) -> None:
+        self._note = ensemble.note
+        self._name = name
+        self._broken = broken
 
     def notified(self, notification: WatchFired) -> None:
-        self.says(f"listener: {notification.path}")
+        self._note(f"{self._name}: {notification.path}")
+        self._break()
 
     def session_opened(self) -> None:
-        self.says("listener: another session")
+        self._note(f"{self._name}: another session")
+        self._break()
+
+    def _break(self) -> None:
+        if self._broken:
+            raise RuntimeError(f"{self._name} is broken")
 
 
-def play(act: Callable[[Ensemble, BrokerSession], object], *, seconds: float = 20) -> list[str]:
-    """What happens after `act` has been done to an open session."""
+class Played(NamedTuple):
+    """What happened, what was recorded as failed, and whether the broker was stopped."""
+
+    story: list[str]
+    failed: list[str]
+    is_stopped: bool
+
+
+def play(act: Callable[[Ensemble, BrokerSession], object], *, broken: bool = False, seconds: float = 20) -> Played:
+    """What happens after `act` has been done to an open session with one listener, or with a broken one before it."""
     loop = new_loop()
     ensemble = Ensemble(loop)
+    recorder = Recorder()
 
-    async def scene() -> None:
-        events = Recorder().log
-        tenant = Tenant(ensemble)
+    async def scene() -> bool:
+        controller = Controller(ensemble, broken=broken)
+        supervisor = Supervisor(recorder.log)
         session = BrokerSession(
             zookeeper=ensemble,
-            events=events,
-            fences=Fences(events),
-            supervisor=Supervisor(events),
-            tenant=lambda: tenant,
+            events=recorder.log,
+            fences=Fences(recorder.log),
+            supervisor=supervisor,
+            owner=lambda: controller,
         )
+        if broken:
+            session.add_listener(Listener(ensemble, "broken listener", broken=True))
         session.add_listener(Listener(ensemble))
         await session.open()
         ensemble.story.clear()
@@ -98,19 +130,21 @@ def play(act: Callable[[Ensemble, BrokerSession], object], *, seconds: float = 2
         if asyncio.iscoroutine(done):
             await done
         await asyncio.sleep(seconds)
+        return supervisor.failed.done()
 
-    loop.run_until_complete(scene())
+    is_stopped = loop.run_until_complete(scene())
     loop.close()
-    return ensemble.story
+    failed = [f"{record['task']}: {str(record['error']).partition(' at ')[0]}" for record in recorder.of("TaskFailed")]
+    return Played(ensemble.story, failed, is_stopped)
 
 
 @pytest.mark.spec("ZC-6", "EL-12")
-def test_the_controller_resigns_then_a_session_is_opened_however_long_it_takes_then_all_hear_of_it() -> None:
+def test_after_an_expiry_the_controller_resigns_before_a_new_session_is_opened() -> None:
     def expire(ensemble: Ensemble, _: BrokerSession) -> None:
-        ensemble.down = 2
+        ensemble.failing = 2
         ensemble.listeners[0](SessionExpired())
 
-    assert play(expire) == [
+    assert play(expire).story == [
         "0 controller: resigning",
         "3 controller: resigned",
         "3 out of reach",
@@ -122,7 +156,7 @@ def test_the_controller_resigns_then_a_session_is_opened_however_long_it_takes_t
 
 
 @pytest.mark.spec("ZC-6")
-def test_what_an_earlier_session_still_says_is_not_heard() -> None:
+def test_notifications_of_an_earlier_session_are_ignored() -> None:
     async def expire(ensemble: Ensemble, _: BrokerSession) -> None:
         ensemble.listeners[0](SessionExpired())
         await asyncio.sleep(10)
@@ -131,13 +165,62 @@ def test_what_an_earlier_session_still_says_is_not_heard() -> None:
             listener(WatchFired("/controller", WatchKind.DELETED))
         ensemble.listeners[0](SessionExpired())
 
-    assert play(expire) == ["10 listener: /controller", "10 controller: /controller"]
+    assert play(expire).story == ["10 listener: /controller", "10 controller: /controller"]
 
 
 @pytest.mark.spec("ZC-6")
-def test_a_broker_that_is_leaving_opens_no_other_session() -> None:
+def test_a_broker_that_is_shutting_down_opens_no_other_session() -> None:
     async def leave(ensemble: Ensemble, session: BrokerSession) -> None:
         await session.close()
         ensemble.listeners[0](SessionExpired())
 
-    assert play(leave) == []
+    assert play(leave).story == ["0 session 1 closed"]
+
+
+@pytest.mark.spec("ZC-6")
+def test_a_callback_that_raises_stops_neither_the_others_nor_the_broker() -> None:
+    """Kafka's `ZooKeeperClient.callAfterInitializingSession` and its fellow log whatever a handler throws."""
+
+    async def notify_and_expire(ensemble: Ensemble, _: BrokerSession) -> None:
+        ensemble.listeners[0](WatchFired("/controller", WatchKind.DELETED))
+        ensemble.listeners[0](SessionExpired())
+
+    with operators_log() as lines:
+        played = play(notify_and_expire, broken=True)
+    assert played.story == [
+        "0 broken listener: /controller",
+        "0 listener: /controller",
+        "0 controller: /controller",
+        "0 controller: resigning",
+        "3 session 2",
+        "3 controller: session 2",
+        "3 broken listener: another session",
+        "3 listener: another session",
+    ]
+    by_the_listener = "session handler Listener: RuntimeError: broken listener is broken"
+    by_the_controller = "session handler Controller: RuntimeError: the controller is broken"
+    assert played.failed == [by_the_listener, *[by_the_controller] * 3, by_the_listener]
+    logged = [line.fields["handler"] for line in lines if line.level == "error"]
+    assert logged == ["Listener", "Controller", "Controller", "Controller", "Listener"]
+    assert not played.is_stopped
+
+
+@pytest.mark.spec("ZC-6")
+@pytest.mark.parametrize("is_unreachable", [False, True])
+def test_a_session_that_is_opened_while_the_broker_shuts_down_is_closed_at_once(is_unreachable: bool) -> None:
+    async def leave_while_connecting(ensemble: Ensemble, session: BrokerSession) -> None:
+        ensemble.connecting_takes_s = 5
+        ensemble.failing = int(is_unreachable)
+        ensemble.listeners[0](SessionExpired())
+        await asyncio.sleep(4)
+        await session.close()
+        await session.close()
+
+    expected = ["8 out of reach"] if is_unreachable else ["8 session 2", "8 session 2 closed"]
+    assert play(leave_while_connecting).story == [
+        "0 controller: resigning",
+        "3 controller: resigned",
+        "4 session 1 closed",
+        "4 session 1 closed",
+        *expected,
+    ]

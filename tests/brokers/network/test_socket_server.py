@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import random
 import struct
 from collections.abc import Awaitable, Callable
@@ -10,12 +12,13 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import pytest
-import structlog
 
 from brokers.apis import api_versions
 from brokers.config.kafka_config import KafkaConfig
+from brokers.machine.socket_network import SocketNetwork
 from brokers.network import kafka_apis
 from brokers.network.kafka_apis import LONG_REQUEST_BYTES, SERVED_VERSIONS, KafkaApis
+from brokers.network.report_limit import IN_ALL, INTERVAL_MS, PER_ADDRESS
 from brokers.network.socket_server import SocketServer
 from foundation.cluster.errors import Errors
 from foundation.wire.headers import decode_response, encode_request, encode_response
@@ -27,6 +30,7 @@ from foundation.wire.network import Connection, ConnectionLost, Server
 from foundation.wire.registry import api_by_key, api_of
 from foundation.wire.schema import Message
 from tests.brokers.services import Stage
+from tests.operators_log import Line, operators_log
 
 T = TypeVar("T")
 
@@ -104,7 +108,7 @@ async def play(**settings: str) -> Played:
     properties = {"zookeeper.connect": "zk:1", "broker.id": "1"}
     config = KafkaConfig.from_properties(properties | {key.replace("_", "."): value for key, value in settings.items()})
     stage, network = Stage(config), FakeNetwork()
-    server = SocketServer(config=lambda: config, network=network, events=stage.recorder.log)
+    server = SocketServer(config=lambda: config, network=network, events=stage.recorder.log, clock=stage.services.clock)
     await server.bind()
     apis = KafkaApis(stage.services, stage.supervisor)
     server.start(apis)
@@ -273,25 +277,122 @@ def test_what_is_spoken_but_not_served_closes_its_connection_too(monkeypatch: py
     assert ["Metadata v1 is not served here" in refused for refused in played.refusals()] == [True]
 
 
-def test_two_thousand_random_frames_do_nothing_but_close_connections() -> None:
+async def send_random_frames(played: Played, count: int, peer: Callable[[int], str]) -> None:
     source = random.Random(20_240)
+    for number in range(count):
+        connection, task = played.connect(peer(number))
+        key, version = source.choice((1, 3, 4, 5, 6, 7, 18, 19, 20, 37, 43, 56, 60)), source.randrange(18)
+        body = source.randbytes(source.randrange(60))
+        head = struct.pack(">hhih", key, version, source.randrange(2**31), -1)
+        connection.feed(struct.pack(">i", len(head) + len(body)) + head + body)
+        connection.feed(b"")
+        await task
 
+
+def test_two_thousand_random_frames_do_nothing_but_close_connections() -> None:
+    with operators_log(logging.DEBUG) as lines:
+        played = asyncio.run(frames_of_one_peer(2_000))
+    assert played.stage.recorder.of("TaskFailed") == []
+    refused = [str(line.fields["reason"]) for line in lines if line.text == "closing socket because of error"]
+    assert len(refused) > 1_500
+    assert not any("internal error" in reason for reason in refused)
+
+
+async def frames_of_one_peer(count: int) -> Played:
+    played = await play()
+    await send_random_frames(played, count, lambda number: f"10.0.0.1:{40_000 + number}")
+    return played
+
+
+def test_a_peer_that_sends_garbage_makes_a_broker_write_ten_lines_a_minute() -> None:
+    """A line and a record for each of 32,000 connections filled the disk with what somebody else had decided."""
+
+    async def scene() -> tuple[list[dict[str, object]], list[dict[str, object]], list[Line]]:
+        with operators_log() as lines:
+            played = await frames_of_one_peer(500)
+            flooded = played.stage.recorder.of("ConnectionRefused")
+            played.stage.clock.now_ms += INTERVAL_MS
+            connection, task = played.connect()
+            connection.feed(struct.pack(">i", -1))
+            await task
+        return flooded, played.stage.recorder.of("ConnectionRefused")[len(flooded) :], lines
+
+    flooded, later, lines = asyncio.run(scene())
+    assert [record["left_out"] for record in flooded] == [0] * PER_ADDRESS
+    ((left_out),) = [record["left_out"] for record in later]
+    assert isinstance(left_out, int)
+    assert left_out > 300, "refused, and neither logged nor recorded"
+    assert [(line.level, line.fields["left_out"]) for line in lines] == [("warning", 0)] * PER_ADDRESS + [
+        ("warning", left_out)
+    ]
+
+
+def test_all_peers_together_make_a_broker_write_a_hundred_lines_a_minute() -> None:
     async def scene() -> Played:
         played = await play()
-        for _ in range(2_000):
-            connection, task = played.connect()
-            key, version = source.choice((1, 3, 4, 5, 6, 7, 18, 19, 20, 37, 43, 56, 60)), source.randrange(18)
-            body = source.randbytes(source.randrange(60))
-            head = struct.pack(">hhih", key, version, source.randrange(2**31), -1)
-            connection.feed(struct.pack(">i", len(head) + len(body)) + head + body)
-            connection.feed(b"")
-            await task
+        await send_random_frames(played, 1_000, lambda number: f"10.0.{number // 250}.{number % 250}:4000")
         return played
 
-    played = asyncio.run(scene())
-    assert played.stage.recorder.of("TaskFailed") == []
-    assert len(played.refusals()) > 1_500
-    assert not any("internal error" in reason for reason in played.refusals())
+    with operators_log() as lines:
+        played = asyncio.run(scene())
+    assert len(played.refusals()) == len(lines) == IN_ALL
+
+
+def test_a_connection_that_was_cut_leaves_nothing_in_memory() -> None:
+    """Over real sockets: what 400 refused connections leave behind is what 200 of them do."""
+
+    async def refused(port: int, count: int) -> int:
+        """How many objects there are after `count` more connections were refused."""
+        for _ in range(count):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(struct.pack(">i", -1))
+            assert await reader.read() == b""
+            writer.close()
+            await writer.wait_closed()
+        await asyncio.sleep(0)
+        gc.collect()
+        return len(gc.get_objects())
+
+    async def scene() -> list[int]:
+        config = KafkaConfig.from_properties(
+            {"zookeeper.connect": "zk:1", "broker.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0"}
+        )
+        stage = Stage(config)
+        server = SocketServer(
+            config=lambda: config, network=SocketNetwork(), events=stage.recorder.log, clock=stage.services.clock
+        )
+        ports = await server.bind_wildcard_ports()
+        server.start(KafkaApis(stage.services, stage.supervisor))
+        objects = [await refused(ports["PLAINTEXT"], 200) for _ in range(3)]
+        await server.close()
+        return objects
+
+    _, after_400, after_600 = asyncio.run(scene())
+    assert after_600 - after_400 < 100, "less than one object for each of 200 connections"
+
+
+def test_a_request_that_breaks_its_handler_is_logged_with_its_traceback_ten_times_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(*_: object) -> MetadataResponse:
+        raise ZeroDivisionError("by nothing")
+
+    async def scene() -> None:
+        played = await play()
+        monkeypatch.setitem(played.apis._served, 3, replace(played.apis._served[3], handle=broken))
+        for _ in range(30):
+            connection, task = played.connect()
+            connection.feed(frame(MetadataRequest()))
+            await task
+
+    with operators_log() as lines:
+        asyncio.run(scene())
+    failed = [line for line in lines if line.level == "error"]
+    assert [(line.logger, line.text) for line in failed] == [
+        ("kafka.server.KafkaApis", "error when handling request")
+    ] * PER_ADDRESS
+    assert all(isinstance(line.fields["exc_info"], ZeroDivisionError) for line in failed)
+    assert len(lines) == 2 * PER_ADDRESS
 
 
 def test_a_request_that_never_becomes_whole_is_given_up() -> None:
@@ -353,9 +454,7 @@ def test_a_negative_idle_limit_is_none() -> None:
 
 
 @pytest.mark.parametrize(("cut", "said"), [(0, []), (-1, ["connection ended inside a request"])])
-def test_a_connection_that_ends_inside_a_request_leaves_a_line(
-    cut: int, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_ends_inside_a_request_leaves_a_line_at_debug(cut: int, said: list[str]) -> None:
     async def scene() -> None:
         played = await play()
         connection, task = played.connect()
@@ -364,10 +463,9 @@ def test_a_connection_that_ends_inside_a_request_leaves_a_line(
         connection.feed(b"")
         await task
 
-    log = structlog.testing.CapturingLogger()
-    monkeypatch.setattr("brokers.network.socket_server.log", log)
-    asyncio.run(scene())
-    assert [call.args[0] for call in log.calls] == said
+    with operators_log(logging.DEBUG) as lines:
+        asyncio.run(scene())
+    assert [(line.level, line.text) for line in lines] == [("debug", text) for text in said]
 
 
 @pytest.mark.spec("TC-5")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,8 +15,9 @@ from typing import IO
 
 import pytest
 
+from brokers.machine.operator_log import LogFormat
 from understudy.cli.main import main
-from understudy.cli.up import Known, changes
+from understudy.cli.up import LOG_FORMATS, Known, changes
 from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.run_folder import ClusterEntry, read_cluster_file
@@ -228,3 +230,15 @@ def test_a_broker_that_cannot_start_fails_the_command(up: Callable[..., Terminal
     said = terminal.process.stderr.read()
     assert said.startswith("understudy up: broker-1 ended with exit code 1. End of ")
     assert "Traceback" not in said
+
+
+def test_brokers_write_their_logs_in_the_format_that_was_asked_for(up: Callable[..., Terminal]) -> None:
+    assert tuple(each.value for each in LogFormat) == LOG_FORMATS
+    terminal = up("--brokers", "1", "--log-format", "kafka")
+    terminal.is_up()
+    terminal.ctrl_c()
+    assert terminal.process.wait(timeout=60) == 0
+    lines = (terminal.folder / "broker-1" / "broker.log").read_text().splitlines()
+    pattern = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (DEBUG|INFO|WARN|ERROR) .+ \([\w.]+\)")
+    assert [line for line in lines if not pattern.fullmatch(line)] == []
+    assert any("INFO [KafkaServer id=1] started" in line for line in lines)

@@ -1,0 +1,183 @@
+"""Topics that are deleted while brokers stop and start. Each story has its model in Kafka's `DeleteTopicTest`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from controller.points import POINTS
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.eventlog.reader import decode_record
+from foundation.eventlog.records import RequestSent
+from foundation.zk.client import Create, Delete, Failure
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.judgement import judge
+
+ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
+SESSION_MS = 10_000
+"""Longer than a session that nobody keeps alive lasts."""
+
+
+@contextmanager
+def cluster_with_orders(seed: int = 1) -> Iterator[SimulatedCluster]:
+    """Three brokers with `orders` and `payments`; at the end `payments` is well and no check is violated."""
+    with SimulatedCluster(seed, brokers=3) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", assignment=ORDERS)
+        cluster.create_topic("payments", assignment={0: [1, 2, 3]})
+        cluster.settle()
+        yield cluster
+        cluster.settle()
+        assert sorted(cluster.isr("payments", 0)) == [1, 2, 3]
+    assert judge(cluster).problems == ()
+
+
+def kill_all(cluster: SimulatedCluster) -> None:
+    for broker in cluster.brokers:
+        if broker.is_running:
+            broker.kill()
+    cluster.run_for(SESSION_MS)
+    assert cluster.znodes.brokers() == {}
+
+
+def assert_deleted(cluster: SimulatedCluster) -> None:
+    for parent in ("/brokers/topics", "/config/topics", "/admin/delete_topics"):
+        assert "orders" not in cluster.znodes.children(parent)
+    for broker in cluster.brokers:
+        assert broker.instance is not None
+        assert "orders" not in broker.instance.metadata.snapshot.topics
+        assert all(partition.topic != "orders" for partition in broker.instance.hosted)
+
+
+@pytest.mark.spec("FO-7", "TD-10")
+@pytest.mark.parametrize("point", [name for name in POINTS if name.startswith("deletion.") and "restore" not in name])
+def test_a_deletion_is_finished_after_every_broker_has_been_restarted_in_the_middle_of_it(point: str) -> None:
+    with cluster_with_orders() as cluster:
+        controller = cluster.controller()
+        controller.arm(point, "crash")
+        cluster.begin(cluster.admin.delete_topics("orders"))
+        cluster.run_for(2_000)
+        assert not controller.is_running, f"{point} was not reached"
+        kill_all(cluster)
+        assert ("orders" in cluster.znodes.topics_to_be_deleted()) is (point != "deletion.markers.after_write")
+        for broker in cluster.brokers:
+            broker.begin_start()
+        cluster.run_for(SESSION_MS)
+        assert_deleted(cluster)
+
+
+HALF_DELETED = {
+    "one state is gone": ["/brokers/topics/orders/partitions/1/state"],
+    "one partition is left": [
+        f"/brokers/topics/orders/partitions/{number}{suffix}" for number in (0, 1) for suffix in ("/state", "")
+    ],
+    "no partition is left": [
+        *(f"/brokers/topics/orders/partitions/{number}{suffix}" for number in (0, 1, 2) for suffix in ("/state", "")),
+        "/brokers/topics/orders/partitions",
+    ],
+    "its config is left": [
+        *(f"/brokers/topics/orders/partitions/{number}{suffix}" for number in (0, 1, 2) for suffix in ("/state", "")),
+        "/brokers/topics/orders/partitions",
+        "/brokers/topics/orders",
+    ],
+}
+
+
+@pytest.mark.spec("FO-7", "TD-10", "TD-12")
+@pytest.mark.parametrize("gone", HALF_DELETED.values(), ids=HALF_DELETED.keys())
+@pytest.mark.parametrize("is_one_away", [False, True])
+def test_a_half_deleted_topic_with_its_marker_is_deleted_when_the_cluster_starts(
+    gone: list[str], is_one_away: bool
+) -> None:
+    """`testDeletingPartiallyDeletedTopic`: an earlier controller deleted some of its znodes, and died."""
+    with cluster_with_orders() as cluster:
+        kill_all(cluster)
+        assert cluster.zookeeper.operate([Create("/admin/delete_topics/orders", b"")])
+        for path in gone:
+            assert cluster.zookeeper.operate([Delete(path)]), path
+        late = cluster.broker(3)
+        for broker in cluster.brokers:
+            if not (is_one_away and broker is late):
+                broker.begin_start()
+        cluster.run_for(SESSION_MS)
+        if is_one_away:
+            has_replicas = "/brokers/topics/orders" not in gone
+            assert ("orders" in cluster.znodes.topics_to_be_deleted()) is has_replicas
+            late.begin_start()
+            cluster.run_for(SESSION_MS)
+        assert_deleted(cluster)
+
+
+def stop_replica_requests(cluster: SimulatedCluster, to: BrokerId) -> list[RequestSent]:
+    records = (decode_record(line).data for line in cluster.chronicle)
+    return [r for r in records if isinstance(r, RequestSent) and r.api == "StopReplica" and r.to == to]
+
+
+def followers(cluster: SimulatedCluster) -> tuple[SimulatedBroker, SimulatedBroker]:
+    one, other = (broker for broker in cluster.brokers if broker.id != cluster.controller_id())
+    return one, other
+
+
+@pytest.mark.spec("TD-5", "TD-9")
+def test_a_broker_that_returns_while_the_others_still_delete_is_waited_for_and_deletes_too() -> None:
+    """`testResumeDeleteTopicWithRecoveredFollower`, with StopReplica requests still unanswered."""
+    with cluster_with_orders() as cluster:
+        returning, slow = followers(cluster)
+        controller = cluster.controller_id()
+        assert controller is not None
+        returning.kill()
+        cluster.run_for(SESSION_MS)
+        slow.pause()
+        asked = cluster.admin.asking(f"broker-{controller}:9092")
+        cluster.begin(asked.delete_topics("orders"))
+        cluster.run_for(1_000)
+        assert "orders" in cluster.znodes.topics_to_be_deleted()
+        returning.begin_start()
+        cluster.run_for(1_000)
+        assert returning.id in cluster.znodes.brokers(), "back, and the other has not answered"
+        assert "orders" in cluster.znodes.topics()
+        slow.resume()
+        cluster.run_for(SESSION_MS)
+        assert stop_replica_requests(cluster, returning.id)
+        assert_deleted(cluster)
+
+
+@pytest.mark.spec("TD-5", "TD-9", "BR-9")
+@pytest.mark.parametrize("down_ms", [200, 1_000, 3_000])
+def test_a_broker_that_bounces_while_it_deletes_is_asked_again(down_ms: int) -> None:
+    """Down for less than its session: the controller sees another registration, and no death."""
+    with cluster_with_orders() as cluster:
+        bouncing, _ = followers(cluster)
+        controller = cluster.controller_id()
+        assert controller is not None
+        bouncing.pause()
+        cluster.begin(cluster.admin.asking(f"broker-{controller}:9092").delete_topics("orders"))
+        cluster.run_for(200)
+        bouncing.kill()
+        cluster.run_for(down_ms)
+        bouncing.begin_start()
+        cluster.run_for(2 * SESSION_MS)
+        cluster.settle()
+        assert_deleted(cluster)
+
+
+@pytest.mark.spec("TD-9", "FO-12")
+def test_a_topic_whose_replicas_are_all_on_brokers_that_return_one_by_one_is_deleted_with_the_last() -> None:
+    with cluster_with_orders() as cluster:
+        cluster.ask(cluster.admin.create_topic("kept", partitions=1, replication_factor=3))
+        cluster.settle()
+        kill_all(cluster)
+        assert cluster.zookeeper.operate([Create("/admin/delete_topics/orders", b"")])
+        for number in (1, 2):
+            cluster.broker(number).begin_start()
+            cluster.run_for(SESSION_MS)
+            assert "orders" in cluster.znodes.topics_to_be_deleted()
+            assert not isinstance(cluster.zookeeper.tree.exists("/brokers/topics/orders"), Failure)
+        cluster.broker(3).begin_start()
+        cluster.run_for(SESSION_MS)
+        assert_deleted(cluster)
+        assert cluster.leader_id("kept", 0) is not None
+        assert TopicPartition("orders", 0) not in cluster.znodes.states()

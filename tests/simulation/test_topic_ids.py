@@ -1,0 +1,203 @@
+"""Topic ids that some do not know, and ids that do not match: a controller at 2.8-IV0, a topic znode rewritten by hand."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.eventlog.reader import decode_record
+from foundation.eventlog.records import RequestSent, ResponseReceived
+from foundation.zk.client import Node, SetData
+from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.judgement import judge
+
+ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
+FOREIGN = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
+
+
+def cluster_of(*versions: str) -> SimulatedCluster:
+    """Broker 1 starts first and is the first controller."""
+    cluster = SimulatedCluster(
+        3, brokers=len(versions), own_settings=[{"inter.broker.protocol.version": version} for version in versions]
+    )
+    cluster.broker(1).launch()
+    cluster.run_for(1_000)
+    cluster.start()
+    assert cluster.controller_id() == 1
+    return cluster
+
+
+def znode(cluster: SimulatedCluster, topic: str) -> dict[str, Any]:
+    node = cluster.zookeeper.tree.get(f"/brokers/topics/{topic}")
+    assert isinstance(node, Node)
+    decoded: dict[str, Any] = json.loads(node.data)
+    return decoded
+
+
+def ids_known(cluster: SimulatedCluster, topic: str) -> set[TopicId]:
+    """What the brokers believe the topic's id is: by their metadata, and by their replicas."""
+    found: set[TopicId] = set()
+    for broker in cluster.brokers:
+        assert broker.instance is not None
+        found.add(broker.instance.metadata.snapshot.topic_id(topic))
+        found |= {each.topic_id for partition, each in broker.instance.hosted.items() if partition.topic == topic}
+    return found
+
+
+def requests_sent(cluster: SimulatedCluster, broker: int) -> set[tuple[str, int]]:
+    records = (decode_record(line) for line in cluster.chronicle)
+    return {
+        (record.data.api, record.data.api_version)
+        for record in records
+        if record.node == f"broker-{broker}" and isinstance(record.data, RequestSent)
+    }
+
+
+def refusals_of_ids(cluster: SimulatedCluster) -> Counter[str]:
+    """How often replicas of which partition refused the id in a controller's request."""
+    records = (decode_record(line).data for line in cluster.chronicle)
+    return Counter(
+        f"{refused.topic}-{refused.partition}"
+        for record in records
+        if isinstance(record, ResponseReceived)
+        for refused in record.refused
+        if refused.error == "INCONSISTENT_TOPIC_ID"
+    )
+
+
+def bounce(cluster: SimulatedCluster, broker: int) -> None:
+    cluster.broker(broker).kill()
+    cluster.run_for(10_000)
+    cluster.broker(broker).begin_start()
+    cluster.settle()
+
+
+# ------------------------------------------------------------------ 2.8-IV0
+
+
+@pytest.mark.spec("TC-6", "RB-9", "IO-3")
+def test_a_controller_at_2_8_iv0_gives_ids_that_its_requests_do_not_carry() -> None:
+    """Topic ids began at 2.8-IV0, the requests that carry them at 2.8-IV1."""
+    with cluster_of("2.8-IV0", "2.8-IV0", "2.8-IV0") as cluster:
+        cluster.create_topic("orders", assignment=ORDERS)
+        cluster.settle()
+        given = znode(cluster, "orders")["topic_id"]
+        assert ids_known(cluster, "orders") == {NO_TOPIC_ID}
+        assert requests_sent(cluster, 1) == {("LeaderAndIsr", 4), ("UpdateMetadata", 6)}
+        bounce(cluster, 1)
+        assert cluster.controller_id() != 1
+        cluster.run_for(10_000)
+        cluster.settle()
+        moved = cluster.ask(cluster.admin.alter_partition_reassignments({TopicPartition("orders", 0): [3, 2]}))
+        assert moved == {TopicPartition("orders", 0): None}
+        cluster.run_for(3_000)
+        cluster.settle()
+        assert znode(cluster, "orders")["topic_id"] == given
+        cluster.ask(cluster.admin.delete_topics("orders"))
+        cluster.settle()
+        assert cluster.znodes.topics() == {}
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("TC-6", "IS-4", "FO-9")
+@pytest.mark.parametrize("others", [("3.9", "3.9"), ("2.7", "3.9"), ("2.8-IV1", "2.7")])
+def test_the_role_passes_between_a_controller_at_2_8_iv0_and_others(others: Sequence[str]) -> None:
+    """Each controller in turn creates a topic; in the end every ISR is full and every topic can be deleted."""
+    versions = ("2.8-IV0", *others)
+    with cluster_of(*versions) as cluster:
+        controllers: list[int] = []
+        for number in range(len(versions)):
+            controller = cluster.controller_id()
+            assert controller is not None
+            controllers.append(controller)
+            cluster.create_topic(f"topic-{number}", assignment=ORDERS)
+            cluster.settle()
+            has_ids = versions[controller - 1] != "2.7"
+            assert ("topic_id" in znode(cluster, f"topic-{number}")) is has_ids
+            bounce(cluster, controller)
+            cluster.run_for(5_000)
+            cluster.settle()
+        assert len(set(controllers)) > 1
+        for partition, state in cluster.znodes.states().items():
+            assert state is not None
+            assert sorted(state.isr) == [1, 2, 3], partition
+        cluster.ask(cluster.admin.delete_topics("topic-0"))
+        cluster.settle()
+        assert "topic-0" not in cluster.znodes.topics()
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("IS-2", "IS-4")
+def test_leaders_at_3_9_widen_their_isr_under_a_controller_at_2_8_iv0() -> None:
+    with cluster_of("2.8-IV0", "3.9", "3.9") as cluster:
+        cluster.create_topic("orders", assignment={0: [2, 3], 1: [3, 2]})
+        cluster.settle()
+        bounce(cluster, 3)
+        assert cluster.controller_id() == 1
+        assert ids_known(cluster, "orders") == {NO_TOPIC_ID}
+        assert sorted(cluster.isr("orders", 0)) == sorted(cluster.isr("orders", 1)) == [2, 3]
+    assert judge(cluster).problems == ()
+
+
+# ------------------------------------------------------------------ a foreign id
+
+
+def give_foreign_id(cluster: SimulatedCluster, topic: str) -> TopicId:
+    """Rewrite the topic's znode with another id, as a restore from a backup might; the id it had."""
+    written = znode(cluster, topic)
+    own = TopicId(written["topic_id"])
+    data = json.dumps({**written, "topic_id": FOREIGN}).encode()
+    assert cluster.zookeeper.operate([SetData(f"/brokers/topics/{topic}", data)])
+    cluster.run_for(1_000)
+    return own
+
+
+@pytest.mark.spec("BK-6", "FO-9")
+def test_a_foreign_id_in_a_topics_znode_is_refused_by_its_replicas_until_they_restart() -> None:
+    """As in Kafka: the next controller reads it, and every replica answers INCONSISTENT_TOPIC_ID. Ours forget the id
+    they had when they restart; Kafka's read it from `partition.metadata`."""
+    with cluster_of("3.9", "3.9", "3.9") as cluster:
+        cluster.create_topic("orders", assignment=ORDERS)
+        cluster.create_topic("payments", assignment=ORDERS)
+        cluster.settle()
+        own = give_foreign_id(cluster, "orders")
+        assert ids_known(cluster, "orders") == {own}, "the controller that gave the id goes by its memory"
+        states = cluster.znodes.states()
+        cluster.depose()
+        cluster.run_for(2_000)
+        assert refusals_of_ids(cluster) == {"orders-0": 3, "orders-1": 3, "orders-2": 3}
+        assert cluster.znodes.states() == states
+        assert not cluster.exits
+        for number in cluster.broker_ids:
+            bounce(cluster, number)
+        cluster.run_for(10_000)
+        cluster.settle()
+        assert ids_known(cluster, "orders") == {FOREIGN}
+        for topic in ("orders", "payments"):
+            assert [sorted(cluster.isr(topic, number)) for number in ORDERS] == [[1, 2, 3]] * 3
+        cluster.ask(cluster.admin.delete_topics("orders"))
+        cluster.settle()
+        assert list(cluster.znodes.topics()) == ["payments"]
+    assert judge(cluster).problems == ()
+
+
+@pytest.mark.spec("RA-8", "FO-9")
+def test_the_controller_that_gave_an_id_writes_it_back_when_it_next_writes_the_topic() -> None:
+    with cluster_of("3.9", "3.9", "3.9") as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        cluster.settle()
+        own = give_foreign_id(cluster, "orders")
+        assert znode(cluster, "orders")["topic_id"] == FOREIGN
+        moved = cluster.ask(cluster.admin.alter_partition_reassignments({TopicPartition("orders", 0): [3, 1]}))
+        assert moved == {TopicPartition("orders", 0): None}
+        cluster.run_for(3_000)
+        cluster.settle()
+        assert znode(cluster, "orders")["topic_id"] == own
+        assert ids_known(cluster, "orders") == {own}
+    (problem,) = judge(cluster).problems
+    assert problem.startswith("A3 violated"), "a topic that lives on with another id, which it had been given by hand"
