@@ -1,8 +1,7 @@
 """What things are called: brokers, topics, partitions, replicas.
 
-Mirrors `org.apache.kafka.common.TopicPartition`, `kafka.controller.PartitionAndReplica` and
-`org.apache.kafka.common.Uuid`. The two tuples are `NamedTuple`s because a takeover hashes and sorts hundreds of
-thousands of them.
+Mirrors `org.apache.kafka.common.TopicPartition` and `org.apache.kafka.common.Uuid`. `TopicPartition` is a `NamedTuple`
+because a takeover hashes and sorts hundreds of thousands of them.
 """
 
 from __future__ import annotations
@@ -28,14 +27,6 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
-
-
-class PartitionAndReplica(NamedTuple):
-    topic_partition: TopicPartition
-    replica: BrokerId
-
-    def __str__(self) -> str:
-        return f"[{self.topic_partition}, replica {self.replica}]"
 
 
 def random_topic_id(source: random.Random) -> TopicId:

@@ -15,7 +15,6 @@ NO_LEADER = BrokerId(-1)
 LEADER_DURING_DELETE = BrokerId(-2)
 """The leader that UpdateMetadata names for a partition of a topic queued for deletion."""
 
-INITIAL_LEADER_EPOCH = 0
 INITIAL_PARTITION_EPOCH = 0
 NO_LEADER_EPOCH = -1
 EPOCH_DURING_DELETE = -2
