@@ -1,6 +1,6 @@
 """Runs the broker's long-lived tasks, and stops the broker when one of them fails.
 
-A task that ended without notice would look as if the broker hung.
+A task that ended without notice would look as if the broker hung (R-9).
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 A broker's failure, in the order of `onBrokerFailure` and `onReplicasBecomeOffline`:
 
-    D1  Forget that the broker was shutting down, and its offline log directories.
-    D2  Move the partitions whose leader is offline to OfflinePartition.
-    D3  Elect new leaders for them, and for all other partitions without one.
-    D4  Move the broker's replicas to OfflineReplica: they leave the ISRs.
-    D5  Mark the deletion of topics with a replica there as ineligible.
-    D6  Send UpdateMetadata, if no partition has changed.
+    1.  Forget that the broker was shutting down, and its offline log directories.
+    2.  Move the partitions whose leader is offline to OfflinePartition.
+    3.  Elect new leaders for them, and for all other partitions without one.
+    4.  Move the broker's replicas to OfflineReplica: they leave the ISRs.
+    5.  Mark the deletion of topics with a replica there as ineligible.
+    6.  Send UpdateMetadata, if no partition has changed.
 
 Leaders are elected before replicas leave ISRs, so that a partition that loses its leader is written once.
 """
@@ -143,31 +143,31 @@ async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
 
 
 async def on_broker_failure(term: Term, dead: Sequence[BrokerId]) -> None:
-    """Handle the failure of brokers, D1 to D6 (BR-13). They have left the live brokers already."""
+    """Handle the failure of brokers, in the six steps above (BR-13). They have left the live brokers already."""
     context = term.context
     log.info("broker failure callback", brokers=dead)
     if leaving := [broker for broker in dead if broker in context.shutting_down_broker_ids]:
         log.info("removed from the shutting down brokers", brokers=leaving)
-    for broker in dead:  # D1
+    for broker in dead:  # step 1
         context.replicas_on_offline_dirs.pop(broker, None)
         context.shutting_down_broker_ids.discard(broker)
     await on_replicas_become_offline(term, context.partitions_by_replica(only=dead))
 
 
 async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:
-    """Elect new leaders, then take the replicas out of the ISRs: D2 to D6 (BR-14)."""
+    """Elect new leaders, then take the replicas out of the ISRs: steps 2 to 6 (BR-14)."""
     context = term.context
     staying = {broker: context.without_queued_topics(partitions) for broker, partitions in replicas.items()}
     remaining = {broker: partitions for broker, partitions in staying.items() if partitions}
     lost = context.partitions_with_offline_leader()
     await refresh_leadership(term, chain(lost, *remaining.values()))
-    await partition_state_machine.handle_state_changes(term, lost, PartitionState.OFFLINE)  # D2
-    elections = await partition_state_machine.trigger_online_state_change(term)  # D3
-    await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)  # D4
-    await topic_deletion.fail_replica_deletion(term, replicas)  # D5
+    await partition_state_machine.handle_state_changes(term, lost, PartitionState.OFFLINE)  # step 2
+    elections = await partition_state_machine.trigger_online_state_change(term)  # step 3
+    await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)  # step 4
+    await topic_deletion.fail_replica_deletion(term, replicas)  # step 5
     if not remaining and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
         # The other brokers have not received yet that these brokers are offline (KAFKA-13225).
-        await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # D6
+        await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # step 6
 
 
 # ------------------------------------------------------------------ responses of brokers

@@ -2,12 +2,12 @@
 
 Steps, in Kafka's order:
 
-    S1. check that the broker is registered, with this broker epoch
-    S2. note that the broker is shutting down: it is not elected any more, and may not join an ISR
-    S3. elect other leaders for the partitions that it leads
-    S4. send StopReplica for the partitions that it follows
-    S5. take these replicas out of the ISRs, and send LeaderAndIsr to the other replicas
-    S6. respond with the partitions that it still leads
+    1.  check that the broker is registered, with this broker epoch
+    2.  note that the broker is shutting down: it is not elected any more, and may not join an ISR
+    3.  elect other leaders for the partitions that it leads
+    4.  send StopReplica for the partitions that it follows
+    5.  take these replicas out of the ISRs, and send LeaderAndIsr to the other replicas
+    6.  respond with the partitions that it still leads
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
     The broker repeats its request until there are none, or shuts down anyway (CS-11).
     """
     context, broker = term.context, event.broker_id
-    # S1
+    # Step 1.
     _validate(term, broker, event.broker_epoch)
-    # S2
+    # Step 2.
     log.info("shutting down broker", broker=broker)
     context.shutting_down_broker_ids.add(broker)
     log.debug("all shutting down brokers", brokers=sorted(context.shutting_down_broker_ids))
@@ -55,13 +55,13 @@ async def process_controlled_shutdown(term: Term, event: ControlledShutdown) -> 
     followed: list[TopicPartition] = []
     for partition in concerned:
         (led if leadership[partition].leader_and_isr.leader == broker else followed).append(partition)
-    # S3
+    # Step 3.
     await partition_state_machine.handle_state_changes(term, led, PartitionState.ONLINE, Strategy.CONTROLLED_SHUTDOWN)
-    # S4
+    # Step 4.
     await _stop_followers(term, broker, followed)
-    # S5
+    # Step 5.
     await replica_state_machine.handle_state_changes(term, {broker: followed}, ReplicaState.OFFLINE)
-    # S6
+    # Step 6.
     event.reply.resolve((Errors.NONE, tuple(context.partition_leaders_on_broker(broker))))
 
 

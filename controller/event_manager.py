@@ -1,7 +1,7 @@
 """The controller's event queue: processes one event at a time, in order. Mirrors `ControllerEventManager`.
 
 All work of the controller happens inside an event, so procedures need no locks and never interleave. The queue has a
-bound (decision D14). Past it all events are answered and dropped, except those that would not be queued again, and the
+bound (D14). Past it all events are answered and dropped, except those that would not be queued again, and the
 controller resigns: its successor reads from ZooKeeper what the dropped events announced.
 """
 

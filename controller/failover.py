@@ -1,22 +1,22 @@
 """The takeover of a newly elected controller, step by step. Mirrors `onControllerFailover` and
 `initializeControllerContext`.
 
-    F1   Set up feature versioning; wait until this broker's cache has read it.
-    F2   Arm the watches on the znodes that ask for elections and reassignments.
-    F3   Delete the notifications of log directories and ISR changes: what they announce is read below.
-    F4   Load the context: brokers, topics, assignments, partition states; open a channel to each broker.
-    F5   Load the topics queued for deletion.
-    F6   Send UpdateMetadata with the live brokers to all brokers.
-    F7   Start the replica state machine: send LeaderAndIsr to replicas of live brokers, take the others out of ISRs.
-    F8   Start the partition state machine: elect leaders for the partitions without a live one.
-    F9   Resume reassignments.
-    F10  Resume topic deletions.
-    F11  Run the preferred leader elections that `/admin/preferred_replica_election` asks for.
-    F12  Schedule the check for leader imbalance.
+    1.  Set up feature versioning; wait until this broker's cache has read it.
+    2.  Arm the watches on the znodes that ask for elections and reassignments.
+    3.  Delete the notifications of log directories and ISR changes: what they announce is read below.
+    4.  Load the context: brokers, topics, assignments, partition states; open a channel to each broker.
+    5.  Load the topics queued for deletion.
+    6.  Send UpdateMetadata with the live brokers to all brokers.
+    7.  Start the replica state machine: send LeaderAndIsr to replicas of live brokers, take the others out of ISRs.
+    8.  Start the partition state machine: elect leaders for the partitions without a live one.
+    9.  Resume reassignments.
+    10. Resume topic deletions.
+    11. Run the preferred leader elections that `/admin/preferred_replica_election` asks for.
+    12. Schedule the check for leader imbalance.
 
 The order matters. Each read arms its watch, so that no change in between is missed. A broker must know the live brokers
-before a LeaderAndIsr names one of them as leader, so F6 comes before F7 (KAFKA-4443). F7 comes before F8, so that a
-partition whose leader is offline is first written without it, and then with a new leader.
+before a LeaderAndIsr names one of them as leader, so step 6 comes before step 7 (KAFKA-4443). Step 7 comes before step
+8, so that a partition whose leader is offline is first written without it, and then with a new leader.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 
 
 async def on_controller_failover(term: Term) -> None:
-    """Take over, from F1 to F12.
+    """Take over, in the twelve steps above.
 
     An exception reaches the caller, which resigns: a controller that could not take over completely must not remain
     controller (EL-8).
@@ -48,27 +48,27 @@ async def on_controller_failover(term: Term) -> None:
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
     await term.points.reach("failover.after_epoch")
-    await features.setup_feature_versioning(term)  # F1
+    await features.setup_feature_versioning(term)  # step 1
     log.info("registering handlers")
-    await zk.preferred_elections.read(watch=True)  # F2
+    await zk.preferred_elections.read(watch=True)  # step 2
     await zk.reassignments.watch()
-    await _delete_notifications(term)  # F3
-    await initialize_controller_context(term)  # F4
-    await topic_deletion.initialise(term)  # F5
+    await _delete_notifications(term)  # step 3
+    await initialize_controller_context(term)  # step 4
+    await topic_deletion.initialise(term)  # step 5
     log.info("sending update metadata request", brokers=context.live_or_shutting_down_broker_ids)
-    await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # F6
-    await replica_state_machine.startup(term)  # F7
-    await partition_state_machine.startup(term)  # F8
+    await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # step 6
+    await replica_state_machine.startup(term)  # step 7
+    await partition_state_machine.startup(term)  # step 8
     _record_ready(term, started_at_ms)
-    await partition_reassignment.resume(term)  # F9
-    await topic_deletion.resume_deletions(term)  # F10
-    await _resume_preferred_elections(term)  # F11
+    await partition_reassignment.resume(term)  # step 9
+    await topic_deletion.resume_deletions(term)  # step 10
+    await _resume_preferred_elections(term)  # step 11
     log.info("starting the controller scheduler")
-    auto_rebalance.schedule(term, delay_ms=FIRST_REBALANCE_MS)  # F12
+    auto_rebalance.schedule(term, delay_ms=FIRST_REBALANCE_MS)  # step 12
 
 
 async def initialize_controller_context(term: Term) -> None:
-    """F4: load brokers, topics, assignments and partition states, and open the channels (FO-5)."""
+    """Load brokers, topics, assignments and partition states, and open the channels: step 4 (FO-5)."""
     started_at_ms = term.clock.monotonic_ms()
     zk, context = term.zk, term.context
     log.info("initializing controller context")
@@ -113,7 +113,7 @@ async def _load_leadership(term: Term) -> None:
 
 
 async def _delete_notifications(term: Term) -> None:
-    """F3: delete the notifications; what they announce is read afterwards (FO-4)."""
+    """Delete the notifications; what they announce is read afterwards: step 3 (FO-4)."""
     log.info("deleting log dir event and isr change notifications")
     await term.points.reach("notifications.before_write")
     await term.zk.log_dir_events.delete_all(term.context.epoch_zk_version)
@@ -122,7 +122,7 @@ async def _delete_notifications(term: Term) -> None:
 
 
 async def _resume_preferred_elections(term: Term) -> None:
-    """F11: run the elections that the znode asks for, and delete it, also where it does not exist, as in Kafka
+    """Run the elections that the znode asks for, and delete it, also where it does not exist, as in Kafka: step 11
     (FO-13)."""
     asked = await term.zk.preferred_elections.read() or ()
     pending = pending_preferred_elections(term.context, asked)

@@ -8,7 +8,7 @@
     New-, Online-, OfflinePartition → Offline   state only
     OfflinePartition → NonExistentPartition     state only
 
-An election decides from the states in memory and reads only what conflicts (`controller.state_writes`, decision D15);
+An election decides from the states in memory and reads only what conflicts (`controller.state_writes`, D15);
 Kafka reads each state first.
 """
 

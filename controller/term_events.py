@@ -1,5 +1,4 @@
-"""Dispatches the events of the active controller to their procedures. Mirrors the second half of
-`KafkaController.process`."""
+"""Dispatches the events of the active controller to their procedures. Mirrors `KafkaController.process`."""
 
 from __future__ import annotations
 

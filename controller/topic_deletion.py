@@ -2,18 +2,18 @@
 
 A child of `/admin/delete_topics`, the marker, queues a topic:
 
-    T1  Stop reassignments, elections and growth of the topic.
-    T2  Move its partitions to NonExistentPartition.
-    T3  Send UpdateMetadata with leader −2, which removes the topic from every broker's metadata cache.
-    T4  Send StopReplica to the replicas that are online, then StopReplica with deletion. If a replica is offline the
+    1.  Stop reassignments, elections and growth of the topic.
+    2.  Move its partitions to NonExistentPartition.
+    3.  Send UpdateMetadata with leader −2, which removes the topic from every broker's metadata cache.
+    4.  Send StopReplica to the replicas that are online, then StopReplica with deletion. If a replica is offline the
         topic becomes ineligible for deletion.
-    T5  Wait for the responses of all brokers with a replica. An error makes the topic ineligible.
-    T6  When all replicas are deleted: delete the topic's znodes, its config, and last the marker.
+    5.  Wait for the responses of all brokers with a replica. An error makes the topic ineligible.
+    6.  When all replicas are deleted: delete the topic's znodes, its config, and last the marker.
 
 Every step may be repeated: a controller that takes over in between finds the marker and begins again. The topics are in
 
-    topics_to_be_deleted             from T1 on
-    topics_with_deletion_started     from T3 on
+    topics_to_be_deleted             from step 1 on
+    topics_with_deletion_started     from step 3 on
     topics_ineligible_for_deletion   waiting for a broker to start, or for the next takeover. Nothing else resumes them:
                                      a deletion that failed on a live broker is not repeated (BUG-16)
 
@@ -222,7 +222,7 @@ async def resume_deletions(term: Term) -> None:
 
 
 async def _on_topic_deletion(term: Term, topics: Sequence[str]) -> None:
-    """T2 and T3, then T4: end the partitions, and remove the topic from the brokers' metadata before replicas stop
+    """End the partitions, and remove the topics from the brokers' metadata before the replicas stop: steps 2 and 3
     (TD-4)."""
     context = term.context
     unseen = [topic for topic in topics if topic not in context.topics_with_deletion_started]
@@ -242,7 +242,7 @@ async def _on_topic_deletion(term: Term, topics: Sequence[str]) -> None:
 
 
 async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
-    """T4: stop and delete the online replicas; topics with an offline replica become ineligible (TD-5)."""
+    """Stop and delete the online replicas; topics with an offline replica become ineligible: step 4 (TD-5)."""
     context = term.context
     online = context.online_brokers()
 
@@ -271,7 +271,7 @@ async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
 
 
 async def _complete_delete_topics(term: Term, topics: Sequence[str]) -> None:
-    """T6: delete the topics from ZooKeeper, then from memory (TD-10).
+    """Delete the topics from ZooKeeper, then from memory: step 6 (TD-10).
 
     Kafka unregisters its handler of the topic's znode first, so that it is not called for a new topic of the same name;
     here the watch is gone with the znode. Kafka deletes one topic after the other; here several share transactions.

@@ -1,4 +1,5 @@
-"""The states of partitions and replicas, and the valid transitions. Mirrors `PartitionState` and `ReplicaState`.
+"""The states of partitions and replicas, and the valid transitions. Mirrors `kafka.controller.PartitionState` and
+`ReplicaState`.
 
 Values are Kafka's own labels, as logs, records and diagrams show them.
 

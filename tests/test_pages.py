@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, VALID_PREVIOUS_REPLICA_STATES
+from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from tests.pages import event_log
 from tests.pages.__main__ import PAGES
 from tests.pages.kafka_names import Counterpart, counterparts, names_in
 from tests.pages.source import DOCS, ROOT, docstring, parse, product_files
@@ -73,5 +75,20 @@ def mirrored(path: str) -> Iterator[str]:
 
 
 def test_a_module_says_what_it_mirrors_in_ways_the_test_reads() -> None:
-    assert list(mirrored("controller/transitions.py")) == ["kafka.controller.PartitionState", "ReplicaState"]
+    names = [name.rpartition(".")[2] for name in mirrored("controller/transitions.py")]
+    assert names == ["PartitionState", "ReplicaState"]
     assert list(mirrored("controller/context.py")) == ["ControllerContext"]
+
+
+# ------------------------------------------------------------------ docs/event-log.md
+
+
+def test_every_record_type_and_every_field_of_it_is_described_in_its_source() -> None:
+    assert event_log.without_description() == []
+
+
+def test_every_record_type_is_in_the_page_with_all_its_fields() -> None:
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", event_log.page(), re.MULTILINE | re.DOTALL))
+    assert PAYLOAD_BY_TYPE.keys() <= sections.keys()
+    for name, payload in PAYLOAD_BY_TYPE.items():
+        assert re.findall(r"^\| `(\w+)` \|", sections[name], re.MULTILINE) == list(payload.__struct_fields__)

@@ -67,11 +67,3 @@ class BrokerMemory:
     """The partitions it fetches, and the broker it fetches each from."""
     controller_assignments: Mapping[TopicPartition, ReplicaAssignment] | None
     """The assignments in the context of the active controller; None for a broker that is not the active controller."""
-
-
-def leader_of(picture: ClusterPicture, partition: TopicPartition) -> BrokerId | None:
-    """The registered broker that leads the partition, or None."""
-    state = picture.partitions[partition].state
-    if state is None or state.leader_and_isr.leader not in picture.brokers:
-        return None
-    return state.leader_and_isr.leader

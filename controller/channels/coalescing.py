@@ -1,4 +1,4 @@
-"""Coalesces the requests that wait for one broker into few, when its channel exceeds its bound (decision D14). Pure.
+"""Coalesces the requests that wait for one broker into few, when its channel exceeds its bound (D14). Pure.
 
 Without a bound, requests to a broker that does not respond would accumulate, most of them outdated by later ones. Only
 the newest state of a partition counts, so requests of one API become one. The order of different APIs is kept for each

@@ -1,6 +1,7 @@
 """Identifiers of brokers, topics and partitions.
 
-Mirrors `org.apache.kafka.common.TopicPartition` and `org.apache.kafka.common.Uuid`.
+Mirrors `org.apache.kafka.common.TopicPartition` and `org.apache.kafka.common.Uuid`. `TopicPartition` is a `NamedTuple`
+because a takeover hashes and sorts hundreds of thousands of them.
 """
 
 from __future__ import annotations

@@ -76,8 +76,10 @@ class StockClient(Protocol):
 
 
 class KafkaPython:
-    def __init__(self, bootstrap: str) -> None:
-        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="kafka-python", request_timeout_ms=20_000)
+    def __init__(self, bootstrap: str, *, request_timeout_ms: int = 20_000) -> None:
+        self._admin = KafkaAdminClient(
+            bootstrap_servers=bootstrap, client_id="kafka-python", request_timeout_ms=request_timeout_ms
+        )
 
     def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None
@@ -149,8 +151,15 @@ class KafkaPython:
 
 
 class Confluent:
-    def __init__(self, bootstrap: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "confluent", "log_level": 0})
+    def __init__(self, bootstrap: str, *, request_timeout_ms: int = 60_000) -> None:
+        self._admin = AdminClient(
+            {
+                "bootstrap.servers": bootstrap,
+                "client.id": "confluent",
+                "log_level": 0,
+                "socket.timeout.ms": request_timeout_ms,
+            }
+        )
 
     def create_topic(
         self, name: str, partitions: int, replication_factor: int, configs: dict[str, str] | None = None

@@ -115,8 +115,15 @@ class ComposeCluster:
         self.compose("build", "--progress", "plain", timeout_s=BUILD_TIMEOUT_S)
 
     def up(self) -> None:
-        """Start what is not running, and wait until all services are healthy. Raises ComposeFailed."""
-        self.compose("up", "--detach", "--wait", "--no-build")
+        """Start what is not running, and wait until all services are healthy.
+
+        Raises:
+            ComposeFailed: a service did not start. The message ends with what the containers printed last.
+        """
+        try:
+            self.compose("up", "--detach", "--wait", "--no-build")
+        except ComposeFailed as failed:
+            raise ComposeFailed(f"{failed}\n{self.compose('logs', '--tail', '10')}") from None
 
     def up_on_free_ports(self) -> None:
         """The first `up`. Takes other ports where another program has taken one meanwhile. Raises ComposeFailed."""
@@ -147,10 +154,6 @@ class ComposeCluster:
 
     def remove_image(self) -> None:
         subprocess.run(["docker", "image", "rm", "--force", self._image], capture_output=True, timeout=60, check=False)
-
-    def logs(self, service: str, lines: int = 40) -> str:
-        """The last lines that the containers of `service` printed."""
-        return self.compose("logs", "--no-log-prefix", "--tail", str(lines), service)
 
     def compose(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run one command of `docker compose` on this project and return what it printed. Raises ComposeFailed."""

@@ -34,6 +34,8 @@ P = TypeVar("P", bound=Payload)
 
 TIMES = ("before", "during", "after")
 PARTITIONS = 3
+REQUEST_TIMEOUT_MS = 5_000
+"""A request to a paused broker is not answered; the clients' own timeouts are 30 and 60 s."""
 
 
 class Fault(NamedTuple):
@@ -67,12 +69,12 @@ class Client:
             while it is opened leaves its thread behind.
     """
 
-    def __init__(self, connect: Callable[[str], StockClient], bootstrap: str, *, reopens: bool) -> None:
-        self.name = connect.__name__
-        self._connect = connect
+    def __init__(self, kind: type[KafkaPython | Confluent], bootstrap: str, *, reopens: bool) -> None:
+        self.name = kind.__name__
         self.bootstrap = bootstrap
+        self._kind = kind
         self._reopens = reopens
-        self._client: StockClient | None = connect(bootstrap)
+        self._client: StockClient | None = None
 
     def create(self, topic: str, *, replication_factor: int) -> None:
         """Create `topic`. It may exist after a failed attempt: the controller can fail between its write and its
@@ -99,7 +101,7 @@ class Client:
 
     def _attempt(self, predicate: Callable[[StockClient], bool]) -> bool:
         try:
-            self._client = self._client or self._connect(self.bootstrap)
+            self._client = self._client or self._kind(self.bootstrap, request_timeout_ms=REQUEST_TIMEOUT_MS)
             return predicate(self._client)
         except NO_ANSWER:
             if self._reopens:

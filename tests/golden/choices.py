@@ -1,10 +1,8 @@
-"""What Apache's tools leave to chance where they alter configs: which broker they ask, and which of several answers
-first.
+"""Masks what Apache's tools leave to chance when they alter configs: the altering broker, and the order of answers.
 
-The config of a topic, and the cluster's default, may be asked of any broker: the `AdminClient` takes the least loaded
-one, and among equals whichever. `kafka-reassign-partitions` asks all brokers for their own configs at once. So of two
-recordings made with tools, the writer of such a config, and the order of such notifications, say nothing; everything
-else about them does.
+Any broker may alter the config of a topic or the cluster default: the `AdminClient` sends the request to the least
+loaded broker, or to any of several. `kafka-reassign-partitions` sends one request to each broker at the same time. In
+recordings made with tools, the writer of such a config and the order of such notifications are therefore no difference.
 """
 
 from __future__ import annotations
@@ -16,35 +14,35 @@ from collections.abc import Iterator
 
 from tests.golden.recording import CONTROLLER_EPOCH, Json
 
-SOME_BROKER = "broker asked by a tool"
+ANY_BROKER = "broker chosen by a tool"
 CONFIG = "/config/"
 NOTIFICATION = "/config/changes/config_change_"
-ASKED_OF_ANYBODY = re.compile(r"topics/.+|brokers/<default>")
-ASKED_OF_ITSELF = re.compile(r"brokers/\d+")
+ALTERED_BY_ANY_BROKER = re.compile(r"topics/.+|brokers/<default>")
+ALTERED_BY_THAT_BROKER = re.compile(r"brokers/\d+")
 
 
 def without_choices_of_tools(document: Json) -> Json:
-    """A copy of a recording with one name for whoever altered a config that anybody could, and broker notifications
-    sorted."""
+    """A copy of a recording in which the broker that altered a config is masked if any broker could have done so, and
+    in which the notifications of brokers' own configs are sorted."""
     free = copy.deepcopy(document)
     renamed: dict[str, str] = {}
     for step in free["steps"]:
-        _hide_who_was_asked(step["txns"])
+        _mask_altering_broker(step["txns"])
         renamed |= _sorted_by_broker(step["txns"])
         _rename(step, renamed)
     return free
 
 
-def _hide_who_was_asked(transactions: Json) -> None:
-    """Where one broker altered a config and notified of it, once each, without the controller's fence."""
+def _mask_altering_broker(transactions: Json) -> None:
+    """Mask the writer where one broker wrote a config and its notification, once each, and not as the controller."""
     done = [transaction for transaction in transactions if not _failed_or_fenced(transaction)]
     for entity in sorted({entity for transaction in done for _, entity in _notifications(transaction)}):
         paths = [op["path"] for transaction in done for op in _about(entity, transaction)]
         writers = {transaction["by"] for transaction in done if any(_about(entity, transaction))}
-        if ASKED_OF_ANYBODY.fullmatch(entity) and len(paths) == 2 and len(writers) == 1:
+        if ALTERED_BY_ANY_BROKER.fullmatch(entity) and len(paths) == 2 and len(writers) == 1:
             for transaction in done:
                 if any(_about(entity, transaction)) and re.fullmatch(r"broker \d+", transaction["by"]):
-                    transaction["by"] = SOME_BROKER
+                    transaction["by"] = ANY_BROKER
 
 
 def _failed_or_fenced(transaction: Json) -> bool:
@@ -54,7 +52,7 @@ def _failed_or_fenced(transaction: Json) -> bool:
 
 
 def _about(entity: str, transaction: Json) -> Iterator[Json]:
-    """Its writes of a config and of the notification of it."""
+    """The writes of the config of `entity` and of its notification."""
     notifications = [path for path, named in _notifications(transaction) if named == entity]
     yield from (
         op for op in _ops(transaction) if op["op"] != "check" and op.get("path") in (CONFIG + entity, *notifications)
@@ -62,7 +60,7 @@ def _about(entity: str, transaction: Json) -> Iterator[Json]:
 
 
 def _notifications(transaction: Json) -> Iterator[tuple[str, str]]:
-    """(path, entity)"""
+    """The (path, entity) of each config notification that the transaction creates."""
     for op in _ops(transaction):
         if op["op"] == "create" and op["path"].startswith(NOTIFICATION):
             yield op["path"], op["data"]["entity_path"]
@@ -73,10 +71,12 @@ def _ops(transaction: Json) -> Json:
 
 
 def _sorted_by_broker(transactions: Json) -> dict[str, str]:
-    """New paths for notifications of brokers' own configs that follow each other: those asked at once."""
+    """New paths, in order of brokers, for consecutive notifications of brokers' own configs."""
     renamed: dict[str, str] = {}
     made = [notification for transaction in transactions for notification in _notifications(transaction)]
-    for at_once, run in itertools.groupby(made, lambda notification: bool(ASKED_OF_ITSELF.fullmatch(notification[1]))):
+    for at_once, run in itertools.groupby(
+        made, lambda notification: bool(ALTERED_BY_THAT_BROKER.fullmatch(notification[1]))
+    ):
         if at_once:
             paths = list(run)
             in_order = sorted(paths, key=lambda notification: notification[1])

@@ -1,4 +1,4 @@
-"""Where two runs of a scenario differ, by the five rules of `README.md`, and which of that is deliberate."""
+"""Compares two recordings of a scenario by the five rules of `README.md`, and separates deliberate differences."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Difference(NamedTuple):
     scenario: str
     step: str
     what: str
-    """What differs, as `differences.toml` names it."""
+    """The part that differs, as `differences.toml` names it."""
     detail: str = ""
-    """Kafka's side and ours."""
+    """Kafka's value and ours."""
 
     def __str__(self) -> str:
         return f"{self.scenario} / {self.step} / {self.what}\n    {self.detail}"
@@ -40,11 +40,9 @@ class Listed(NamedTuple):
 
 
 def compare(kafka: Json, ours: Json, *, tools_choose: bool = False) -> list[Difference]:
-    """All differences between two recordings of one scenario, in order of steps. Ours may end early; what is left is
-    named.
+    """All differences between two recordings of one scenario, in order of steps; steps that ours lacks are differences.
 
-    `tools_choose`: both were driven by tools that asked whichever broker they liked; which one that was is no
-    difference.
+    `tools_choose`: tools made both recordings, so the brokers that they chose are no difference (`choices.py`).
     """
     scenario: str = kafka["scenario"]
     if tools_choose:
@@ -65,8 +63,10 @@ def listed(path: Path) -> list[Listed]:
     return [Listed(**entry) for entry in tomllib.loads(path.read_text()).get("difference", [])]
 
 
-def judge(found: Iterable[Difference], deliberate: Iterable[Listed]) -> tuple[list[Difference], list[Listed]]:
-    """What is not listed, and what is listed but did not occur."""
+def unlisted_and_vanished(
+    found: Iterable[Difference], deliberate: Iterable[Listed]
+) -> tuple[list[Difference], list[Listed]]:
+    """The differences that are not listed, and the listed ones that did not occur."""
     found, deliberate = list(found), list(deliberate)
     unlisted = [difference for difference in found if not any(entry.covers(difference) for entry in deliberate)]
     vanished = [entry for entry in deliberate if not any(entry.covers(difference) for difference in found)]
@@ -86,8 +86,8 @@ def _step_differences(kafka: Step, ours: Step) -> _Found:
     for broker in sorted({*kafka.requests, *ours.requests}):
         theirs, mine = kafka.requests.get(broker, []), ours.requests.get(broker, [])
         if broker in kafka.leaving and broker in ours.leaving:
-            # How much still reaches a broker on its way out, and is answered, is a matter of microseconds; that it
-            # hears anything is not, where the step begins with its asking to leave.
+            # How many requests a stopping broker still answers depends on timing; that it answers the first does not,
+            # if the step begins with its controlled shutdown.
             shared = max(min(len(theirs), len(mine)), min(len(theirs), 1))
             theirs, mine = theirs[:shared], mine[:shared]
         yield from _requests(broker, theirs, mine)
@@ -110,14 +110,14 @@ def _writes(kafka: dict[str, list[Write]], ours: dict[str, list[Write]]) -> _Fou
         theirs = [write._replace(fence=None, zxid=None) for write in kafka.get(path, [])]
         mine = [write._replace(fence=None, zxid=None) for write in ours.get(path, [])]
         if theirs != mine:
-            yield f"writes of {path}", f"{_told(theirs)} against {_told(mine)}"
+            yield f"writes of {path}", f"{_shown(theirs)} against {_shown(mine)}"
             continue
         for their, my in zip(kafka.get(path, []), ours.get(path, []), strict=True):
             if their.fence != my.fence:
                 yield f"fence of {path}", f"{their.kind} with a check at {their.fence} against {my.fence}"
 
 
-def _told(writes: list[Write]) -> str:
+def _shown(writes: list[Write]) -> str:
     return "; ".join(f"{write.kind} {write.data} v{write.version} by {write.role}" for write in writes) or "nothing"
 
 

@@ -1,5 +1,4 @@
-"""Messages as Kafka's request log shows them: camelCase, the fields of the version, tagged ones where they say
-something."""
+"""Shows messages as Kafka's request log does: camelCase, the version's fields, and tagged fields with a value."""
 
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ _UNUSUAL = {"is_kraft_controller": "isKRaftController"}
 
 
 def api_key(api: str) -> str:
-    """`LEADER_AND_ISR` for `LeaderAndIsr`."""
+    """Turn `LeaderAndIsr` into `LEADER_AND_ISR`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", api).upper()
 
 
 def as_kafka_shows(
     api: str, version: int, request: Mapping[str, object], response: Mapping[str, object]
 ) -> dict[str, Any]:
-    """A request and its answer out of a `RequestDetail` record, under the names `request` and `response`."""
+    """The request and response of a `RequestDetail` record, under the names `request` and `response`."""
     known = _API_BY_NAME[api]
     return {"request": _struct(known.request, version, request), "response": _struct(known.response, version, response)}
 

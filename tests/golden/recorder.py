@@ -1,5 +1,4 @@
-"""Writes what a run did, of ours or of Kafka itself, in the form of Apache Kafka's recordings: same JSON, same
-masks."""
+"""Records a run, of Understudy or of Kafka, in the JSON format of the recordings, with the same masks."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ SIMULATED_HOST = r"\bbroker-\d+\b"
 
 
 class Recorder:
-    """Collects a scenario step by step. Feed it everything that has happened so far; it takes what is new."""
+    """Collects the steps of a scenario. Each call receives all that has happened so far, and takes what is new."""
 
     def __init__(self, scenario: str) -> None:
         self.document: Json = {"scenario": scenario, "steps": []}
@@ -30,7 +29,7 @@ class Recorder:
         self._masks = _Masks()
 
     def skip(self, transactions: Sequence[ZnodeTransaction], requests: Mapping[int, Sequence[Json]]) -> None:
-        """What has happened so far belongs to no step."""
+        """Leave what has happened since the last step out of the recording."""
         self._step("", transactions, requests)
 
     def step(
@@ -40,7 +39,7 @@ class Recorder:
         requests: Mapping[int, Sequence[Json]],
         outcome: Mapping[str, Json],
     ) -> None:
-        """What is new happened in the step `name`. `requests`: those that each broker has answered (`requests.py`)."""
+        """Record what is new as the step `name`. `requests`: those that each broker has answered (`requests.py`)."""
         self.document["steps"].append(self._step(name, transactions, requests) | dict(outcome))
 
     def _step(
@@ -81,7 +80,7 @@ class Recorder:
         if op.kind is OpKind.SET:
             shown["version"] = op.version
         if op.kind is OpKind.CHECK:
-            # ZooKeeper's log, and so the recordings, show the version it met plus one.
+            # ZooKeeper's log, and so the recordings, show the expected version plus one.
             shown["version"] = op.version + 1
         if op.ephemeral_owner:
             shown["ephemeral"] = True
@@ -94,13 +93,12 @@ class Recorder:
 
 
 class _Masks:
-    """What depends on when and where a run took place: hosts, ports, times, ids. Kafka's brokers all ran on
-    127.0.0.1."""
+    """Masks what depends on time and place of a run: hosts, ports, times, ids. Kafka's brokers ran on 127.0.0.1."""
 
     def __init__(self) -> None:
         self._topics: dict[str, str] = {}
         self._brokers: dict[tuple[str, int], int] = {}
-        """By host and port."""
+        """The mask of each host and port."""
 
     def learn(self, ops: Iterable[ZnodeOp]) -> None:
         for op in ops:
@@ -114,7 +112,7 @@ class _Masks:
                 self._topics |= {topic_id: topic for topic_id in [json.loads(op.data).get("topic_id")] if topic_id}
 
     def text(self, path: str, data: bytes | None) -> str:
-        """A znode's bytes as the tree shows them."""
+        """A znode's bytes as text, as the tree of a recording shows them."""
         text = (data or b"").decode()
         text = re.sub(r'"timestamp":"\d+"', '"timestamp":"<ms>"', text)
         for topic_id, topic in self._topics.items():
@@ -127,7 +125,7 @@ class _Masks:
         return text
 
     def parsed(self, path: str, data: bytes | None) -> Json:
-        """A znode's bytes as a transaction shows them: parsed, where they are JSON."""
+        """A znode's bytes as a transaction of a recording shows them: parsed if they are JSON."""
         if data is None:
             return None
         text = re.sub(r"<port \d+>", "<port>", self.text(path, data)).replace('"port":<port>', '"port":"<port>"')
@@ -137,7 +135,7 @@ class _Masks:
             return text
 
     def message(self, value: Json) -> Json:
-        """A message with masked topic ids and ports; what it calls a port or a topic id is one."""
+        """A message with masked topic ids and ports, which are recognised by their field names."""
         if isinstance(value, dict):
             host = next((name for name in ("host", "hostName") if name in value), None)
             masked = {name: self._field(name, inner) for name, inner in value.items()}

@@ -1,7 +1,7 @@
-"""A scenario as it happened, in the form of Apache Kafka's recordings, and what of it has to be equal.
+"""Reads recordings of scenarios, and normalises them for the comparison.
 
-`README.md` beside this file says what the JSON holds and what "equal" means. Ours are written in the same form, with
-two things more that Kafka's logs do not tell: the zxid of each transaction, and the newest zxid the controller knew
+`README.md` beside this file describes the JSON and defines which recordings are equal. Recordings of Understudy hold
+two more facts, which Kafka does not log: the zxid of each transaction, and the newest zxid that the controller had seen
 when it sent a request.
 """
 
@@ -23,7 +23,7 @@ TopicPartition: TypeAlias = tuple[str, int]
 CONTROLLER_EPOCH = "/controller_epoch"
 INELIGIBLE_REPLICA = 107
 TOPICS = ("topicStates", "ungroupedPartitionStates", "ungroupedPartitions", "topics")
-"""Under which of these a control request speaks of partitions depends on its version."""
+"""Fields with the partitions of a control request; its version determines which one it has."""
 CONTROL_REQUESTS = ("LEADER_AND_ISR", "UPDATE_METADATA", "STOP_REPLICA")
 
 
@@ -32,14 +32,14 @@ def load(scenario: str) -> Json:
 
 
 def as_text(document: Json) -> str:
-    """JSON with a line for each transaction, request and znode, so that two recordings can be compared by eye."""
+    """JSON with one line per transaction, request and znode, so that people can compare two recordings."""
     steps = [_as_lines(step, "  ") for step in document["steps"]]
     head = {name: value for name, value in document.items() if name != "steps"}
     return json.dumps(head)[:-1] + ', "steps": [\n ' + ",\n ".join(steps) + "\n]}\n"
 
 
 def _as_lines(value: Json, indent: str) -> str:
-    """Two levels deep."""
+    """JSON with each value on a line, two levels deep."""
     parts = [f"{json.dumps(name)}: {_each_on_a_line(inner, indent + ' ')}" for name, inner in value.items()]
     return "{\n" + indent + (",\n" + indent).join(parts) + "\n }"
 
@@ -55,52 +55,51 @@ def _each_on_a_line(value: Json, indent: str) -> str:
 
 
 class Write(NamedTuple):
-    """A successful change of one znode."""
+    """A successful write to one znode."""
 
     kind: str
     data: str
-    """JSON with sorted keys; the bytes themselves are compared in the tree."""
+    """JSON with sorted keys; bytes are compared in the tree."""
     version: int | None
     role: str
     """`controller of epoch N`, `candidate`, `broker N` or `tool`."""
     fence: int | None
-    """The version of `/controller_epoch` its transaction checks, as ZooKeeper's log shows it."""
+    """The version of `/controller_epoch` that its transaction checks, as ZooKeeper's log shows it."""
     zxid: int | None
 
 
 class Answered(NamedTuple):
-    """A control request on its way to one broker: what it says apart from partitions, and what it was answered."""
+    """A control request to one broker: its fields apart from partitions, its partitions, and the answer to each."""
 
     kind: str
     header: str
     partitions: dict[TopicPartition, tuple[str, ...]]
-    """What it says of each partition, with the answer; several where neighbours that were merged said different
-    things."""
+    """The state of each partition, with its answer; several states if merged requests held different ones."""
     live_leaders: tuple[str, ...]
 
 
 @dataclass
 class Step:
-    """One step, ready to be compared."""
+    """One normalised step."""
 
     name: str
     rc: int | None
     refused: str | None
-    """What the tool's request was refused with, where the recording says so."""
+    """The error of the tool's request, if the recording holds one."""
     tree: dict[str, str] = field(default_factory=dict)
     writes: dict[str, list[Write]] = field(default_factory=dict)
     requests: dict[int, list[Answered]] = field(default_factory=dict)
     proposals: set[str] = field(default_factory=set)
-    """AlterPartition: what was asked for and granted."""
+    """The granted changes of AlterPartition requests."""
     shutdowns: list[str] = field(default_factory=list)
     leaving: set[int] = field(default_factory=set)
-    """Brokers whose session ended in this step: what still reached them depends on timing."""
+    """Brokers whose session ended in this step; which requests they still received depends on timing."""
     too_early: list[str] = field(default_factory=list)
-    """Requests that speak of a state their controller had not written when it sent them."""
+    """Requests with a partition state that their controller had not written when it sent them."""
 
 
 def normalise(document: Json) -> list[Step]:
-    """The steps of a recording, with roles for names and masks for what is free."""
+    """The steps of a recording, with roles instead of brokers, and with masks for values that may differ."""
     return list(_Normaliser(document).steps())
 
 
@@ -110,12 +109,12 @@ class _Normaliser:
         self._controllers = _controllers(document)
         self._broker_epochs = _broker_epochs(document)
         self._epoch = self._first_epoch = _epoch_before(document)
-        self._told: dict[tuple[int, TopicPartition], tuple[str, ...]] = {}
-        """What each broker's metadata last heard of a partition."""
+        self._received: dict[tuple[int, TopicPartition], tuple[str, ...]] = {}
+        """The last state of each partition that each broker received in UpdateMetadata."""
         self._live: dict[int, Json] = {}
-        """The brokers that each broker last heard to be alive."""
+        """The live brokers that each broker last received in UpdateMetadata."""
         self._versions: dict[tuple[str, int], list[int | None]] = {}
-        """Zxids of every write so far, by path and the version it made."""
+        """The zxids of all writes so far, by path and resulting version."""
 
     def steps(self) -> Iterator[Step]:
         for recorded in self._document["steps"]:
@@ -140,7 +139,7 @@ class _Normaliser:
         for op in ops:
             if op["op"] == "closeSession":
                 step.leaving |= {int(name) for name in re.findall(r"^broker (\d+)$", transaction["by"])}
-            # A tool's session ends when the tool does; it takes nothing along.
+            # The end of a tool's session deletes no ephemeral node.
             if op["op"] == "check" or (op["op"] == "closeSession" and not transaction["by"].startswith("broker ")):
                 continue
             path = op.get("path", f"the session of {transaction['by']}")
@@ -166,7 +165,7 @@ class _Normaliser:
         return data if data is None else {**data, "brokerid": self._label(data["brokerid"])}
 
     def _label(self, broker: int) -> Json:
-        """Who won a race depends on timing; the very first controller did not race."""
+        """A mask for the winner of an election, which depends on timing; the very first controller had no rival."""
         raced = self._epoch != 1 or self._first_epoch > 1
         return (
             f"<controller of epoch {self._epoch}>" if raced and broker == self._controllers.get(self._epoch) else broker
@@ -199,20 +198,19 @@ class _Normaliser:
             step.too_early += self._early_states(recorded)
 
     def _is_echo(self, broker: int, answered: Answered, refused: set[TopicPartition]) -> bool:
-        """Whether this is the metadata that follows a refused AlterPartition and says again what the broker knows.
+        """Whether this UpdateMetadata follows a refused AlterPartition and holds only what the broker has received.
 
-        A leader proposes a broker on its way out as soon as that broker fetches from it, and is refused
-        (INELIGIBLE_REPLICA). Whether the fetch is faster than the shutdown is a matter of microseconds, in Kafka as
-        here.
+        A leader proposes to add a stopping broker to the ISR as soon as that broker fetches from it, and is refused
+        (INELIGIBLE_REPLICA). Whether the fetch comes before the shutdown depends on timing, in Kafka as here.
         """
         if answered.kind != "UPDATE_METADATA":
             return False
-        heard = [((broker, partition), said) for partition, said in answered.partitions.items()]
+        received = [((broker, partition), state) for partition, state in answered.partitions.items()]
         live = json.loads(answered.header)["liveBrokers"]
-        is_news = self._live.get(broker) != live or any(self._told.get(key) != said for key, said in heard)
+        is_news = self._live.get(broker) != live or any(self._received.get(key) != state for key, state in received)
         self._live[broker] = live
-        self._told.update(heard)
-        return bool(heard) and not is_news and refused.issuperset(answered.partitions)
+        self._received.update(received)
+        return bool(received) and not is_news and refused.issuperset(answered.partitions)
 
     def _granted(self, client: str, request: Json, response: Json) -> Iterator[str]:
         granted = {
@@ -258,8 +256,7 @@ class _Normaliser:
         return Answered(recorded["key"], _text(header), partitions, tuple(_text(leader) for leader in leaders))
 
     def _broker_epoch(self, broker: int, epoch: int | None) -> str:
-        """Broker epochs are zxids; which of a broker's registrations one belongs to is what matters. Old versions have
-        none."""
+        """A mask for a broker epoch: the registration to which it belongs. Old versions have no broker epoch."""
         if epoch is None:
             return "none"
         return f"<registration {sorted(self._broker_epochs[broker]).index(epoch) + 1} of broker {broker}>"
@@ -288,19 +285,19 @@ def _refused_as_ineligible(requests: Iterable[Json]) -> Iterator[TopicPartition]
 
 
 def _named(topic: Json) -> str:
-    """By its id; old versions of AlterPartition name topics."""
+    """The topic's id, or its name in old versions of AlterPartition."""
     return topic["topicId"] if "topicId" in topic else topic["topicName"]  # type: ignore[no-any-return]
 
 
 def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:
-    """Requests of the same kind and header that follow each other become one that says everything they said."""
+    """Merge consecutive requests of the same kind and header into one with the partitions of all."""
     last: Answered | None = None
     for request in requests:
         if last is not None and (last.kind, last.header) == (request.kind, request.header):
             partitions = dict(last.partitions)
-            for partition, said in request.partitions.items():
+            for partition, state in request.partitions.items():
                 before = partitions.get(partition, ())
-                partitions[partition] = before if before[-1:] == said else before + said
+                partitions[partition] = before if before[-1:] == state else before + state
             leaders = tuple(sorted({*last.live_leaders, *request.live_leaders}))
             last = Answered(last.kind, last.header, dict(sorted(partitions.items())), leaders)
             continue
@@ -312,7 +309,7 @@ def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:
 
 
 def _topic_states(request: Json) -> list[Json]:
-    """By topic, as new versions have it, whichever of `TOPICS` a request has."""
+    """The partition states by topic, as new versions have them, from whichever of `TOPICS` a request has."""
     if "topicStates" in request:
         return request["topicStates"]  # type: ignore[no-any-return]
     by_topic: dict[str, list[Json]] = {}
@@ -338,19 +335,19 @@ def _answers(request: Json, response: Json) -> dict[TopicPartition, int]:
 
 
 def _elections(transaction: Json) -> Iterator[tuple[int, int]]:
-    """The (controller epoch, broker) of an election, where the transaction is one."""
+    """The (controller epoch, broker) of an election, if the transaction is one."""
     ops = {op.get("path"): op for op in transaction.get("multi", ()) if op["op"] != "error"}
     if "/controller" in ops and CONTROLLER_EPOCH in ops and ops["/controller"]["op"] == "create":
         yield ops[CONTROLLER_EPOCH]["data"], ops["/controller"]["data"]["brokerid"]
 
 
 def _elected(document: Json) -> dict[int, int]:
-    """Controller epoch to broker, for the elections in the recording."""
+    """The elected broker by controller epoch, for the elections in the recording."""
     return dict(won for recorded in document["steps"] for txn in recorded["txns"] for won in _elections(txn))
 
 
 def _epoch_before(document: Json) -> int:
-    """The controller epoch as the recording begins; 0 where nobody has been elected yet."""
+    """The controller epoch at the beginning of the recording; 0 if no controller has been elected yet."""
     first = document["steps"][0]
     if any(True for transaction in first["txns"] for _ in _elections(transaction)):
         return min(_elected(document)) - 1
@@ -361,7 +358,7 @@ def _epoch_before(document: Json) -> int:
 
 
 def _controllers(document: Json) -> dict[int, int]:
-    """Controller epoch to broker, those from before the recording included."""
+    """The controller by epoch, including those elected before the recording."""
     named = {
         request["request"]["controllerEpoch"]: request["request"]["controllerId"]
         for recorded in document["steps"]

@@ -1,5 +1,4 @@
-"""The requests that brokers answered, as Kafka's request log shows them: ours from their event logs, Kafka's from that
-log."""
+"""Reads the requests that brokers answered, as Kafka's request log shows them: from event logs, or from that log."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ COMPLETED = "Completed request:"
 
 
 def of_events(records: Mapping[str, Sequence[Envelope]]) -> dict[int, list[Json]]:
-    """By broker, from the records of all nodes, in the order of completion."""
+    """The requests that each broker answered, from the records of all nodes, in the order of completion."""
     found: dict[int, list[Json]] = {}
     for node in sorted(records):
         for record in records[node]:
@@ -40,9 +39,9 @@ def of_events(records: Mapping[str, Sequence[Envelope]]) -> dict[int, list[Json]
 
 
 def _sent(answered: Envelope, detail: RequestDetail, records: Mapping[str, Sequence[Envelope]]) -> dict[str, int]:
-    """The newest zxid its sender knew when it was sent.
+    """The newest zxid that the sender had seen when it sent the request.
 
-    A lost `/controller_epoch` lets epochs begin again; the last request that fits is the one.
+    If `/controller_epoch` was deleted, epochs occur twice, so the last matching request is taken.
     """
     asked = detail.request
     sent = [
@@ -50,7 +49,7 @@ def _sent(answered: Envelope, detail: RequestDetail, records: Mapping[str, Seque
         for record in records.get(f"broker-{detail.client_id}", ())
         if isinstance(record.data, RequestSent)
         and (record.data.to, record.data.correlation_id) == (broker_of(answered), detail.correlation_id)
-        # Old versions say no broker epoch.
+        # Old versions have no broker epoch.
         and asked.get("broker_epoch", NO_BROKER_EPOCH) in (NO_BROKER_EPOCH, record.data.broker_epoch)
         and record.data.controller_epoch == asked.get("controller_epoch", -1)
         and record.wall_ms <= answered.wall_ms
@@ -59,12 +58,12 @@ def _sent(answered: Envelope, detail: RequestDetail, records: Mapping[str, Seque
 
 
 def of_request_log(broker: int, log: Path) -> Iterator[Json]:
-    """From what `kafka.request.logger` wrote at DEBUG; a line that is still being written is left for the next time."""
+    """The requests in Kafka's request log at DEBUG; a line that is still being written is left for the next call."""
     with log.open(encoding="utf-8") as lines:
         for line in lines:
             if not line.endswith("\n") or COMPLETED not in line:
                 continue
-            # Cheaper than to parse every Fetch.
+            # Parsing every Fetch would take much longer.
             if not any(f'"{key}"' in line for key in SHOWN):
                 continue
             logged = json.loads(line.partition(COMPLETED)[2])

@@ -1,4 +1,4 @@
-"""The scenarios of the recordings, told once; a stage performs them on real processes or in the simulator."""
+"""The scenarios of the recordings, which run on processes and in the simulator alike."""
 
 from __future__ import annotations
 
@@ -11,143 +11,145 @@ from foundation.zk.client import Create
 from tests.golden import scenarios_of_leaders as of_leaders
 from tests.golden import scenarios_of_the_controller as of_the_controller
 from tests.golden import scenarios_of_topics as of_topics
-from tests.golden.performance import SIX_PARTITIONS, Performance, assigned, leaders, states
 from tests.golden.recording import Json
-from tests.golden.stage import (
+from tests.golden.scenario_cluster import (
     Cancellation,
     ConfigChange,
     Election,
     MorePartitions,
     Reassignment,
     ReassignmentList,
-    Stage,
+    ScenarioCluster,
     TopicCreation,
     TopicDeletion,
     Verification,
-    throttles_of_brokers,
-    without_throttles,
+    throttle_removal,
+    throttle_removals_of_brokers,
 )
+from tests.golden.scenario_run import SIX_PARTITIONS, ScenarioRun, assigned, leaders, states
 from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
 
 BROKERS = (0, 1, 2)
 FOUR_BROKERS = (0, 1, 2, 3)
 IBP = "inter.broker.protocol.version"
-KEPT_ALIVE = "a broker there is started again where it ends by itself"
+KEPT_ALIVE = "the simulator starts a broker again that ends by itself"
 REBALANCING = {"auto.leader.rebalance.enable": "true", "leader.imbalance.check.interval.seconds": "5"}
 
 
-def startup(play: Performance) -> None:
+def startup(run: ScenarioRun) -> None:
     for broker in BROKERS:
-        play.start(broker)
-        play.end_step(f"start broker {broker}")
+        run.start(broker)
+        run.end_step(f"start broker {broker}")
 
 
-def create_topic(play: Performance) -> None:
-    play.begin()
-    outcome = play.stage.ask(TopicCreation("orders", dict(enumerate(SIX_PARTITIONS[:4])), {"min.insync.replicas": "2"}))
-    play.stage.wait_until(lambda tree: len(states(tree)) == 4, "four partitions have a state")
-    play.end_step("create orders 4x3 by tool with a config", outcome, by_tool=True)
+def create_topic(run: ScenarioRun) -> None:
+    run.begin()
+    outcome = run.cluster.ask(
+        TopicCreation("orders", dict(enumerate(SIX_PARTITIONS[:4])), {"min.insync.replicas": "2"})
+    )
+    run.cluster.wait_until(lambda tree: len(states(tree)) == 4, "four partitions have a state")
+    run.end_step("create orders 4x3 by tool with a config", outcome, by_tool=True)
 
     direct = {"version": 1, "partitions": {"0": [0, 1], "7": [2, 0], "3": [1, 2]}}
-    play.stage.edit(Create("/brokers/topics/direct", json.dumps(direct, separators=(",", ":")).encode()))
-    play.stage.wait_until(lambda tree: len(states(tree)) == 7, "seven partitions have a state")
-    play.end_step("create direct by writing the znode, partitions 0 3 7, version 1 without topic id")
+    run.cluster.edit(Create("/brokers/topics/direct", json.dumps(direct, separators=(",", ":")).encode()))
+    run.cluster.wait_until(lambda tree: len(states(tree)) == 7, "seven partitions have a state")
+    run.end_step("create direct by writing the znode, partitions 0 3 7, version 1 without topic id")
 
-    outcome = play.stage.ask(MorePartitions("orders", 6, SIX_PARTITIONS[4:]))
-    play.stage.wait_until(lambda tree: len(states(tree)) == 9, "nine partitions have a state")
-    play.end_step("add partitions: orders to 6", outcome, by_tool=True)
+    outcome = run.cluster.ask(MorePartitions("orders", 6, SIX_PARTITIONS[4:]))
+    run.cluster.wait_until(lambda tree: len(states(tree)) == 9, "nine partitions have a state")
+    run.end_step("add partitions: orders to 6", outcome, by_tool=True)
 
-    outcome = play.stage.ask(TopicCreation("orders", dict(enumerate(SIX_PARTITIONS[:4]))))
-    play.stage.wait_until(lambda tree: True, "the refusal has come")
-    play.end_step("create again: exists", outcome, by_tool=True)
-
-
-def broker_killed(play: Performance) -> None:
-    play.begin()
-    play.create_orders()
-    play.stage.kill(1)
-    play.wait_for_loss_of(1)
-    play.end_step("kill -9 broker 1")
-    play.start(1)
-    play.end_step("broker 1 returns")
+    outcome = run.cluster.ask(TopicCreation("orders", dict(enumerate(SIX_PARTITIONS[:4]))))
+    run.cluster.wait_until(lambda tree: True, "the refusal has come")
+    run.end_step("create again: exists", outcome, by_tool=True)
 
 
-def controller_killed(play: Performance) -> None:
-    play.begin()
-    play.create_orders()
-    play.stage.kill(0)
-    play.wait_for_loss_of(0)
-    play.end_step("kill -9 broker 0, the controller")
-    play.start(0)
-    play.end_step("broker 0 returns")
-    outcome = play.stage.ask(Election(PREFERRED, None))
-    play.stage.wait_until(lambda tree: leaders(tree) == [0, 1, 2, 0, 1, 2], "preferred leaders lead")
-    play.end_step("preferred election of all", outcome, by_tool=True)
+def broker_killed(run: ScenarioRun) -> None:
+    run.begin()
+    run.create_orders()
+    run.cluster.kill(1)
+    run.wait_for_loss_of(1)
+    run.end_step("kill -9 broker 1")
+    run.start(1)
+    run.end_step("broker 1 returns")
 
 
-def controlled_shutdown(play: Performance) -> None:
-    play.begin()
-    play.create_orders()
-    play.stage.stop(1)
-    play.wait_for_loss_of(1)
-    play.end_step("SIGTERM broker 1")
-    play.start(1)
-    play.end_step("broker 1 returns")
-    play.stage.stop(0)
-    play.wait_for_loss_of(0)
-    play.end_step("SIGTERM broker 0, the controller")
+def controller_killed(run: ScenarioRun) -> None:
+    run.begin()
+    run.create_orders()
+    run.cluster.kill(0)
+    run.wait_for_loss_of(0)
+    run.end_step("kill -9 broker 0, the controller")
+    run.start(0)
+    run.end_step("broker 0 returns")
+    outcome = run.cluster.ask(Election(PREFERRED, None))
+    run.cluster.wait_until(lambda tree: leaders(tree) == [0, 1, 2, 0, 1, 2], "preferred leaders lead")
+    run.end_step("preferred election of all", outcome, by_tool=True)
 
 
-def deletion(play: Performance) -> None:
-    play.begin()
-    play.create_orders(partitions=2)
-    outcome = play.stage.ask(TopicDeletion("orders"))
-    play.stage.wait_until(lambda tree: "/admin/delete_topics/orders" not in tree, "the marker is gone")
-    play.end_step("delete orders", outcome, by_tool=True)
-    play.create_orders("create again", partitions=2)
-    play.stage.kill(1)
-    play.wait_for_loss_of(1)
-    play.end_step("kill -9 broker 1")
-    outcome = play.stage.ask(TopicDeletion("orders"))
-    play.stage.wait_until(lambda tree: leaders(tree) == [-1, -1], "nobody leads")
-    play.end_step("delete orders with a dead replica: stalls", outcome, by_tool=True)
-    play.stage.start(1)
-    play.stage.wait_until(lambda tree: "/admin/delete_topics/orders" not in tree, "the marker is gone")
-    play.end_step("broker 1 returns: completes")
-    play.stage.edit(Create("/admin/delete_topics/nosuch", b""))
-    play.stage.wait_until(lambda tree: "/admin/delete_topics/nosuch" not in tree, "the marker is gone")
-    play.end_step("ask by znode for a topic that does not exist")
+def controlled_shutdown(run: ScenarioRun) -> None:
+    run.begin()
+    run.create_orders()
+    run.cluster.stop(1)
+    run.wait_for_loss_of(1)
+    run.end_step("SIGTERM broker 1")
+    run.start(1)
+    run.end_step("broker 1 returns")
+    run.cluster.stop(0)
+    run.wait_for_loss_of(0)
+    run.end_step("SIGTERM broker 0, the controller")
 
 
-def offline_and_unclean(play: Performance) -> None:
-    play.begin()
-    outcome = play.stage.ask(TopicCreation("orders", {0: (1, 2), 1: (2, 1)}))
-    play.stage.wait_until(lambda tree: len(states(tree)) == 2, "two partitions have a state")
-    play.end_step("create orders on 1,2", outcome, by_tool=True)
-    play.stage.kill(1)
-    play.wait_for_loss_of(1)
-    play.end_step("kill -9 broker 1")
-    play.stage.kill(2)
-    play.stage.wait_until(lambda tree: leaders(tree) == [-1, -1], "nobody leads")
-    play.end_step("kill -9 broker 2: no leader left")
-    play.stage.start(1)
-    play.stage.wait_until(lambda tree: "/brokers/ids/1" in tree, "broker 1 is registered")
-    play.end_step("broker 1 returns: not in ISR, stays offline")
-    outcome = play.stage.ask(Election(UNCLEAN, (TopicPartition("orders", 0),)))
-    play.stage.wait_until(lambda tree: leaders(tree) == [1, -1], "one partition has a leader")
-    play.end_step("unclean election by tool", outcome, by_tool=True)
-    outcome = play.stage.ask(ConfigChange(TOPIC, "orders", {"unclean.leader.election.enable": "true"}, asked=0))
-    play.stage.wait_until(lambda tree: leaders(tree) == [1, 1], "the other partition has a leader too")
-    play.end_step("topic config unclean.leader.election.enable=true", outcome, by_tool=True)
-    play.start(2)
-    play.end_step("broker 2 returns")
+def deletion(run: ScenarioRun) -> None:
+    run.begin()
+    run.create_orders(partitions=2)
+    outcome = run.cluster.ask(TopicDeletion("orders"))
+    run.cluster.wait_until(lambda tree: "/admin/delete_topics/orders" not in tree, "the marker is gone")
+    run.end_step("delete orders", outcome, by_tool=True)
+    run.create_orders("create again", partitions=2)
+    run.cluster.kill(1)
+    run.wait_for_loss_of(1)
+    run.end_step("kill -9 broker 1")
+    outcome = run.cluster.ask(TopicDeletion("orders"))
+    run.cluster.wait_until(lambda tree: leaders(tree) == [-1, -1], "no partition has a leader")
+    run.end_step("delete orders with a dead replica: stalls", outcome, by_tool=True)
+    run.cluster.start(1)
+    run.cluster.wait_until(lambda tree: "/admin/delete_topics/orders" not in tree, "the marker is gone")
+    run.end_step("broker 1 returns: completes")
+    run.cluster.edit(Create("/admin/delete_topics/nosuch", b""))
+    run.cluster.wait_until(lambda tree: "/admin/delete_topics/nosuch" not in tree, "the marker is gone")
+    run.end_step("ask by znode for a topic that does not exist")
 
 
-def configs(play: Performance) -> None:
-    play.begin()
-    outcome = play.stage.ask(TopicCreation("orders", {0: (0, 1, 2)}))
-    play.stage.wait_until(lambda tree: len(states(tree)) == 1, "a partition has a state")
-    play.end_step("create orders", outcome, by_tool=True)
+def offline_and_unclean(run: ScenarioRun) -> None:
+    run.begin()
+    outcome = run.cluster.ask(TopicCreation("orders", {0: (1, 2), 1: (2, 1)}))
+    run.cluster.wait_until(lambda tree: len(states(tree)) == 2, "two partitions have a state")
+    run.end_step("create orders on 1,2", outcome, by_tool=True)
+    run.cluster.kill(1)
+    run.wait_for_loss_of(1)
+    run.end_step("kill -9 broker 1")
+    run.cluster.kill(2)
+    run.cluster.wait_until(lambda tree: leaders(tree) == [-1, -1], "no partition has a leader")
+    run.end_step("kill -9 broker 2: no leader left")
+    run.cluster.start(1)
+    run.cluster.wait_until(lambda tree: "/brokers/ids/1" in tree, "broker 1 is registered")
+    run.end_step("broker 1 returns: not in ISR, stays offline")
+    outcome = run.cluster.ask(Election(UNCLEAN, (TopicPartition("orders", 0),)))
+    run.cluster.wait_until(lambda tree: leaders(tree) == [1, -1], "one partition has a leader")
+    run.end_step("unclean election by tool", outcome, by_tool=True)
+    outcome = run.cluster.ask(ConfigChange(TOPIC, "orders", {"unclean.leader.election.enable": "true"}, asked=0))
+    run.cluster.wait_until(lambda tree: leaders(tree) == [1, 1], "the other partition has a leader too")
+    run.end_step("topic config unclean.leader.election.enable=true", outcome, by_tool=True)
+    run.start(2)
+    run.end_step("broker 2 returns")
+
+
+def configs(run: ScenarioRun) -> None:
+    run.begin()
+    outcome = run.cluster.ask(TopicCreation("orders", {0: (0, 1, 2)}))
+    run.cluster.wait_until(lambda tree: len(states(tree)) == 1, "a partition has a state")
+    run.end_step("create orders", outcome, by_tool=True)
     for step, change in (
         (
             "topic config add",
@@ -159,59 +161,58 @@ def configs(play: Performance) -> None:
         ("unknown config", ConfigChange(TOPIC, "orders", {"no.such": "1"}, asked=0)),
         ("describe", ConfigChange(TOPIC, "orders", {}, asked=0)),
     ):
-        outcome = play.stage.ask(change)
-        play.stage.wait_until(lambda tree: True, "the answer has come")
-        play.end_step(step, outcome, by_tool=True)
+        outcome = run.cluster.ask(change)
+        run.cluster.wait_until(lambda tree: True, "the answer has come")
+        run.end_step(step, outcome, by_tool=True)
 
 
-def reassignment(play: Performance) -> None:
-    play.begin()
-    play.create_orders(partitions=3)
+def reassignment(run: ScenarioRun) -> None:
+    run.begin()
+    run.create_orders(partitions=3)
     moves = {TopicPartition("orders", 0): (3, 1, 2), TopicPartition("orders", 1): (2, 3)}
-    outcome = play.stage.ask(Reassignment(moves))
-    play.stage.wait_until(
+    outcome = run.cluster.ask(Reassignment(moves))
+    run.cluster.wait_until(
         lambda tree: assigned(tree) == {"0": [3, 1, 2], "1": [2, 3], "2": [2, 0, 1]}, "both have moved"
     )
-    play.end_step("execute: 0 to 3,1,2 and 1 to 2,3", outcome, by_tool=True)
+    run.end_step("execute: 0 to 3,1,2 and 1 to 2,3", outcome, by_tool=True)
 
-    throttles = [*throttles_of_brokers(0, 2, 3, 1), without_throttles(TOPIC, "orders", asked=1)]
-    outcome = play.stage.ask(Verification(Reassignment(moves), throttles))
-    play.stage.wait_until(lambda tree: True, "the answer has come")
-    play.end_step("verify", outcome, by_tool=True)
+    throttles = [*throttle_removals_of_brokers(0, 2, 3, 1), throttle_removal(TOPIC, "orders", asked=1)]
+    outcome = run.cluster.ask(Verification(Reassignment(moves), throttles))
+    run.cluster.wait_until(lambda tree: True, "the answer has come")
+    run.end_step("verify", outcome, by_tool=True)
 
-    play.stage.kill(3)
-    play.wait_for_loss_of(3)
-    play.skip()
+    run.cluster.kill(3)
+    run.wait_for_loss_of(3)
+    run.skip()
     towards_3 = Reassignment({TopicPartition("orders", 2): (3, 0, 1)})
-    outcome = play.stage.ask(towards_3)
-    play.stage.wait_until(lambda tree: True, "the refusal has come")
-    play.end_step("execute towards a dead broker: refused or stuck", outcome, by_tool=True)
-    outcome = play.stage.ask(ReassignmentList())
-    play.end_step("list", outcome, by_tool=True)
+    outcome = run.cluster.ask(towards_3)
+    run.cluster.wait_until(lambda tree: True, "the refusal has come")
+    run.end_step("execute towards a dead broker: refused or stuck", outcome, by_tool=True)
+    outcome = run.cluster.ask(ReassignmentList())
+    run.end_step("list", outcome, by_tool=True)
 
-    # It waits in vain for broker 3 to forget its throttle.
-    outcome = play.stage.ask(Cancellation(towards_3, throttles_of_brokers(1, 2, 0, 3)))
-    play.stage.wait_until(lambda tree: True, "the answers have come")
-    play.end_step("cancel", outcome, by_tool=True)
+    # The tool also tries to remove the throttle of broker 3, which is dead.
+    outcome = run.cluster.ask(Cancellation(towards_3, throttle_removals_of_brokers(1, 2, 0, 3)))
+    run.cluster.wait_until(lambda tree: True, "the answers have come")
+    run.end_step("cancel", outcome, by_tool=True)
 
     asked = {"version": 1, "partitions": [{"topic": "orders", "partition": 2, "replicas": [1, 2, 0]}]}
-    play.stage.edit(Create("/admin/reassign_partitions", json.dumps(asked, separators=(",", ":")).encode()))
-    play.stage.wait_until(lambda tree: "/admin/reassign_partitions" not in tree, "nothing is asked for any more")
-    play.end_step("by writing /admin/reassign_partitions: reorder 2 to 1,2,0")
+    run.cluster.edit(Create("/admin/reassign_partitions", json.dumps(asked, separators=(",", ":")).encode()))
+    run.cluster.wait_until(lambda tree: "/admin/reassign_partitions" not in tree, "the reassignment znode is deleted")
+    run.end_step("by writing /admin/reassign_partitions: reorder 2 to 1,2,0")
 
 
 class Scenario(NamedTuple):
-    """What happens, to how many brokers, with which keys of `server.properties`."""
+    """The steps of a scenario, its brokers, and its keys of `server.properties`."""
 
-    tell: Callable[[Performance], None]
+    steps: Callable[[ScenarioRun], None]
     brokers: tuple[int, ...] = BROKERS
     settings: Mapping[str, str] = {}
     unchecked: str = ""
-    """What an operator does in it that `understudy.checkers` cannot forgive; Kafka's history and ours break it
-    alike."""
+    """What an operator does that violates an invariant of `understudy.checkers`, in Kafka's history and in ours."""
 
     only_processes: str = ""
-    """Why it cannot be performed in the simulator."""
+    """Why it cannot run in the simulator; empty if it can."""
 
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -268,17 +269,17 @@ SCENARIOS: Mapping[str, Scenario] = {
 }
 
 
-GIVEN = tuple(SCENARIOS)[:9]
-"""Those whose recordings were made with Apache's tools, before there was a recorder here."""
+RECORDED_WITH_TOOLS = tuple(SCENARIOS)[:9]
+"""Scenarios whose recordings were made with Apache's tools, before there was a recorder here."""
 
 
-def staging(scenario: str) -> tuple[tuple[int, ...], Mapping[str, str]]:
-    """The brokers and settings that a stage for it needs."""
+def brokers_and_settings(scenario: str) -> tuple[tuple[int, ...], Mapping[str, str]]:
+    """The brokers and settings of the cluster that a scenario needs."""
     return SCENARIOS[scenario].brokers, SCENARIOS[scenario].settings
 
 
-def perform(scenario: str, stage: Stage) -> Json:
-    """The recording of `scenario`, told on `stage`."""
-    play = Performance(scenario, stage, SCENARIOS[scenario].brokers)
-    SCENARIOS[scenario].tell(play)
-    return play.document
+def run_scenario(scenario: str, cluster: ScenarioCluster) -> Json:
+    """Run `scenario` on `cluster` and return its recording."""
+    run = ScenarioRun(scenario, cluster, SCENARIOS[scenario].brokers)
+    SCENARIOS[scenario].steps(run)
+    return run.document

@@ -1,4 +1,4 @@
-"""The comparison itself: a recording equals itself, what is free may change, and a break of each rule is found."""
+"""The comparison of recordings: free values may differ, and a violation of each rule is found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.golden.compare import Difference, Listed, compare, judge, listed
+from tests.golden.compare import Difference, Listed, compare, listed, unlisted_and_vanished
 from tests.golden.recording import FOLDER, SCENARIOS, Json, load
 
 STATE_0 = "/brokers/topics/orders/partitions/0/state"
@@ -75,7 +75,7 @@ def test_one_request_may_be_sent_as_two(killed: Json) -> None:
     assert found(killed, ours) == []
 
 
-def test_broker_epochs_are_free_as_long_as_they_name_the_same_registration(killed: Json) -> None:
+def test_broker_epochs_may_differ_if_they_belong_to_the_same_registration(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     for recorded in ours["steps"]:
         for request in recorded["requests"]:
@@ -83,7 +83,7 @@ def test_broker_epochs_are_free_as_long_as_they_name_the_same_registration(kille
     assert found(killed, ours) == []
 
 
-def test_any_survivor_may_win_the_race() -> None:
+def test_any_surviving_broker_may_be_elected_controller() -> None:
     kafka = load("controller-killed")
     ours = copy.deepcopy(kafka)
     for recorded in ours["steps"][1:]:
@@ -104,14 +104,14 @@ def test_any_survivor_may_win_the_race() -> None:
     assert found(kafka, ours) == []
 
 
-def test_what_reaches_a_leaving_broker_last_is_a_matter_of_time() -> None:
+def test_the_last_requests_to_a_stopping_broker_may_differ() -> None:
     kafka = load("controlled-shutdown")
     ours = copy.deepcopy(kafka)
     step(ours, "SIGTERM broker 1")["requests"].remove(requests(ours, "SIGTERM broker 1", "UPDATE_METADATA", 1)[-1])
     assert found(kafka, ours) == []
 
 
-def test_a_leaving_broker_hears_at_least_that_it_is_deposed() -> None:
+def test_a_stopping_broker_receives_at_least_the_first_request() -> None:
     kafka = load("controlled-shutdown")
     ours = copy.deepcopy(kafka)
     sent = step(ours, "SIGTERM broker 1")["requests"]
@@ -119,7 +119,7 @@ def test_a_leaving_broker_hears_at_least_that_it_is_deposed() -> None:
     assert found(kafka, ours) == [("SIGTERM broker 1", "to broker 1: LEADER_AND_ISR missing")]
 
 
-def test_a_leaving_broker_may_be_proposed_and_refused() -> None:
+def test_metadata_after_a_refused_isr_with_a_stopping_broker_may_be_repeated() -> None:
     kafka = load("controlled-shutdown")
     ours = copy.deepcopy(kafka)
     sent = step(ours, "SIGTERM broker 1")["requests"]
@@ -131,14 +131,14 @@ def test_a_leaving_broker_may_be_proposed_and_refused() -> None:
     proposal = copy.deepcopy(requests(ours, "broker 1 returns", "ALTER_PARTITION", 0)[0])
     proposal["response"]["topics"][0]["partitions"] = [{"partitionIndex": 4, "errorCode": 107}]
     sent.append(proposal)
-    assert found(kafka, ours) != [], "who is alive is news, whatever is said of partitions"
+    assert found(kafka, ours) != [], "other live brokers are a difference, whatever the partitions are"
     again["request"]["liveBrokers"] = last["request"]["liveBrokers"]
     assert found(kafka, ours) == []
     again["request"]["topicStates"][0]["partitionStates"][0]["leader"] = 7
     assert found(kafka, ours) != []
 
 
-# ------------------------------------------------------------------ what is not
+# ------------------------------------------------------------------ what is a difference
 
 
 def test_rule_1_trees_are_equal_byte_for_byte(killed: Json) -> None:
@@ -154,21 +154,21 @@ def test_rule_1_trees_are_equal_byte_for_byte(killed: Json) -> None:
     ]
 
 
-def test_rule_2_a_znode_is_written_as_often_as_kafka_does(killed: Json) -> None:
+def test_rule_2_a_znode_is_written_once_more_than_by_kafka(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     transactions = step(ours, KILLED)["txns"]
     transactions.append(transactions[-1])
     assert found(killed, ours) == [(KILLED, "writes of /brokers/topics/orders/partitions/2/state")]
 
 
-def test_rule_2_with_the_same_data(killed: Json) -> None:
+def test_rule_2_a_znode_is_written_with_other_data(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     for op in operations(ours, KILLED, STATE_0):
         op["data"]["isr"] = [2, 0]
     assert found(killed, ours) == [(KILLED, f"writes of {STATE_0}")]
 
 
-def test_rule_2_by_the_same_role(killed: Json) -> None:
+def test_rule_2_a_znode_is_written_by_another_role(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     for transaction in step(ours, KILLED)["txns"]:
         if any(op["path"] == STATE_0 for op in transaction.get("multi", ())):
@@ -177,7 +177,7 @@ def test_rule_2_by_the_same_role(killed: Json) -> None:
 
 
 @pytest.mark.parametrize("version", [None, 3])
-def test_rule_3_the_check_of_the_controller_epoch_is_there(killed: Json, version: int | None) -> None:
+def test_rule_3_a_write_lacks_the_check_of_the_controller_epoch(killed: Json, version: int | None) -> None:
     ours = copy.deepcopy(killed)
     for transaction in step(ours, KILLED)["txns"]:
         if any(op["path"] == STATE_0 for op in transaction.get("multi", ())):
@@ -203,7 +203,7 @@ def test_rule_4_a_request_is_one_too_many(killed: Json) -> None:
     assert found(killed, ours) == [("create orders", "to broker 2: LEADER_AND_ISR too many")]
 
 
-def test_rule_4_kinds_change_places(killed: Json) -> None:
+def test_rule_4_requests_come_in_another_order_of_kinds(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     sent = step(ours, "create orders")["requests"]
     first, second = (
@@ -243,7 +243,7 @@ def test_rule_4_an_answer_differs(killed: Json) -> None:
     assert found(killed, ours) == [("create orders", "to broker 2: LEADER_AND_ISR of orders-0")]
 
 
-def test_rule_4_another_registration_is_addressed(killed: Json) -> None:
+def test_rule_4_the_broker_epoch_of_another_registration(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     for request in requests(ours, "broker 1 returns", "LEADER_AND_ISR", 1):
         request["request"]["brokerEpoch"] = requests(ours, "create orders", "LEADER_AND_ISR", 1)[0]["request"][
@@ -252,7 +252,7 @@ def test_rule_4_another_registration_is_addressed(killed: Json) -> None:
     assert found(killed, ours) == [("broker 1 returns", "to broker 1: LEADER_AND_ISR.brokerEpoch")]
 
 
-def test_rule_4_other_leaders_are_called_alive(killed: Json) -> None:
+def test_rule_4_other_live_leaders(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     for request in requests(ours, "create orders", "LEADER_AND_ISR", 2):
         request["request"]["liveLeaders"].pop()
@@ -266,7 +266,7 @@ def test_rule_4_a_proposal_was_not_granted(killed: Json) -> None:
     assert found(killed, ours) == [("broker 1 returns", "AlterPartition")]
 
 
-def test_rule_5_a_state_is_written_before_it_is_sent(killed: Json) -> None:
+def test_rule_5_a_state_is_sent_before_it_is_written(killed: Json) -> None:
     ours = copy.deepcopy(killed)
     for number, transaction in enumerate((t for recorded in ours["steps"] for t in recorded["txns"]), start=1):
         transaction["zxid"] = number
@@ -286,7 +286,7 @@ def test_rule_5_a_state_was_never_written(killed: Json) -> None:
     assert ("kill -9 broker 1", "phases") in found(killed, ours)
 
 
-def test_a_tool_that_fails_where_kafkas_succeeds() -> None:
+def test_a_tool_fails_that_succeeded_with_kafka() -> None:
     kafka = load("create-topic")
     ours = copy.deepcopy(kafka)
     step(ours, "create again: exists")["rc"] = 0
@@ -306,20 +306,20 @@ def test_steps_have_to_be_the_same(killed: Json) -> None:
 FOUND = [Difference("a", "one", "tree /x"), Difference("a", "two", "tree /y")]
 
 
-def test_what_is_not_listed_fails() -> None:
-    unlisted, vanished = judge(FOUND, [Listed("a", "one", "tree /x", "because")])
+def test_an_unlisted_difference_fails() -> None:
+    unlisted, vanished = unlisted_and_vanished(FOUND, [Listed("a", "one", "tree /x", "because")])
     assert (unlisted, vanished) == ([FOUND[1]], [])
 
 
-def test_what_no_longer_occurs_fails_too() -> None:
+def test_a_listed_difference_that_no_longer_occurs_fails() -> None:
     gone = Listed("a", "three", "tree /x", "because")
-    unlisted, vanished = judge(
+    unlisted, vanished = unlisted_and_vanished(
         FOUND, [Listed("*", "*", "tree /x", "because"), Listed("a", "*", "tree /y", "because"), gone]
     )
     assert (unlisted, vanished) == ([], [gone])
 
 
-def test_every_listed_difference_gives_its_reason() -> None:
+def test_every_listed_difference_has_a_reason() -> None:
     for entry in listed(FOLDER / "differences.toml"):
         assert entry.scenario in (*SCENARIOS, "*")
         assert len(entry.why) > 40

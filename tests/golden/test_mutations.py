@@ -1,4 +1,4 @@
-"""What the comparison is worth: a controller that does one thing otherwise than Kafka is told apart from it."""
+"""The comparison finds each of several mutations of our controller."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from foundation.zk.client import SetData
 from foundation.zk.transactions import Transactions
 from tests.golden.compare import compare
 from tests.golden.recording import load
-from tests.golden.scenarios import BROKERS, perform
-from tests.golden.simulated_stage import SimulatedStage
+from tests.golden.scenarios import BROKERS, run_scenario
+from tests.golden.simulated_cluster import SimulatedScenarioCluster
 
 SCENARIO = "broker-killed"
 
 
-def tells_nobody_of_partitions(patch: pytest.MonkeyPatch) -> None:
+def sends_metadata_without_partitions(patch: pytest.MonkeyPatch) -> None:
     before = RequestBatch.add_update_metadata
     patch.setattr(RequestBatch, "add_update_metadata", lambda self, brokers, partitions=(): before(self, brokers))
 
 
-def keeps_isr_changes_to_itself(patch: pytest.MonkeyPatch) -> None:
+def sends_no_metadata_after_isr_changes(patch: pytest.MonkeyPatch) -> None:
     before = Term.send_update_metadata
 
     async def send(self: Term, brokers: Any, partitions: Any = ()) -> None:
@@ -37,7 +37,7 @@ def keeps_isr_changes_to_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Term, "send_update_metadata", send)
 
 
-def calls_old_replicas_new(patch: pytest.MonkeyPatch) -> None:
+def marks_existing_replicas_as_new(patch: pytest.MonkeyPatch) -> None:
     before = RequestBatch.add_leader_and_isr
 
     def add(self: RequestBatch, brokers: Any, partition: TopicPartition, *, is_new: bool = False) -> None:
@@ -46,14 +46,14 @@ def calls_old_replicas_new(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RequestBatch, "add_leader_and_isr", add)
 
 
-def writes_without_a_check_of_the_epoch(patch: pytest.MonkeyPatch) -> None:
+def writes_without_the_check_of_the_controller_epoch(patch: pytest.MonkeyPatch) -> None:
     async def send(self: Transactions, ops: Any, purpose: str, fence: Any) -> Any:
         return await self.client.multi(ops)
 
     patch.setattr(Transactions, "_send", send)
 
 
-def writes_a_state_once_more(patch: pytest.MonkeyPatch) -> None:
+def writes_partition_states_twice(patch: pytest.MonkeyPatch) -> None:
     before = Transactions._send
 
     async def send(self: Transactions, ops: Any, purpose: str, fence: Any) -> Any:
@@ -66,7 +66,7 @@ def writes_a_state_once_more(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Transactions, "_send", send)
 
 
-def turns_isrs_around(patch: pytest.MonkeyPatch) -> None:
+def reverses_isrs(patch: pytest.MonkeyPatch) -> None:
     before = Term.accept
 
     def accept(self: Term, written: Mapping[TopicPartition, LeaderAndIsr], why: str) -> None:
@@ -78,34 +78,34 @@ def turns_isrs_around(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("mutation", "expected"),
     [
-        (tells_nobody_of_partitions, "UPDATE_METADATA"),
-        (keeps_isr_changes_to_itself, "UPDATE_METADATA of orders-0"),
-        (calls_old_replicas_new, "LEADER_AND_ISR of orders-"),
-        (writes_without_a_check_of_the_epoch, "fence of /brokers/topics/orders/partitions"),
-        (writes_a_state_once_more, "writes of /brokers/topics/orders/partitions/0/state"),
-        (turns_isrs_around, "LEADER_AND_ISR of orders-0"),
+        (sends_metadata_without_partitions, "UPDATE_METADATA"),
+        (sends_no_metadata_after_isr_changes, "UPDATE_METADATA of orders-0"),
+        (marks_existing_replicas_as_new, "LEADER_AND_ISR of orders-"),
+        (writes_without_the_check_of_the_controller_epoch, "fence of /brokers/topics/orders/partitions"),
+        (writes_partition_states_twice, "writes of /brokers/topics/orders/partitions/0/state"),
+        (reverses_isrs, "LEADER_AND_ISR of orders-0"),
     ],
 )
-def test_a_controller_that_differs_is_told_apart(
+def test_a_mutated_controller_is_found(
     mutation: Callable[[pytest.MonkeyPatch], None], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutation(monkeypatch)
-    with SimulatedStage(1, BROKERS) as stage:
-        found = compare(load(SCENARIO), perform(SCENARIO, stage))
+    with SimulatedScenarioCluster(1, BROKERS) as cluster:
+        found = compare(load(SCENARIO), run_scenario(SCENARIO, cluster))
     assert any(expected in difference.what for difference in found), "\n".join(map(str, found))
 
 
-def test_a_task_that_fails_unseen_fails_the_scenario() -> None:
+def test_a_failed_task_that_is_not_awaited_fails_the_scenario() -> None:
     async def fail() -> None:
-        raise RuntimeError("nobody waits for me")
+        raise RuntimeError("not awaited")
 
-    def scene() -> None:
-        with SimulatedStage(1, BROKERS) as stage:
-            stage.start(0)
-            process = stage._broker(0).node.process
+    def run_with_a_failing_task() -> None:
+        with SimulatedScenarioCluster(1, BROKERS) as cluster:
+            cluster.start(0)
+            process = cluster._broker(0).node.process
             assert process is not None
             process.spawn(fail())
-            stage.wait_until(lambda tree: True, "it has failed")
+            cluster.wait_until(lambda tree: True, "it has failed")
 
-    with pytest.raises(AssertionError, match="nobody waits for me"):
-        scene()
+    with pytest.raises(AssertionError, match="not awaited"):
+        run_with_a_failing_task()

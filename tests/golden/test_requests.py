@@ -1,4 +1,4 @@
-"""What is read of Kafka's request log: control requests with their answers, as they were completed."""
+"""Control requests and their responses are read from Kafka's request log, in the order of completion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def line(key: str, request: Json, response: Json, version: int = 7) -> str:
     return f"{COMPLETED}{json.dumps(logged, separators=(',', ':'))}\n"
 
 
-def test_control_requests_come_in_their_order_and_nothing_else(tmp_path: Path) -> None:
+def test_only_control_requests_are_read_in_their_order(tmp_path: Path) -> None:
     log = tmp_path / "requests.log"
     first = line("LEADER_AND_ISR", {"controllerEpoch": 1}, {"errorCode": 0})
     fetch = line("FETCH", {"clusterId": "UPDATE_METADATA"}, {})
@@ -42,7 +42,7 @@ def test_control_requests_come_in_their_order_and_nothing_else(tmp_path: Path) -
     ]
 
 
-def test_a_line_that_has_been_completed_is_read_the_next_time(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_read_at_the_next_call(tmp_path: Path) -> None:
     log = tmp_path / "requests.log"
     whole = line("STOP_REPLICA", {}, {})
     log.write_text(whole[:-1])

@@ -1,5 +1,4 @@
-"""Our cluster goes through Kafka's recorded scenarios and does what Kafka did: on real processes and in the
-simulator."""
+"""Our brokers do in each recorded scenario what Kafka did, as processes and in the simulator."""
 
 from __future__ import annotations
 
@@ -10,72 +9,71 @@ from typing import TypeVar
 
 import pytest
 
-from tests.golden.compare import compare, judge, listed
-from tests.golden.real_stage import RealStage
+from tests.golden.compare import compare, listed, unlisted_and_vanished
+from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, Json, load
-from tests.golden.scenarios import GIVEN, SCENARIOS, perform, staging
-from tests.golden.simulated_stage import SimulatedStage
+from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
+from tests.golden.simulated_cluster import SimulatedScenarioCluster
 from understudy.checkers.verdict import Judge
 
 SIMULATED = tuple(name for name, scenario in SCENARIOS.items() if not scenario.only_processes)
 OTHER_SEEDS = (2, 3, 4)
-"""In the simulator a seed decides who wins a race and in which order answers come."""
+"""The seed decides in the simulator which broker wins an election, and in which order answers arrive."""
 
 RUNS = 6
-"""Of a scenario on processes, at most."""
+"""How often a scenario on processes is run at most."""
 
-Stage = TypeVar("Stage", bound=RealStage)
+Cluster = TypeVar("Cluster", bound=ProcessCluster)
 
-ON_PROCESSES = (*GIVEN, "pauses", "listeners", "started-too-soon")
-"""The others would show no more than in the simulator, for ten seconds each."""
+ON_PROCESSES = (*RECORDED_WITH_TOOLS, "pauses", "listeners", "started-too-soon")
+"""Scenarios that run on processes too; the others would show no more than in the simulator, in ten seconds each."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ON_PROCESSES)
 def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
-    check_on_processes(scenario, lambda run: RealStage(tmp_path / str(run), *staging(scenario)))
+    check_on_processes(scenario, lambda run: ProcessCluster(tmp_path / str(run), *brokers_and_settings(scenario)))
 
 
 @pytest.mark.spec("GT-1", "GT-2", "GT-3", "GT-4", "GT-5", "GT-6", "GT-7", "GT-8", "GT-9")
 @pytest.mark.parametrize("scenario", SIMULATED)
 def test_simulated_brokers_do_what_kafka_did(scenario: str) -> None:
-    with SimulatedStage(1, *staging(scenario)) as stage:
-        check(scenario, stage)
+    with SimulatedScenarioCluster(1, *brokers_and_settings(scenario)) as cluster:
+        check(scenario, cluster)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", OTHER_SEEDS)
 @pytest.mark.parametrize("scenario", SIMULATED)
-def test_whoever_wins_and_whoever_answers_first(scenario: str, seed: int) -> None:
-    with SimulatedStage(seed, *staging(scenario)) as stage:
-        check(scenario, stage)
+def test_simulated_brokers_do_what_kafka_did_with_other_seeds(scenario: str, seed: int) -> None:
+    with SimulatedScenarioCluster(seed, *brokers_and_settings(scenario)) as cluster:
+        check(scenario, cluster)
 
 
-def check(scenario: str, stage: SimulatedStage) -> None:
-    check_performance(scenario, stage, perform(scenario, stage))
+def check(scenario: str, cluster: SimulatedScenarioCluster) -> None:
+    check_recording(scenario, cluster, run_scenario(scenario, cluster))
 
 
-def check_on_processes(scenario: str, stage_of: Callable[[int], Stage], *, tools_choose: bool = False) -> Stage:
-    """On a new stage for each run, until moves that race each other arrive in the order in which they arrived in
-    Kafka's.
+def check_on_processes(scenario: str, cluster_of: Callable[[int], Cluster], *, tools_choose: bool = False) -> Cluster:
+    """Run a scenario, each time on a new cluster, until concurrent reassignments finish in the order of the recording.
 
-    Which of two leaders asks first for the ISR that ends its move is chance, there as here, and much follows from it.
-    `tools_choose`: tools ask whichever broker they like, as they did when Kafka was recorded.
+    Which of two leaders first proposes the ISR that finishes its reassignment is chance, in Kafka as here, and changes
+    much of what follows. `tools_choose`: tools choose brokers, as they did when Kafka was recorded.
     """
-    wanted = arrivals(load(scenario))
+    wanted = finished_moves(load(scenario))
     for run in range(RUNS):
-        stage = stage_of(run)
-        with stage:
-            ours = perform(scenario, stage)
-            found = arrivals(ours)
+        cluster = cluster_of(run)
+        with cluster:
+            ours = run_scenario(scenario, cluster)
+            found = finished_moves(ours)
             if found == wanted or Counter(found) != Counter(wanted) or run == RUNS - 1:
-                check_performance(scenario, stage, ours, tools_choose=tools_choose)
-                return stage
+                check_recording(scenario, cluster, ours, tools_choose=tools_choose)
+                return cluster
     raise AssertionError("unreachable: the last run is judged")
 
 
-def arrivals(document: Json) -> list[tuple[str, str]]:
-    """Topic znodes and partitions whose move ended, in their order."""
+def finished_moves(document: Json) -> list[tuple[str, str]]:
+    """The topic znode and partition of each finished reassignment, in their order."""
     ended: list[tuple[str, str]] = []
     moving: dict[str, set[str]] = {}
     for transaction in (transaction for step in document["steps"] for transaction in step["txns"]):
@@ -87,21 +85,23 @@ def arrivals(document: Json) -> list[tuple[str, str]]:
     return ended
 
 
-def test_the_order_of_arrivals_is_that_of_the_writes_that_end_a_move() -> None:
+def test_reassignments_are_ordered_by_the_writes_that_finish_them() -> None:
     topic = "/brokers/topics/orders"
-    assert arrivals(load("reassignment")) == [(topic, "0"), (topic, "1")]
+    assert finished_moves(load("reassignment")) == [(topic, "0"), (topic, "1")]
     turned = load("reassignment-overridden")
     turned["steps"].reverse()
-    assert arrivals(turned) != arrivals(load("reassignment-overridden"))
+    assert finished_moves(turned) != finished_moves(load("reassignment-overridden"))
 
 
-def check_performance(scenario: str, stage: Stage | SimulatedStage, ours: Json, *, tools_choose: bool = False) -> None:
+def check_recording(
+    scenario: str, cluster: Cluster | SimulatedScenarioCluster, ours: Json, *, tools_choose: bool = False
+) -> None:
     deliberate = [entry for entry in listed(FOLDER / "differences.toml") if entry.scenario in (scenario, "*")]
-    unlisted, vanished = judge(compare(load(scenario), ours, tools_choose=tools_choose), deliberate)
+    unlisted, vanished = unlisted_and_vanished(compare(load(scenario), ours, tools_choose=tools_choose), deliberate)
     assert not unlisted, "\n".join(map(str, unlisted))
     assert not vanished
-    # Rule 5 would hold of anything if we did not know what our controller knew when it sent its requests.
+    # Without zxids in the requests, rule 5 would hold for any recording.
     sent = [request for step in ours["steps"] for request in step["requests"] if request["key"] in CONTROL_REQUESTS]
     assert all("zxid" in request for request in sent)
     if not SCENARIOS[scenario].unchecked:
-        assert Judge().run(stage.records(), stage.transactions()) == []
+        assert Judge().run(cluster.records(), cluster.transactions()) == []

@@ -1,4 +1,4 @@
-"""Every znode of Kafka's recorded trees, decoded and encoded again: the same bytes come out."""
+"""Every znode of Kafka's recordings is decoded and encoded to the same bytes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.golden.recording import SCENARIOS as NAMES
 from tests.golden.scenarios import IBP, SCENARIOS
 
 RECORDINGS = [FOLDER / f"{name}.json" for name in NAMES if name not in SCENARIOS or IBP not in SCENARIOS[name].settings]
-"""With an older inter.broker.protocol.version znodes are written otherwise; `test_scenarios.py` compares those."""
+"""Znodes of an older inter.broker.protocol.version have another format; `test_scenarios.py` compares those."""
 MASKS = ((r"<ms>", "1729700000000"), (r"<port (\d)>", r"909\1"), (r"<id of [^>]*>", "GKx8qQpIQTi1jsQC9Pe1UQ"))
 
 
 def written_again(path: str, data: bytes) -> bytes | None:
-    """What we would write where this was read; None where nothing is to be compared."""
+    """The bytes that we would write for a znode with this data; None if it is not compared."""
     match path.split("/")[1:]:
         case ["controller"]:
             return ControllerZNode.encode(ControllerZNode.decode(data).broker_id, 1729700000000)
@@ -53,7 +53,7 @@ def written_again(path: str, data: bytes) -> bytes | None:
 
 
 def znodes(recording: Path) -> dict[tuple[str, bytes], None]:
-    """Every (path, data) of a broker's that ever stood in the tree, masks replaced by what they stand for."""
+    """The (path, data) of every znode that a broker ever wrote, with masks replaced by plausible values."""
     found: dict[tuple[str, bytes], None] = {}
     by_hand: set[str] = set()
     for step in json.loads(recording.read_text())["steps"]:
@@ -74,7 +74,7 @@ def znodes(recording: Path) -> dict[tuple[str, bytes], None]:
 
 @pytest.mark.spec("ZN-2", "ZN-3", "ZN-4", "ZN-5", "ZN-6", "ZN-7", "D16")
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
-def test_what_kafka_wrote_we_write_too(recording: Path) -> None:
+def test_znodes_of_kafka_are_decoded_and_encoded_to_the_same_bytes(recording: Path) -> None:
     compared = 0
     for path, data in znodes(recording):
         again = written_again(path, data) if data else None

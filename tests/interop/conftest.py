@@ -1,4 +1,4 @@
-"""A real Apache Kafka as the judge. `make interop` runs these; where Kafka cannot be fetched they skip and say so.
+"""Fixtures of the tests with Apache Kafka, which `make interop` runs. They are skipped where Kafka cannot be fetched.
 
 `REQUIRE_MAVEN=1` turns the skip into a failure.
 """
@@ -19,12 +19,12 @@ from understudy.testbed.local_cluster import LocalCluster
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 900
-"""For a test and the start of its module's cluster: four JVMs and many elections, on a machine with much else to do."""
+"""The timeout of a test with the start of its module's cluster: four JVMs and many elections on a busy machine."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--record-kafka", action="store_true", help="write what the tools print with Kafka into the scenes"
+        "--record-kafka", action="store_true", help="write what the tools print with Kafka into the scripts"
     )
     parser.addoption("--record-golden", action="store_true", help="write what Kafka does into tests/golden")
 
@@ -50,7 +50,7 @@ def kafka() -> ApacheKafka:
 
 @pytest.fixture
 def complaints(cluster: LocalCluster) -> Iterator[Complaints]:
-    """In the end no broker of Kafka's has complained. The `cluster` is that of the test's module."""
+    """Fail a test after which Kafka's brokers have logged errors. The `cluster` is that of the test's module."""
     found = Complaints(cluster)
     yield found
     found.check()

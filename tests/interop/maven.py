@@ -1,4 +1,4 @@
-"""Apache Kafka 3.9.1 by its Maven coordinates, fetched once into a cache outside the repository.
+"""Fetches Apache Kafka 3.9.1 by its Maven coordinates, once, into a cache outside the repository.
 
 Maven knows where to fetch from, and checks what it gets; nothing here names a host.
 """
@@ -16,8 +16,7 @@ from pathlib import Path
 VERSION = "3.9.1"
 TIMEOUT_S = 600
 
-# The tools pull in all of Kafka Connect for a command that nobody runs here; log4j is what Kafka's own download logs
-# with.
+# Without Kafka Connect, which the tools need for one command only; with log4j, as Kafka's own download has.
 POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -40,7 +39,7 @@ POM = f"""\
 
 
 class NotFetched(Exception):
-    """Apache Kafka cannot be had here. The message says why, and what would help."""
+    """Apache Kafka could not be fetched. The message names the reason and a remedy."""
 
 
 def kafka_libs(environment: Mapping[str, str] = os.environ) -> Path:

@@ -1,5 +1,4 @@
-"""A cluster of ours and Kafka's brokers: who has the role, whether everybody knows the same, what Kafka complains
-about."""
+"""Clusters of our and Kafka's brokers: their controller, the metadata of all brokers, and errors in Kafka's logs."""
 
 from __future__ import annotations
 
@@ -22,40 +21,39 @@ from understudy.testbed.local_cluster import LocalCluster
 
 OURS = (1, 2)
 KAFKAS = (3, 4)
-EVERYBODY = (*OURS, *KAFKAS)
+ALL_BROKERS = (*OURS, *KAFKAS)
 PATIENCE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
-"""Long enough for a JVM on a busy machine to be heard of: a session that ends by itself moves leaders nobody has
-struck."""
+"""Long enough for the heartbeats of a JVM on a busy machine: an expired session would move leaders."""
 DELETIONS = 20
-"""So often at most is `/controller` deleted until the right kind of broker wins the race."""
+"""How often `/controller` is deleted at most until a broker of the wanted kind is elected."""
 RACE_S = 4.0
-"""For so long at most do the others stand still for it; far less than their sessions last."""
+"""How long the other brokers are paused at most for an election; far less than their session timeout."""
 
 HARMLESS = {
-    r"Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader": "a follower hears of a topic before its leader",
+    r"Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader": "a follower received the topic before its leader",
     r"marked as failed": "a follower fenced by a newer leader epoch waits for the LeaderAndIsr that brings it",
-    r"the new leader -1 is unavailable": "a takeover tells of dead leaders before it elects others, Kafka's own too",
+    r"the new leader -1 is unavailable": "a new controller sends dead leaders before it elects others",
     r"[Cc]onnection to .* (failed|could not be established|was disconnected|was unsuccessful)": (
         "the peer was killed or left"
     ),
-    r"send response via channel for which there is no open connection": "whoever asked was killed meanwhile",
-    r"Received error STALE_BROKER_EPOCH": "the broker was killed and is back before its controller knows",
-    r"Broker had a stale broker epoch": "a leader has registered anew and asks for an ISR; it asks again",
+    r"send response via channel for which there is no open connection": "the client was killed meanwhile",
+    r"Received error STALE_BROKER_EPOCH": "the broker registered again before its death was noticed",
+    r"Broker had a stale broker epoch": "a leader has registered again; it sends the AlterPartition again",
     r"AllocateProducerIds due to|broker ID is not yet known by the controller|currentBlockCount was stale": (
-        "as before, of a broker that asks for producer ids"
+        "a broker that requests producer ids has registered again"
     ),
     r"from an old controller|its controller epoch \d+ is old|ControllerMovedException|"
     r"Received error STALE_CONTROLLER_EPOCH": (
-        "a controller that is deposed in the middle of something hears so; to hand the role over is to depose"
+        "a controller is deposed while it processes an event, as whenever another is elected"
     ),
-    r"\(org\.apache\.zookeeper\.ClientCnxn\)": "it was paused, or the machine was too busy for a heartbeat",
+    r"\(org\.apache\.zookeeper\.ClientCnxn\)": "the broker was paused, or too slow for a heartbeat",
     r"fails to send (a )?request[^\n]*\n"
     r"[^\n]*(InterruptedException|was shutdown before|was disconnected before|CLOSING)": (
         "a controller stops sending to a broker that is gone"
     ),
 }
-"""Patterns of log entries that brokers of Kafka print just so in a cluster of their own, and when they do."""
+"""Patterns of log entries that Kafka's brokers write in a cluster of their own too, and when they do."""
 
 _READY = re.compile(
     r'Ready to serve as the new controller with epoch (\d+)|"epoch": (\d+),.*"ready to serve as the new controller"'
@@ -64,7 +62,7 @@ _ENTRY = re.compile(r"^\[[^]]+\] (ERROR|WARN|FATAL) ")
 
 
 def mixed_cluster(kafka: ApacheKafka, directory: Path, properties: Mapping[str, str] | None = None) -> LocalCluster:
-    """Two brokers of ours, and two of Kafka's that start after them; nothing moves leaders by itself."""
+    """Two brokers of ours, and two of Kafka's that start after them, without automatic rebalancing."""
     settings = {
         "inter.broker.protocol.version": "3.9",
         "auto.leader.rebalance.enable": "false",
@@ -80,7 +78,7 @@ def mixed_cluster(kafka: ApacheKafka, directory: Path, properties: Mapping[str, 
 
 @contextmanager
 def operator(cluster: LocalCluster) -> Iterator[KazooClient]:
-    """A session of somebody who edits znodes by hand."""
+    """A ZooKeeper session of an operator."""
     client = KazooClient(cluster.zookeeper_connect)
     client.start()
     try:
@@ -90,7 +88,7 @@ def operator(cluster: LocalCluster) -> Iterator[KazooClient]:
         client.close()
 
 
-# -- the role
+# -- the controller
 
 
 def controller_epoch(cluster: LocalCluster) -> int:
@@ -98,7 +96,7 @@ def controller_epoch(cluster: LocalCluster) -> int:
 
 
 def new_controller(cluster: LocalCluster, after_epoch: int) -> int:
-    """Who won the election that came after the one of `after_epoch`."""
+    """Wait for a controller with a newer epoch than `after_epoch`; its id."""
 
     def elected() -> tuple[int] | None:
         picture = cluster.view.picture()
@@ -109,47 +107,50 @@ def new_controller(cluster: LocalCluster, after_epoch: int) -> int:
 
 
 def hand_over(cluster: LocalCluster, to: Iterable[int]) -> int:
-    """Delete `/controller` until one of `to` has it and has taken over; who that is.
+    """Delete `/controller` until one of the brokers `to` is controller and has completed its failover; its id.
 
-    Each controller may finish its takeover: Kafka's, deposed in the middle of one, keeps half a batch of requests and
-    fails at each of its later elections ("batch is not empty while creating a new one").
+    Each controller is given the time to complete its failover. One of Kafka's that is deposed before keeps half a batch
+    of requests and fails at each of its later elections ("batch is not empty while creating a new one").
     """
     wanted = tuple(to)
     for _ in range(DELETIONS):
-        controller = cluster.wait_until(lambda: in_office(cluster), "a controller has taken over", PATIENCE_S)
+        controller = cluster.wait_until(
+            lambda: ready_controller(cluster), "a controller has completed its failover", PATIENCE_S
+        )
         if controller in wanted:
             return controller
-        with _standing_still(cluster, all_but=wanted), suppress(WaitTimedOut):
-            _win(cluster, wanted)
+        with _paused(cluster, all_but=wanted), suppress(WaitTimedOut):
+            _elect_one_of(cluster, wanted)
     raise AssertionError(f"none of brokers {wanted} won {DELETIONS} elections")
 
 
-def _win(cluster: LocalCluster, wanted: Collection[int]) -> None:
-    """A race that only `wanted` run in: a JVM loses nearly every other on a busy machine.
+def _elect_one_of(cluster: LocalCluster, wanted: Collection[int]) -> None:
+    """Delete `/controller` and wait until one of `wanted` is elected.
 
     Raises:
-        WaitTimedOut: none of them has won it in time.
+        WaitTimedOut: none of them was elected in time.
     """
-    # It may have gone by itself; the race is on already then.
+    # If the znode has been deleted already, the election is under way.
     with operator(cluster) as zookeeper, suppress(NoNodeError):
         zookeeper.delete("/controller")
     cluster.wait_until(lambda: cluster.view.controller_id() in wanted, f"one of {wanted} is controller", RACE_S)
 
 
 @contextmanager
-def _standing_still(cluster: LocalCluster, *, all_but: Collection[int]) -> Iterator[None]:
-    held = [broker for broker in cluster.brokers if broker.is_running and broker.id not in all_but]
-    for broker in held:
+def _paused(cluster: LocalCluster, *, all_but: Collection[int]) -> Iterator[None]:
+    """Pause all running brokers but `all_but`: otherwise a JVM on a busy machine loses nearly every election."""
+    paused = [broker for broker in cluster.brokers if broker.is_running and broker.id not in all_but]
+    for broker in paused:
         broker.pause()
     try:
         yield
     finally:
-        for broker in held:
+        for broker in paused:
             broker.resume()
 
 
-def in_office(cluster: LocalCluster) -> int | None:
-    """The controller, once it has written into its log that its takeover is over."""
+def ready_controller(cluster: LocalCluster) -> int | None:
+    """The controller, once it has logged that its failover is complete; else None."""
     picture = cluster.view.picture()
     if picture.controller is None:
         return None
@@ -158,21 +159,20 @@ def in_office(cluster: LocalCluster) -> int | None:
     return picture.controller if str(picture.controller_epoch) in epochs else None
 
 
-# -- what everybody knows
+# -- the metadata of all brokers
 
 
-def all_at_work(cluster: LocalCluster, under: Iterable[int]) -> LocalCluster:
-    """`cluster`, once everybody runs, one of the brokers `under` is controller, all know it, and no partition lacks a
-    replica.
+def restored(cluster: LocalCluster, under: Iterable[int]) -> LocalCluster:
+    """Restore a cluster after a test: all brokers run, one of `under` is controller, and all replicas are in sync.
 
-    What another test has left under way would decide who leads, and who can leave, in the next one.
+    Otherwise the state that one test leaves would decide which brokers lead partitions in the next one.
     """
     for broker in cluster.brokers:
         if not broker.is_running:
             broker.start()
     hand_over(cluster, to=under)
-    cluster.wait_until(lambda: is_whole(cluster.view.picture()), "all that was killed is in sync again", PATIENCE_S)
-    settle(cluster, EVERYBODY)
+    cluster.wait_until(lambda: is_whole(cluster.view.picture()), "all replicas are in sync again", PATIENCE_S)
+    settle(cluster, ALL_BROKERS)
     return cluster
 
 
@@ -183,7 +183,7 @@ def is_whole(picture: ClusterPicture) -> bool:
 
 
 def settle(cluster: LocalCluster, brokers: Iterable[int]) -> ClusterPicture:
-    """Wait until `brokers` all know what ZooKeeper says: controller, registered brokers, leaders, epochs, ISRs."""
+    """Wait until the metadata of `brokers` is ZooKeeper's: controller, registered brokers, leaders, epochs, ISRs."""
     asked = tuple(brokers)
     seen: list[str] = []
 
@@ -193,14 +193,14 @@ def settle(cluster: LocalCluster, brokers: Iterable[int]) -> ClusterPicture:
         return None if seen or set(picture.brokers) != set(asked) else picture
 
     try:
-        return cluster.wait_until(agreed, f"brokers {asked} know what ZooKeeper says", PATIENCE_S)
+        return cluster.wait_until(agreed, f"brokers {asked} have the metadata in ZooKeeper", PATIENCE_S)
     except Exception as error:
         error.add_note("\n".join(seen))
         raise
 
 
 def disagreements(picture: ClusterPicture, broker: int, metadata: MetadataResponse | None) -> Iterator[str]:
-    """In what the Metadata of `broker` differs from ZooKeeper, in words."""
+    """The differences between the Metadata response of `broker` and ZooKeeper, as sentences."""
     if metadata is None:
         yield f"broker {broker} gives no answer"
         return
@@ -231,7 +231,7 @@ def disagreements(picture: ClusterPicture, broker: int, metadata: MetadataRespon
     ]
     for what, here, there in facts:
         if here != there:
-            yield f"broker {broker} says of {what}: {here}, ZooKeeper: {there}"
+            yield f"{what} in the metadata of broker {broker}: {here}, in ZooKeeper: {there}"
 
 
 def _metadata(cluster: LocalCluster, broker: int) -> MetadataResponse | None:
@@ -242,11 +242,11 @@ def _metadata(cluster: LocalCluster, broker: int) -> MetadataResponse | None:
         return None
 
 
-# -- what Kafka complains about
+# -- errors in Kafka's logs
 
 
 class Complaints:
-    """Errors, warnings and stack traces in the logs of Kafka's brokers from now on, but for harmless ones."""
+    """Finds errors, warnings and stack traces in the logs of Kafka's brokers from now on, except harmless ones."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
@@ -254,23 +254,23 @@ class Complaints:
         self._read = {broker: len(self._log(broker)) for broker in KAFKAS}
 
     def expect(self, pattern: str) -> None:
-        """What the test does to Kafka's brokers makes them say this."""
+        """Take entries of this pattern for harmless too, because the test causes them."""
         self._harmless.append(pattern)
 
     def check(self) -> None:
-        """Raise AssertionError with all there are."""
+        """Raise AssertionError with all that were found."""
         found = [
             f"broker {broker}: {entry}"
             for broker in KAFKAS
-            for entry in alarming(self._log(broker)[self._read[broker] :], self._harmless)
+            for entry in unexpected_entries(self._log(broker)[self._read[broker] :], self._harmless)
         ]
-        assert not found, "Kafka complains:\n" + "\n".join(found)
+        assert not found, "errors in the logs of Kafka's brokers:\n" + "\n".join(found)
 
     def _log(self, broker: int) -> str:
         return self._cluster.broker(broker).process.log.read_text(errors="replace")
 
 
-def alarming(log: str, harmless: Iterable[str] = HARMLESS) -> Iterator[str]:
+def unexpected_entries(log: str, harmless: Iterable[str] = HARMLESS) -> Iterator[str]:
     """Log entries above INFO that match no pattern of `harmless`, each with the lines that belong to it."""
     expected = re.compile("|".join(harmless))
     entry: list[str] = []

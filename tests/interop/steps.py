@@ -1,4 +1,4 @@
-"""What the tests of mixed clusters do with topics, and see of them."""
+"""Creates and inspects topics in tests of mixed clusters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from understudy.testbed.local_cluster import LocalCluster
 def create(tools: Tools, cluster: LocalCluster, topic: str, arguments: str) -> None:
     """Create `topic` with Kafka's tool and wait until all its replicas are in sync."""
     tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --create --topic {topic} {arguments}")
-    cluster.wait_until(lambda: whole(cluster.view.picture(), topic), f"{topic} is led and in sync")
+    cluster.wait_until(lambda: whole(cluster.view.picture(), topic), f"{topic} has leaders and is in sync")
 
 
 def whole(picture: ClusterPicture, topic: str) -> bool:
@@ -22,6 +22,6 @@ def whole(picture: ClusterPicture, topic: str) -> bool:
 
 
 def leaders(cluster: LocalCluster, topic: str) -> list[int | None]:
-    """Who leads the partitions of `topic`, in their order."""
+    """The leaders of the partitions of `topic`, in their order."""
     partitions = sorted(partition for partition in cluster.view.picture().partitions if partition.topic == topic)
     return [cluster.view.leader(partition) for partition in partitions]

@@ -1,8 +1,8 @@
-"""Odd requests: what a client hears from a broker of ours is what it hears from one of Apache Kafka's, field by field.
+"""Unusual and malformed requests get the same response from our brokers as from Apache Kafka's, field by field.
 
-Both clusters are in the same state and are asked the same. What each may say in its own way is masked: ports, topic ids
-(but whether there is one), the order of things that have a name. Where we differ on purpose (docs/fidelity.md), nothing
-is asked.
+Both clusters are in the same state and receive the same requests. Values that may differ are masked: ports, topic ids
+(except whether there is one), the order of named elements. Requests where we differ on purpose (docs/fidelity.md) are
+left out.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BROKERS = (1, 2, 3)
 CONTROLLER, OTHER = 1, 2
 TOPIC, BROKER, LOGGER, METRICS = 2, 4, 8, 16
 SET, DELETE, APPEND = 0, 1, 2
-NOBODYS_ID = TopicId("AAAAAAAAAAAAAAAAAAAAqg")
+UNKNOWN_TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAqg")
 LONG_NAME = "x" * 250
 PROPERTIES = {
     "auto.leader.rebalance.enable": "false",
@@ -69,7 +69,7 @@ MASKED = frozenset({"port", "cluster_id"})
 OF_THEIR_OWN = frozenset(
     {"log.dirs", "zookeeper.connect", "understudy.run.id", "understudy.events.dir", "understudy.points.file"}
 )
-"""Configs that tell one cluster from the other."""
+"""Configs that differ between the two clusters."""
 
 
 class Asked(NamedTuple):
@@ -88,7 +88,7 @@ class Both(NamedTuple):
 
 @pytest.fixture(scope="module")
 def both(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """A cluster of each kind with the same topics; broker 1 is controller, and everybody knows."""
+    """A cluster of Kafka's and one of ours, with the same topics and with broker 1 as controller."""
     with ExitStack() as clusters:
         started = [
             clusters.enter_context(
@@ -124,7 +124,7 @@ def ask(cluster: LocalCluster, asked: Asked) -> Message:
 
 
 def shown(value: Any) -> Any:
-    """An answer as it is compared."""
+    """A response as it is compared, with masked values."""
     match value:
         case dict():
             fields = {key: shown(each) for key, each in value.items() if key not in MASKED}
@@ -150,7 +150,7 @@ def check(both: Both, questions: Iterable[Asked]) -> None:
 
 
 def placed(name: str, *replicas: tuple[int, ...], **configs: str | None) -> CreatableTopic:
-    """With replicas chosen by hand, so that both clusters have them at the same places."""
+    """A topic with an explicit assignment, so that both clusters have the same."""
     assignments = tuple(
         CreatableReplicaAssignment(partition_index=i, broker_ids=each) for i, each in enumerate(replicas)
     )
@@ -237,8 +237,8 @@ def test_create_partitions(both: Both) -> None:
 @pytest.mark.spec("TX-1")
 def test_delete_topics(both: Both) -> None:
     names = ("nope", "a b", "", "__cluster_metadata")
-    by_id = (DeleteTopicState(topic_id=NOBODYS_ID), DeleteTopicState(), DeleteTopicState(name="nope"))
-    mixed = (DeleteTopicState(name="b", topic_id=NOBODYS_ID), DeleteTopicState(name="b"))
+    by_id = (DeleteTopicState(topic_id=UNKNOWN_TOPIC_ID), DeleteTopicState(), DeleteTopicState(name="nope"))
+    mixed = (DeleteTopicState(name="b", topic_id=UNKNOWN_TOPIC_ID), DeleteTopicState(name="b"))
     questions = [
         Asked(DeleteTopicsRequest(topic_names=names), version, broker)
         for version in range(6)
@@ -256,7 +256,7 @@ def test_metadata_and_describe_cluster(both: Both) -> None:
     named = tuple(MetadataRequestTopic(name=name) for name in names)
     refused = (
         MetadataRequestTopic(name="a"),
-        MetadataRequestTopic(name="b", topic_id=NOBODYS_ID),
+        MetadataRequestTopic(name="b", topic_id=UNKNOWN_TOPIC_ID),
         MetadataRequestTopic(name="a"),
     )
     questions = [Asked(MetadataRequest(topics=named), version, OTHER) for version in range(13)]

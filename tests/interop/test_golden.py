@@ -1,5 +1,4 @@
-"""The recorded scenarios once more, with Apache's own tools for everything a tool did then; they have to print the
-same."""
+"""Runs recorded scenarios with Apache's own tools, as they were recorded; the tools have to print the same."""
 
 from __future__ import annotations
 
@@ -12,10 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from brokers.config.properties import format_properties
-from tests.golden.real_stage import RealStage
+from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import load
-from tests.golden.scenarios import staging
-from tests.golden.stage import (
+from tests.golden.scenario_cluster import (
     Cancellation,
     ConfigChange,
     Election,
@@ -29,30 +27,31 @@ from tests.golden.stage import (
     Verification,
     tree_of,
 )
+from tests.golden.scenarios import brokers_and_settings
 from tests.golden.test_scenarios import check_on_processes
 from tests.interop.tools import Tools
 from understudy.admin_client import BROKER, PREFERRED
 
-IMPATIENT = {"default.api.timeout.ms": "10000", "request.timeout.ms": "5000"}
-"""For a tool that waits in vain for a dead broker; a minute is what it waits otherwise."""
+SHORT_TIMEOUTS = {"default.api.timeout.ms": "10000", "request.timeout.ms": "5000"}
+"""Timeouts of tools whose requests go to a dead broker; by default they wait for a minute."""
 
 
 class Printed(NamedTuple):
-    """What a tool left behind."""
+    """The output and exit code of a tool."""
 
     stdout: str
     stderr: str
     rc: int
 
 
-class ToolStage(RealStage):
-    """Real processes of ours, administered by Apache's tools."""
+class ToolDrivenCluster(ProcessCluster):
+    """Our brokers as processes, administered with Apache's tools."""
 
     def __init__(self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str], tools: Tools) -> None:
         super().__init__(directory, brokers, settings)
         self._tools = tools
         self.printed: list[Printed] = []
-        """In order."""
+        """The output of all tools, in order."""
 
     def ask(self, request: Request) -> Refused | None:
         name, *options = self._command(request)
@@ -63,7 +62,7 @@ class ToolStage(RealStage):
         return Refused(outcome.stdout + outcome.stderr) if outcome.rc else None
 
     def _command(self, request: Request) -> list[str]:
-        """The tool and its options."""
+        """The tool that makes the request, and its options."""
         match request:
             case TopicCreation(topic, assignment, configs):
                 placed = _listed([assignment[partition] for partition in sorted(assignment)])
@@ -97,7 +96,7 @@ class ToolStage(RealStage):
                 return ["kafka-reassign-partitions", "--verify", self._plan(reassignment)]
             case Cancellation(reassignment):
                 patience = self._tools.directory / "impatient.properties"
-                patience.write_text(format_properties(IMPATIENT), encoding="utf-8")
+                patience.write_text(format_properties(SHORT_TIMEOUTS), encoding="utf-8")
                 return [
                     "kafka-reassign-partitions",
                     "--cancel",
@@ -132,12 +131,12 @@ def _config_options(change: ConfigChange) -> list[str]:
 
 
 def _listed(replicas: Sequence[Sequence[int]]) -> str:
-    """As `--replica-assignment` wants them."""
+    """The replicas in the format of `--replica-assignment`."""
     return ",".join(":".join(map(str, of_partition)) for of_partition in replicas)
 
 
 def _normalised(stdout: str, stderr: str, rc: int, ports: dict[int, int]) -> Printed:
-    """Without stack traces, the time of a line of the tool's log, and ports."""
+    """The output of a tool without stack traces, times of log lines, and ports."""
     return Printed(_without_chance(stdout, ports), _without_chance(stderr, ports), rc)
 
 
@@ -163,10 +162,12 @@ def _without_chance(printed: str, ports: dict[int, int]) -> str:
         "reassignment",
     ],
 )
-def test_driven_by_apaches_tools_our_brokers_do_what_kafka_did(scenario: str, tools: Tools, tmp_path: Path) -> None:
-    def stage_of(run: int) -> ToolStage:
-        return ToolStage(tmp_path / f"cluster-{run}", *staging(scenario), tools)
+def test_our_brokers_do_what_kafka_did_when_administered_with_apaches_tools(
+    scenario: str, tools: Tools, tmp_path: Path
+) -> None:
+    def cluster_of(run: int) -> ToolDrivenCluster:
+        return ToolDrivenCluster(tmp_path / f"cluster-{run}", *brokers_and_settings(scenario), tools)
 
-    stage = check_on_processes(scenario, stage_of, tools_choose=True)
+    cluster = check_on_processes(scenario, cluster_of, tools_choose=True)
     by_tool = [step for step in load(scenario)["steps"] if "stdout" in step]
-    assert stage.printed == [_normalised(step["stdout"], step["stderr"], step["rc"], {}) for step in by_tool]
+    assert cluster.printed == [_normalised(step["stdout"], step["stderr"], step["rc"], {}) for step in by_tool]

@@ -1,6 +1,6 @@
-"""Consumer groups that know only our brokers: who coordinates, our brokers say, and Kafka's do it.
+"""Consumer groups with our brokers as bootstrap servers: ours name the coordinators, which are brokers of Kafka.
 
-Records, and what groups have committed, lie on brokers of Kafka alone.
+Records and committed offsets are on brokers of Kafka only.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.errors import Errors
 from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tests.interop.mixed import (
-    EVERYBODY,
+    ALL_BROKERS,
     OURS,
     Complaints,
-    all_at_work,
     hand_over,
     mixed_cluster,
     new_controller,
+    restored,
     settle,
 )
 from tests.interop.steps import create, leaders
@@ -43,7 +43,7 @@ PATIENCE_S = 120
 
 @pytest.fixture(scope="module")
 def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """With the topics of the coordinators, on brokers of Kafka alone, before anybody asks for them."""
+    """A mixed cluster with the internal topics on brokers of Kafka only, created before any client needs them."""
     folder = tmp_path_factory.mktemp("groups")
     with mixed_cluster(kafka, folder, COORDINATED) as cluster:
         for topic in ("__consumer_offsets", "__transaction_state"):
@@ -53,7 +53,7 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def cluster(shared: LocalCluster) -> LocalCluster:
-    return all_at_work(shared, under=OURS)
+    return restored(shared, under=OURS)
 
 
 @pytest.mark.spec("CO-1", "CO-3")
@@ -62,8 +62,8 @@ def test_brokers_of_both_kinds_name_the_same_coordinators(cluster: LocalCluster,
     keys = (*(f"group-{number}" for number in range(20)), "", "grüße", "😀", "polygenelubricants")
     for version in range(7):
         for key_type in (GROUP, TRANSACTION, SHARE, NOTHING) if version else (GROUP,):
-            answers = [coordinators(cluster, broker, version, key_type, keys) for broker in EVERYBODY]
-            assert answers == [answers[0]] * len(EVERYBODY), (version, key_type)
+            answers = [coordinators(cluster, broker, version, key_type, keys) for broker in ALL_BROKERS]
+            assert answers == [answers[0]] * len(ALL_BROKERS), (version, key_type)
             if key_type in (GROUP, TRANSACTION):
                 led_by = leaders(cluster, ("__consumer_offsets", "__transaction_state")[key_type])
                 assert [node for _, node, *_ in answers[0]] == [led_by[partition_for(key, PARTITIONS)] for key in keys]
@@ -72,7 +72,7 @@ def test_brokers_of_both_kinds_name_the_same_coordinators(cluster: LocalCluster,
 def coordinators(
     cluster: LocalCluster, broker: int, version: int, key_type: int, keys: tuple[str, ...]
 ) -> list[tuple[str, int, str, int]]:
-    """Error, and node, by key; error messages are for people."""
+    """The error and node of each key; error messages are not compared."""
     client = AdminClient(SocketNetwork(), [])
     host, _, port = cluster.broker(broker).address.rpartition(":")
 
@@ -90,8 +90,8 @@ def coordinators(
 
 
 @pytest.mark.spec("IO-16", "CO-3")
-def test_groups_lose_nothing_while_our_controllers_change(cluster: LocalCluster, tools: Tools) -> None:
-    """A producer and a group of Apache's, a group of librdkafka's; none of them is told of a broker of Kafka's."""
+def test_consumer_groups_lose_no_record_during_controller_changes(cluster: LocalCluster, tools: Tools) -> None:
+    """Apache's producer and consumer group and a group of librdkafka, all with our brokers as bootstrap servers."""
     create(tools, cluster, "work", f"{ON_KAFKAS} --config min.insync.replicas=2")
     ours = ",".join(cluster.broker(broker).address for broker in OURS)
     line = f"kafka-console-consumer --bootstrap-server {ours} --topic work --group apache --from-beginning"
@@ -107,34 +107,36 @@ def test_groups_lose_nothing_while_our_controllers_change(cluster: LocalCluster,
     hand_over(cluster, to=OURS)
     produce(tools, ours, "work", range(1_000, 2_000))
 
-    # What was committed before the takeover is where the group goes on.
+    # The group continues at the offsets that it committed before the failover.
     read += consume(ours, "work", "librdkafka", 1_500)
     assert sorted(read) == list(range(2_000))
     cluster.wait_until(lambda: not reading.is_running, "the group of Apache's has read everything", PATIENCE_S)
     assert reading.exit_code == 0, reading.log_tail()
     assert sorted(numbers(reading)) == list(range(2_000))
-    settle(cluster, [broker for broker in EVERYBODY if broker != before.id])
+    settle(cluster, [broker for broker in ALL_BROKERS if broker != before.id])
     for group in ("apache", "librdkafka"):
         assert committed(tools, ours, group) == 2_000
 
 
 @pytest.mark.spec("CO-3")
-def test_a_group_goes_on_with_its_next_coordinator(cluster: LocalCluster, tools: Tools) -> None:
+def test_a_consumer_group_continues_with_its_next_coordinator(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "moving", ON_KAFKAS)
     ours = ",".join(cluster.broker(broker).address for broker in OURS)
     produce(tools, ours, "moving", range(600))
-    read = consume(ours, "moving", "nomads", 300)
-    coordinator = leaders(cluster, "__consumer_offsets")[partition_for("nomads", PARTITIONS)]
+    read = consume(ours, "moving", "movers", 300)
+    coordinator = leaders(cluster, "__consumer_offsets")[partition_for("movers", PARTITIONS)]
     assert coordinator is not None
     cluster.broker(coordinator).kill()
-    settle(cluster, [broker for broker in EVERYBODY if broker != coordinator])
-    read += consume(ours, "moving", "nomads", 300)
+    settle(cluster, [broker for broker in ALL_BROKERS if broker != coordinator])
+    read += consume(ours, "moving", "movers", 300)
     assert sorted(read) == list(range(600))
 
 
 def produce(tools: Tools, bootstrap: str, topic: str, values: range) -> None:
-    """With Kafka's console producer; each value is its own key, and so they are in all partitions. What could not be
-    written it says, and ends well all the same."""
+    """Write values with Kafka's console producer; each is its own key, so that all partitions get some.
+
+    The producer exits with 0 even if records were not written, so its output is checked for errors.
+    """
     keys = "--property parse.key=true --property key.separator=:"
     line = f"kafka-console-producer --bootstrap-server {bootstrap} --topic {topic} --request-required-acks all"
     outcome = tools.run(f"{line} {PATIENT} {keys}", "".join(f"{value}:{value}\n" for value in values))
@@ -142,7 +144,7 @@ def produce(tools: Tools, bootstrap: str, topic: str, values: range) -> None:
 
 
 def consume(bootstrap: str, topic: str, group: str, count: int) -> list[int]:
-    """Join the group, read so many records, commit them, and leave."""
+    """Join the group, read `count` records, commit them, and leave."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -157,8 +159,8 @@ def consume(bootstrap: str, topic: str, group: str, count: int) -> list[int]:
         deadline = time.monotonic() + PATIENCE_S
         while len(read) < count:
             assert time.monotonic() < deadline, f"{group} has read {len(read)} of {count}"
-            heard = consumer.consume(count - len(read), timeout=1)
-            read += [int(message.value() or b"") for message in heard if message.error() is None]
+            messages = consumer.consume(count - len(read), timeout=1)
+            read += [int(message.value() or b"") for message in messages if message.error() is None]
         consumer.commit(asynchronous=False)
     finally:
         consumer.close()
@@ -166,12 +168,12 @@ def consume(bootstrap: str, topic: str, group: str, count: int) -> list[int]:
 
 
 def numbers(reading: ChildProcess) -> list[int]:
-    """What the console consumer has printed so far; beside records it prints a word at its end."""
+    """The records that the console consumer has printed so far, without its last line, which is a summary."""
     return [int(line) for line in reading.log.read_text().splitlines() if line.isdigit()]
 
 
 def committed(tools: Tools, bootstrap: str, group: str) -> int:
-    """How far `group` is in all its partitions together, by Kafka's tool; it lags nowhere."""
+    """The sum of the offsets that `group` has committed, by Kafka's tool; asserts that it lags in no partition."""
     printed = tools.succeed(f"kafka-consumer-groups --bootstrap-server {bootstrap} --describe --group {group}")
     rows = [line.split() for line in printed.splitlines() if line.startswith(group)]
     assert len(rows) == PARTITIONS, printed

@@ -1,4 +1,4 @@
-"""What judges the interop tests can tell good from bad; needs no Kafka."""
+"""The checks of the interop tests find what they should find; needs no Kafka."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from foundation.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from tests.interop.maven import NotFetched, kafka_libs
-from tests.interop.mixed import alarming, disagreements
-from tests.interop.scene import Line, Printed, differences, parse, recorded, without_chance
+from tests.interop.mixed import disagreements, unexpected_entries
+from tests.interop.tool_script import Line, Printed, differences, parse, recorded, without_chance
 from understudy.picture import ClusterPicture, PartitionPicture
 
 ONE, TWO = BrokerId(1), BrokerId(2)
@@ -40,12 +40,12 @@ def metadata(*, controller: int = 1, isr: tuple[int, ...] = (1, 2)) -> MetadataR
     return MetadataResponse(brokers=(), controller_id=controller, topics=(topic,))
 
 
-def test_a_broker_that_knows_everything_is_not_blamed() -> None:
+def test_metadata_equal_to_zookeeper_is_no_disagreement() -> None:
     assert list(disagreements(picture(), 1, metadata())) == []
 
 
 @pytest.mark.parametrize(
-    ("seen", "said", "about"),
+    ("seen", "response", "about"),
     [
         (picture(), metadata(controller=2), "the controller"),
         (picture(), metadata(isr=(1,)), "orders-0"),
@@ -55,20 +55,20 @@ def test_a_broker_that_knows_everything_is_not_blamed() -> None:
         (picture(), None, "no answer"),
     ],
 )
-def test_whatever_a_broker_has_not_heard_is_found(
-    seen: ClusterPicture, said: MetadataResponse | None, about: str
+def test_metadata_that_differs_from_zookeeper_is_a_disagreement(
+    seen: ClusterPicture, response: MetadataResponse | None, about: str
 ) -> None:
-    [complaint] = disagreements(seen, 1, said)
-    assert about in complaint
+    [disagreement] = disagreements(seen, 1, response)
+    assert about in disagreement
 
 
-def test_what_kafka_complains_about_is_found_with_its_stack_trace() -> None:
+def test_errors_and_warnings_of_kafka_are_found_with_their_stack_traces() -> None:
     log = "[t] INFO fine\n[t] ERROR bad (C)\njava.lang.Oh\n\tat home\n[t] INFO fine\n  and so on\n[t] WARN odd (D)\n"
-    assert list(alarming(log)) == ["[t] ERROR bad (C)\njava.lang.Oh\n\tat home", "[t] WARN odd (D)"]
+    assert list(unexpected_entries(log)) == ["[t] ERROR bad (C)\njava.lang.Oh\n\tat home", "[t] WARN odd (D)"]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "entry",
     [
         "WARN [RequestSendThread controllerId=4] Controller 4's connection to broker 127.0.0.1:1 (id: 1 rack: null) was"
         " unsuccessful (kafka.controller.RequestSendThread)\n"
@@ -89,17 +89,20 @@ def test_what_kafka_complains_about_is_found_with_its_stack_trace() -> None:
         " (kafka.coordinator.transaction.RPCProducerIdManager)",
     ],
 )
-def test_what_any_kafka_says_when_brokers_come_and_go_is_no_complaint(said: str) -> None:
+def test_log_entries_of_kafka_about_leaving_brokers_are_harmless(entry: str) -> None:
     answered = "ERROR Received error INCONSISTENT_TOPIC_ID in LeaderAndIsr response from broker 1 (state.change.logger)"
     unread = (
         "WARN [RequestSendThread controllerId=3] Controller 3 epoch 8 fails to send request to broker 127.0.0.1:1"
         " (id: 1 rack: null).\norg.apache.kafka.common.protocol.types.SchemaException: Buffer underflow"
     )
-    assert list(alarming(f"[t] {said}\n[t] {answered}\n[t] {unread}\n")) == [f"[t] {answered}", f"[t] {unread}"]
+    assert list(unexpected_entries(f"[t] {entry}\n[t] {answered}\n[t] {unread}\n")) == [
+        f"[t] {answered}",
+        f"[t] {unread}",
+    ]
 
 
 @pytest.mark.parametrize("listed", ["{}[a, b]", "[{}a, b]", "[a, {}b]", "[a, b{}]"])
-def test_a_shell_that_tells_of_its_connection_in_the_middle_of_a_line_has_printed_that_line(listed: str) -> None:
+def test_the_connection_report_of_zookeeper_shell_is_removed_from_any_line(listed: str) -> None:
     connected = "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null\n"
     assert (
         without_chance(f"Connecting to <zookeeper>\n{listed.format(connected)}\n")
@@ -107,7 +110,7 @@ def test_a_shell_that_tells_of_its_connection_in_the_middle_of_a_line_has_printe
     )
 
 
-SCENE = """\
+SCRIPT = """\
 # a remark
 
 kafka-topics --list
@@ -120,32 +123,32 @@ kill 3
 """
 
 
-def test_scenes_are_read_with_what_kafka_printed_and_known_differences() -> None:
-    assert parse(SCENE) == (
+def test_tool_scripts_are_parsed_with_recorded_output_and_known_differences() -> None:
+    assert parse(SCRIPT) == (
         Line("kafka-topics", "--list", printed="exit code 0\n\torders"),
         Line("kafka-topics", "--describe", differs="ours is shorter", printed="exit code 1"),
         Line("kill", "3"),
     )
 
 
-def test_recording_replaces_what_was_printed_and_nothing_else() -> None:
-    tools = [line for line in parse(SCENE) if line.is_tool]
-    assert recorded(SCENE, [Printed(line, line.printed) for line in tools]) == SCENE
-    other = recorded(SCENE, [Printed(tools[0], "exit code 0\n\tpayments"), Printed(tools[1], tools[1].printed)])
-    assert other == SCENE.replace("orders", "payments")
+def test_recording_a_tool_script_replaces_only_the_output() -> None:
+    tools = [line for line in parse(SCRIPT) if line.is_tool]
+    assert recorded(SCRIPT, [Printed(line, line.printed) for line in tools]) == SCRIPT
+    other = recorded(SCRIPT, [Printed(tools[0], "exit code 0\n\tpayments"), Printed(tools[1], tools[1].printed)])
+    assert other == SCRIPT.replace("orders", "payments")
 
 
-def test_a_difference_is_shown_and_an_excuse_for_none_too() -> None:
-    plain, excused, _ = parse(SCENE)
-    assert list(differences([Printed(plain, plain.printed), Printed(excused, "exit code 2")])) == []
+def test_a_difference_is_shown_and_so_is_a_known_one_that_no_longer_occurs() -> None:
+    plain, differing, _ = parse(SCRIPT)
+    assert list(differences([Printed(plain, plain.printed), Printed(differing, "exit code 2")])) == []
     [shown] = differences([Printed(plain, "exit code 0\n\tpayments")])
     assert "-\torders" in shown
     assert "+\tpayments" in shown
-    [stale] = differences([Printed(excused, excused.printed)])
+    [stale] = differences([Printed(differing, differing.printed)])
     assert "ours is shorter" in stale
 
 
-def test_a_machine_without_kafka_is_told_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_kafka_is_reported_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotFetched, match=r"holds no kafka-tools-3\.9"):
         kafka_libs({"KAFKA_LIBS": str(tmp_path)})
     monkeypatch.setenv("PATH", str(tmp_path))

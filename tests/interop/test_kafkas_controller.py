@@ -1,4 +1,4 @@
-"""A controller of Apache Kafka leads our brokers, and cannot tell them from its own while nobody writes records."""
+"""Our brokers under a controller of Apache Kafka: topics, ISR changes, controlled shutdown, a paused controller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import RequestReceived
-from tests.interop.mixed import EVERYBODY, KAFKAS, OURS, PATIENCE_S, Complaints, all_at_work, mixed_cluster, settle
+from tests.interop.mixed import ALL_BROKERS, KAFKAS, OURS, PATIENCE_S, Complaints, mixed_cluster, restored, settle
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import ApacheKafka
@@ -26,48 +26,48 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def cluster(shared: LocalCluster) -> LocalCluster:
-    return all_at_work(shared, under=KAFKAS)
+    return restored(shared, under=KAFKAS)
 
 
 def requests_to(cluster: LocalCluster, broker: int) -> list[str]:
-    """`LeaderAndIsr v7` and the like, in the order they came."""
+    """The received requests as `LeaderAndIsr v7`, in their order."""
     records = read([cluster.broker(broker).process.events]).records
     return [f"{data.api} v{data.api_version}" for record in records if isinstance(data := record.data, RequestReceived)]
 
 
 @pytest.mark.spec("IO-9", "IO-10", "IO-11", "IO-13")
-def test_our_brokers_do_as_they_are_told(cluster: LocalCluster, tools: Tools) -> None:
-    create(tools, cluster, "obeyed", "--replica-assignment 1:2,2:1,1:3,3:1,4:2,2:4")
-    assert leaders(cluster, "obeyed") == [1, 2, 1, 3, 4, 2]
-    settle(cluster, EVERYBODY)
-    tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --delete --topic obeyed")
-    cluster.wait_until(lambda: not leaders(cluster, "obeyed"), "the topic is gone")
-    settle(cluster, EVERYBODY)
+def test_our_brokers_apply_the_requests_of_kafkas_controller(cluster: LocalCluster, tools: Tools) -> None:
+    create(tools, cluster, "applied", "--replica-assignment 1:2,2:1,1:3,3:1,4:2,2:4")
+    assert leaders(cluster, "applied") == [1, 2, 1, 3, 4, 2]
+    settle(cluster, ALL_BROKERS)
+    tools.succeed(f"kafka-topics --bootstrap-server {cluster.bootstrap} --delete --topic applied")
+    cluster.wait_until(lambda: not leaders(cluster, "applied"), "the topic is gone")
+    settle(cluster, ALL_BROKERS)
     for broker in OURS:
         assert {"LeaderAndIsr v7", "UpdateMetadata v8", "StopReplica v4"} <= set(requests_to(cluster, broker))
-        # What is gone from the cluster is gone from the disk: nothing comes back after a restart.
-        assert not list((cluster.broker(broker).process.directory / "data").glob("obeyed-*"))
+        # Replicas of a deleted topic are deleted from the disk, so none returns after a restart.
+        assert not list((cluster.broker(broker).process.directory / "data").glob("applied-*"))
 
 
 @pytest.mark.spec("IO-12", "IO-13")
-def test_our_leaders_shrink_and_grow_isrs_with_kafkas_consent(cluster: LocalCluster, tools: Tools) -> None:
+def test_our_leaders_shrink_and_expand_isrs_through_kafkas_controller(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "isr", "--replica-assignment 1:2,1:3,3:1")
     cluster.broker(2).kill()
     cluster.wait_until(lambda: 2 not in cluster.view.brokers(), "broker 2 is gone")
     cluster.broker(2).start()
-    # Broker 1 asks Kafka for the ISR with 2 in it again.
+    # Broker 1 proposes the ISR with broker 2 to Kafka's controller.
     cluster.wait_until(lambda: whole(cluster.view.picture(), "isr"), "broker 2 is in sync again")
     cluster.broker(1).kill()
-    cluster.wait_until(lambda: leaders(cluster, "isr") == [2, 3, 3], "the survivors lead")
+    cluster.wait_until(lambda: leaders(cluster, "isr") == [2, 3, 3], "the survivors are leaders")
     settle(cluster, (2, 3, 4))
     cluster.broker(1).start()
-    # Broker 2 asks for the first partition, broker 3 for the others: our follower fetches from a leader of Kafka's.
+    # Broker 2 proposes the ISR of the first partition, broker 3 those of the others, from which our follower fetches.
     cluster.wait_until(lambda: whole(cluster.view.picture(), "isr"), "broker 1 is in sync again")
-    settle(cluster, EVERYBODY)
+    settle(cluster, ALL_BROKERS)
 
 
 @pytest.mark.spec("IO-9", "IO-10")
-def test_kafka_lets_our_broker_shut_down_in_order(cluster: LocalCluster, tools: Tools) -> None:
+def test_a_controlled_shutdown_of_our_broker_under_kafkas_controller(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "leaving", "--replica-assignment 1:2,2:1,1:3")
     cluster.broker(1).stop(PATIENCE_S)
     assert leaders(cluster, "leaving") == [2, 2, 3]
@@ -78,10 +78,10 @@ def test_kafka_lets_our_broker_shut_down_in_order(cluster: LocalCluster, tools: 
 
 
 @pytest.mark.spec("IO-10", "IO-11")
-def test_a_controller_of_kafkas_that_was_paused_does_no_harm(
+def test_our_brokers_refuse_requests_of_kafkas_deposed_controller(
     cluster: LocalCluster, tools: Tools, complaints: Complaints
 ) -> None:
-    """It wakes up while another rules, and whatever it still says is of an epoch of the past."""
+    """It was paused and resumes after another election, so its requests carry an old controller epoch."""
     complaints.expect("ZooKeeperClientExpiredException|SessionExpiredException")
     create(tools, cluster, "paused", "--replica-assignment 1:2,2:1")
     first = cluster.controller()
@@ -90,5 +90,5 @@ def test_a_controller_of_kafkas_that_was_paused_does_no_harm(
     cluster.wait_until(lambda: first.id not in cluster.view.brokers(), f"broker {first.id} is gone")
     first.resume()
     cluster.wait_until(lambda: first.id in cluster.view.brokers(), f"broker {first.id} is back")
-    settle(cluster, EVERYBODY)
+    settle(cluster, ALL_BROKERS)
     assert cluster.view.leader(TopicPartition("paused", 0)) == 1

@@ -1,7 +1,7 @@
-"""Producers and consumers that know nobody but our brokers go on while our controllers change.
+"""Producers and consumers with our brokers as bootstrap servers continue through changes of our controllers.
 
-Partitions that hold records have all their replicas on brokers of Kafka. An idempotent producer, which Java's are
-unless told otherwise, has its id of whichever broker it happens to ask.
+Partitions with records have all their replicas on brokers of Kafka. Java's producers are idempotent by default, and
+get their producer id from any broker.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from foundation.wire.messages.init_producer_id import InitProducerIdRequest, Ini
 from foundation.wire.request_channel import RequestChannel
 from foundation.zk.admin_znodes import ProducerIdBlock, ProducerIdBlockZNode
 from tests.interop.mixed import (
-    EVERYBODY,
+    ALL_BROKERS,
     KAFKAS,
     OURS,
     PATIENCE_S,
-    all_at_work,
     controller_epoch,
     hand_over,
     mixed_cluster,
     new_controller,
     operator,
+    restored,
 )
 from tests.interop.steps import create, whole
 from tests.interop.tools import PATIENT, Tools
@@ -55,9 +55,9 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def cluster(shared: LocalCluster, tools: Tools) -> LocalCluster:
-    all_at_work(shared, under=OURS)
+    restored(shared, under=OURS)
     if not whole(shared.view.picture(), OFFSETS):
-        # Made by being asked for it would have replicas on brokers of ours, which keep nothing.
+        # Created automatically it would have replicas on our brokers, which keep no records.
         create(tools, shared, OFFSETS, f"{ON_KAFKAS} --config cleanup.policy=compact")
     return shared
 
@@ -66,14 +66,14 @@ def cluster(shared: LocalCluster, tools: Tools) -> LocalCluster:
 
 
 @pytest.mark.spec("IO-7", "CO-6")
-def test_brokers_of_both_kinds_give_ids_under_controllers_of_both_kinds(cluster: LocalCluster) -> None:
-    """More than a block of each broker, so that each asks each controller."""
+def test_our_and_kafkas_brokers_give_producer_ids_under_either_controller(cluster: LocalCluster) -> None:
+    """More than a block from each broker, so that each requests a block from each controller."""
     given: list[int] = []
     for under in (OURS, KAFKAS):
         hand_over(cluster, to=under)
-        for broker in EVERYBODY:
+        for broker in ALL_BROKERS:
             given += producer_ids(cluster, broker, BLOCK_SIZE + 1)
-    assert len(set(given)) == len(given) == 2 * len(EVERYBODY) * (BLOCK_SIZE + 1)
+    assert len(set(given)) == len(given) == 2 * len(ALL_BROKERS) * (BLOCK_SIZE + 1)
     latest = latest_block(cluster)
     assert latest.size == BLOCK_SIZE
     assert max(given) <= latest.last
@@ -93,13 +93,13 @@ def test_brokers_of_both_kinds_give_ids_under_controllers_of_both_kinds(cluster:
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_000), Errors.NOT_COORDINATOR),
     ],
 )
-def test_what_is_refused_is_refused_alike(
+def test_our_and_kafkas_brokers_refuse_init_producer_id_alike(
     cluster: LocalCluster, asked: InitProducerIdRequest, answered: Errors
 ) -> None:
-    """Nobody coordinates transactions here: there is no `__transaction_state`."""
+    """No broker coordinates transactions, because there is no topic `__transaction_state`."""
     refusal = InitProducerIdResponse(error_code=answered, producer_id=-1, producer_epoch=-1)
-    assert {broker: answers(cluster, broker, [asked]) for broker in EVERYBODY} == {
-        broker: [refusal] for broker in EVERYBODY
+    assert {broker: answers(cluster, broker, [asked]) for broker in ALL_BROKERS} == {
+        broker: [refusal] for broker in ALL_BROKERS
     }
 
 
@@ -107,13 +107,13 @@ def test_what_is_refused_is_refused_alike(
 
 
 @pytest.mark.spec("IO-7", "IO-2", "CO-6")
-def test_a_console_producer_goes_on_through_a_takeover(cluster: LocalCluster, tools: Tools) -> None:
+def test_the_console_producer_continues_through_a_controller_failover(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "typed", BOTH_ACKNOWLEDGE)
     log = tools.directory / "typed.log"
     with tools.typing(
         f"kafka-console-producer --bootstrap-server {ours(cluster)} --topic typed {PATIENT}", log
     ) as keyboard:
-        for turn, meanwhile in enumerate((None, kill_the_controller, let_another_of_ours_rule)):
+        for turn, meanwhile in enumerate((None, kill_the_controller, move_the_controller_to_ours)):
             if meanwhile is not None:
                 meanwhile(cluster)
             written = 300 * turn
@@ -125,16 +125,14 @@ def test_a_console_producer_goes_on_through_a_takeover(cluster: LocalCluster, to
 
 
 @pytest.mark.spec("IO-7", "IO-2", "IO-3", "CO-6")
-def test_every_record_that_is_acknowledged_stays_while_our_controllers_change(
-    cluster: LocalCluster, tools: Tools
-) -> None:
+def test_no_acknowledged_record_is_lost_during_controller_changes(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "verified", BOTH_ACKNOWLEDGE)
-    # However long the takeover lasts, it produces until it is asked to end.
+    # It produces until SIGTERM, however long the failover lasts.
     line = f"kafka-verifiable-producer --bootstrap-server {ours(cluster)} --topic verified --max-messages -1"
     producing = tools.start(f"{line} --throughput 500", tools.directory / "verified.log")
     cluster.wait_until(lambda: acknowledged(producing.log), "the first record is acknowledged")
     kill_the_controller(cluster)
-    let_another_of_ours_rule(cluster)
+    move_the_controller_to_ours(cluster)
     halfway = len(acknowledged(producing.log))
     cluster.wait_until(lambda: len(acknowledged(producing.log)) > halfway + 1_000, "records are acknowledged as before")
     producing.ask_to_end()
@@ -144,11 +142,11 @@ def test_every_record_that_is_acknowledged_stays_while_our_controllers_change(
 
 
 @pytest.mark.spec("IO-7", "IO-2", "CO-6")
-def test_performance_is_measured_through_a_takeover(cluster: LocalCluster, tools: Tools) -> None:
-    """Producing and, in a group, consuming."""
+def test_the_performance_tools_run_through_a_controller_failover(cluster: LocalCluster, tools: Tools) -> None:
+    """The tool for producers, and then that for consumers in a group."""
     create(tools, cluster, "measured", BOTH_ACKNOWLEDGE)
     properties = f"--producer-props bootstrap.servers={ours(cluster)} acks=all"
-    # Half a minute, of which a third goes until the session of the dead has ended.
+    # It runs for half a minute; the session of the killed controller ends after a third of that.
     line = "kafka-producer-perf-test --topic measured --num-records 30000 --record-size 100 --throughput 1000"
     producing = tools.start(f"{line} {properties}", tools.directory / "produced.log")
     wait_for_records(cluster, "measured", 1)
@@ -156,7 +154,7 @@ def test_performance_is_measured_through_a_takeover(cluster: LocalCluster, tools
     kill_the_controller(cluster)
     new_controller(cluster, epoch)
     halfway = sum(ends(cluster, "measured"))
-    let_another_of_ours_rule(cluster)
+    move_the_controller_to_ours(cluster)
     cluster.wait_until(lambda: not producing.is_running, "the producer has finished", PATIENCE_S)
     assert producing.exit_code == 0, producing.log_tail()
     assert errors(producing.log) == []
@@ -164,7 +162,7 @@ def test_performance_is_measured_through_a_takeover(cluster: LocalCluster, tools
         r"^(\d+) records sent, [\d.]+ records/sec .* 99\.9th\.$", producing.log.read_text(), re.MULTILINE
     )
     assert summary == ["30000"]
-    assert sum(ends(cluster, "measured")) == 30_000 > halfway > 0, "an idempotent producer writes nothing twice"
+    assert sum(ends(cluster, "measured")) == 30_000 > halfway > 0, "an idempotent producer writes no record twice"
 
     line = f"kafka-consumer-perf-test --bootstrap-server {ours(cluster)} --topic measured --messages 30000"
     printed = tools.succeed(f"{line} --group measuring --timeout 60000")
@@ -174,7 +172,9 @@ def test_performance_is_measured_through_a_takeover(cluster: LocalCluster, tools
 
 
 @pytest.mark.spec("IO-7", "IO-2", "CO-6")
-def test_a_producer_of_another_maker_goes_on_through_a_takeover(cluster: LocalCluster, tools: Tools) -> None:
+def test_the_producer_of_librdkafka_continues_through_a_controller_failover(
+    cluster: LocalCluster, tools: Tools
+) -> None:
     create(tools, cluster, "exactly-once", BOTH_ACKNOWLEDGE)
     failures: list[confluent_kafka.KafkaError] = []
     delivered: list[int] = []
@@ -189,7 +189,7 @@ def test_a_producer_of_another_maker_goes_on_through_a_takeover(cluster: LocalCl
     producer = confluent_kafka.Producer(
         {**settings, "error_cb": lambda error: failures.append(error) if error.fatal() else None}
     )
-    for turn, meanwhile in enumerate((None, kill_the_controller, let_another_of_ours_rule)):
+    for turn, meanwhile in enumerate((None, kill_the_controller, move_the_controller_to_ours)):
         if meanwhile is not None:
             meanwhile(cluster)
         for number in range(500 * turn, 500 * (turn + 1)):
@@ -200,16 +200,16 @@ def test_a_producer_of_another_maker_goes_on_through_a_takeover(cluster: LocalCl
     assert sorted(consumed(tools, cluster, "exactly-once")) == list(range(1_500))
 
 
-# -- what happens
+# -- controller changes
 
 
 def kill_the_controller(cluster: LocalCluster) -> None:
-    """One of ours; it stays dead for the rest of the test."""
+    """Kill the controller, which is one of ours and stays down for the rest of the test."""
     cluster.controller().kill()
 
 
-def let_another_of_ours_rule(cluster: LocalCluster) -> None:
-    cluster.wait_until(lambda: cluster.controller_id() not in (None, *dead(cluster)), "a living broker is controller")
+def move_the_controller_to_ours(cluster: LocalCluster) -> None:
+    cluster.wait_until(lambda: cluster.controller_id() not in (None, *dead(cluster)), "a running broker is controller")
     hand_over(cluster, to=OURS)
 
 
@@ -217,16 +217,16 @@ def dead(cluster: LocalCluster) -> list[int]:
     return [broker.id for broker in cluster.brokers if not broker.is_running]
 
 
-# -- what one sees
+# -- observations
 
 
 def ours(cluster: LocalCluster) -> str:
-    """Bootstrap servers: our brokers, whether alive or not."""
+    """Our brokers as bootstrap servers, including killed ones."""
     return ",".join(cluster.broker(broker).address for broker in OURS)
 
 
 def answers(cluster: LocalCluster, broker: int, requests: list[InitProducerIdRequest]) -> list[InitProducerIdResponse]:
-    """What a broker says to each, over one connection; it is asked again as long as it says that it is not ready."""
+    """A broker's responses to requests over one connection; each is repeated until the broker is ready."""
 
     async def ask() -> list[InitProducerIdResponse]:
         host, _, port = cluster.broker(broker).address.rpartition(":")
@@ -241,7 +241,7 @@ def answers(cluster: LocalCluster, broker: int, requests: list[InitProducerIdReq
 
 
 async def until_ready(channel: RequestChannel, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """As producers do."""
+    """Repeat a request until the broker has loaded its producer ids, as producers do."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             answer = await channel.request(request, 5, timeout_ms=30_000)
@@ -252,7 +252,7 @@ async def until_ready(channel: RequestChannel, request: InitProducerIdRequest) -
 
 
 def producer_ids(cluster: LocalCluster, broker: int, count: int) -> list[int]:
-    """What so many producers, one after the other, are given by a broker."""
+    """The ids that a broker gives `count` producers, one after the other."""
     given = answers(cluster, broker, [InitProducerIdRequest(transaction_timeout_ms=2**31 - 1)] * count)
     assert {(answer.error_code, answer.producer_epoch) for answer in given} == {(Errors.NONE, 0)}
     return [answer.producer_id for answer in given]
@@ -264,7 +264,7 @@ def latest_block(cluster: LocalCluster) -> ProducerIdBlock:
 
 
 def errors(log: Path) -> list[str]:
-    """Lines of a tool's output that tell of an error; what is tried again, because a broker is dead, is a warning."""
+    """The lines of a tool's output with an error; repeated requests to a dead broker are warnings only."""
     return [
         line
         for line in log.read_text().splitlines()
@@ -272,8 +272,8 @@ def errors(log: Path) -> list[str]:
     ]
 
 
-def told(log: Path, name: str) -> list[Any]:
-    """What the verifiable producer tells under `name`; it may be in the middle of a line."""
+def events_named(log: Path, name: str) -> list[Any]:
+    """The events called `name` that the verifiable producer has printed; an incomplete line is left out."""
     events = []
     for line in log.read_text().splitlines():
         with suppress(ValueError):
@@ -282,19 +282,21 @@ def told(log: Path, name: str) -> list[Any]:
 
 
 def acknowledged(log: Path) -> list[int]:
-    """The values of the records that the verifiable producer says were acknowledged."""
-    return [int(event["value"]) for event in told(log, "producer_send_success")]
+    """The values of the records that were acknowledged to the verifiable producer."""
+    return [int(event["value"]) for event in events_named(log, "producer_send_success")]
 
 
 def refused(log: Path) -> list[Any]:
-    """What became of records that were not; it may be about to send one more when it is asked to end."""
+    """The records that were refused, except one that the producer was about to send at SIGTERM."""
     return [
-        event for event in told(log, "producer_send_error") if "after producer has been closed" not in event["message"]
+        event
+        for event in events_named(log, "producer_send_error")
+        if "after producer has been closed" not in event["message"]
     ]
 
 
 def ends(cluster: LocalCluster, topic: str) -> list[int]:
-    """How many records the partitions of `topic` hold, in their order."""
+    """The end offsets of the partitions of `topic`, in their order."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": ours(cluster), "group.id": "-", "log_level": 0})
     try:
         partitions = sorted(consumer.list_topics(topic, 30).topics[topic].partitions)
@@ -309,7 +311,7 @@ def wait_for_records(cluster: LocalCluster, topic: str, count: int) -> None:
 
 
 def consumed(tools: Tools, cluster: LocalCluster, topic: str) -> list[int]:
-    """All values in `topic`, by Kafka's console consumer, which is told how many there are."""
+    """All values in `topic`, read with Kafka's console consumer up to the end offsets."""
     read = []
     for partition, end in enumerate(ends(cluster, topic)):
         line = f"kafka-console-consumer --bootstrap-server {ours(cluster)} --topic {topic} --partition {partition}"

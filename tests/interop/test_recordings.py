@@ -1,7 +1,6 @@
-"""Apache Kafka, recorded once more, does what its recordings in `tests/golden` say: the recordings and the recorder are
-right.
+"""Apache Kafka, recorded again, does what its recordings in `tests/golden` hold.
 
-`--record-golden` makes every recording again that was made here, and writes it.
+`--record-golden` repeats and writes every recording that was made here.
 """
 
 from __future__ import annotations
@@ -11,27 +10,27 @@ from pathlib import Path
 import pytest
 
 from tests.golden.compare import compare
-from tests.golden.kafka_stage import KafkaStage
+from tests.golden.kafka_cluster import KafkaProcessCluster
 from tests.golden.recording import FOLDER, as_text, load
-from tests.golden.scenarios import GIVEN, SCENARIOS, perform, staging
+from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.interop.maven import VERSION
 from understudy.testbed.apache_kafka import ApacheKafka
 
 RECORDED_AGAIN = ("create-topic", "broker-killed", "pauses")
-"""Enough to see that the recorder is right; two were recorded by others."""
+"""Enough to check the recorder; two of them were recorded with Apache's tools."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    every = [scenario for scenario in SCENARIOS if scenario not in GIVEN]
+    every = [scenario for scenario in SCENARIOS if scenario not in RECORDED_WITH_TOOLS]
     metafunc.parametrize("scenario", every if metafunc.config.getoption("--record-golden") else RECORDED_AGAIN)
 
 
 @pytest.mark.spec("IO-17")
-def test_kafka_does_what_it_did_when_it_was_recorded(
+def test_kafka_does_again_what_was_recorded(
     scenario: str, kafka: ApacheKafka, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    with KafkaStage(tmp_path, *staging(scenario), kafka) as stage:
-        document = perform(scenario, stage)
+    with KafkaProcessCluster(tmp_path, *brokers_and_settings(scenario), kafka) as cluster:
+        document = run_scenario(scenario, cluster)
     if request.config.getoption("--record-golden"):
         document |= {"kafka": VERSION, "brokers": len(SCENARIOS[scenario].brokers)}
         (FOLDER / f"{scenario}.json").write_text(as_text(document), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Apache Kafka's own tools print the same with our cluster as with one of Kafka's in the same state.
 
-What they print with Kafka stands in the scenes: `make interop ARGS="-k tools --record-kafka"` plays them on three
-brokers of Apache Kafka and writes it there; review the diff.
+Their output with Kafka is recorded in the tool scripts. `make interop ARGS="-k tools --record-kafka"` runs them on
+three brokers of Apache Kafka and writes the output; review the diff.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from pathlib import Path
 import pytest
 
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
-from tests.interop.scene import GOING_ON, Stage, differences, parse, recorded
+from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse, recorded
 from tests.interop.tools import Tools
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("tools")
 
-SCENES = Path(__file__).parent / "scenes"
-VERSIONS = SCENES / "api-versions.scene"
+SCRIPTS = Path(__file__).parent / "tool_scripts"
+VERSIONS = SCRIPTS / "api-versions.script"
 BROKERS = (1, 2, 3)
-# Alike for brokers of both kinds, so that they describe themselves alike.
+# The same for our and Kafka's brokers, because the tools print the brokers' configs.
 PROPERTIES = {"auto.leader.rebalance.enable": "false", "default.replication.factor": "1", **SMALL_BROKER}
 
 
 @pytest.fixture(scope="module")
 def recording(request: pytest.FixtureRequest) -> bool:
-    """Whether Kafka plays, to be written down."""
+    """Whether the scripts run on Kafka, to record the output."""
     return bool(request.config.getoption("--record-kafka", default=False))
 
 
 @pytest.fixture(scope="module")
 def cluster(kafka: ApacheKafka, recording: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three brokers: ours, or Kafka's to record."""
+    """Three brokers of ours, or of Kafka's if the output is recorded."""
     with LocalCluster(
         len(BROKERS),
         kafka_brokers=dict.fromkeys(BROKERS, kafka) if recording else None,
@@ -46,23 +46,23 @@ def cluster(kafka: ApacheKafka, recording: bool, tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture
-def stage(cluster: LocalCluster, tools: Tools) -> Iterator[Stage]:
-    """The cluster without any topic, and with all its brokers."""
-    yield Stage(cluster, tools)
+def runner(cluster: LocalCluster, tools: Tools) -> Iterator[ScriptRunner]:
+    """The cluster without topics and with all brokers; it is restored after each script."""
+    yield ScriptRunner(cluster, tools)
     for broker in cluster.brokers:
         if not broker.is_running:
             broker.start()
     with operator(cluster) as zookeeper:
         for topic in zookeeper.get_children("/brokers/topics"):
             zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
-        cluster.wait_until(lambda: not GOING_ON["deletion"](zookeeper), "the scene's topics are gone")
+        cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
 
 
 @pytest.mark.spec("IO-16", "IO-17")
-@pytest.mark.parametrize("scene", sorted(path.stem for path in SCENES.glob("*.scene") if path != VERSIONS))
-def test_tools_print_what_they_print_with_kafka(stage: Stage, scene: str, recording: bool) -> None:
-    path = SCENES / f"{scene}.scene"
-    printed = stage.play(parse(path.read_text()))
+@pytest.mark.parametrize("script", sorted(path.stem for path in SCRIPTS.glob("*.script") if path != VERSIONS))
+def test_tools_print_what_they_print_with_kafka(runner: ScriptRunner, script: str, recording: bool) -> None:
+    path = SCRIPTS / f"{script}.script"
+    printed = runner.run(parse(path.read_text()))
     if recording:
         path.write_text(recorded(path.read_text(), printed))
         return
@@ -71,9 +71,9 @@ def test_tools_print_what_they_print_with_kafka(stage: Stage, scene: str, record
 
 
 @pytest.mark.spec("IO-16", "AP-1")
-def test_every_version_we_serve_is_one_that_kafka_serves(stage: Stage, recording: bool) -> None:
+def test_our_brokers_serve_only_versions_that_kafka_serves(runner: ScriptRunner, recording: bool) -> None:
     [line] = parse(VERSIONS.read_text())
-    [printed] = stage.play([line])
+    [printed] = runner.run([line])
     if recording:
         VERSIONS.write_text(recorded(VERSIONS.read_text(), [printed]))
         return
@@ -85,7 +85,7 @@ def test_every_version_we_serve_is_one_that_kafka_serves(stage: Stage, recording
 
 
 def served(printed: str) -> dict[str, list[str]]:
-    """What `kafka-broker-api-versions` printed: lines such as `Metadata(3): 0 to 12 [usable: 12]`, by broker."""
+    """The APIs of each broker in the output of `kafka-broker-api-versions`: `Metadata(3): 0 to 12 [usable: 12]` …"""
     brokers: dict[str, list[str]] = {}
     for line in printed.splitlines():
         if line.startswith("<broker"):

@@ -1,4 +1,4 @@
-"""Apache Kafka's own command-line tools, run as `bin/kafka-*.sh` runs them."""
+"""Runs Apache Kafka's own command-line tools, as `bin/kafka-*.sh` does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from understudy.testbed.processes import ChildProcess
 TIMEOUT_S = 240
 
 PATIENT = "--request-timeout-ms 30000 --message-send-max-retries 1000"
-"""For `kafka-console-producer`, which by itself gives a record up where four requests have taken 1.5 s each."""
+"""Options of `kafka-console-producer`, which by default gives up a record after four requests of 1.5 s each."""
 
 MAIN_CLASSES = {
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
@@ -48,7 +48,7 @@ LOGGING = {
 
 
 class Outcome(NamedTuple):
-    """What a tool printed and how it ended."""
+    """A tool's output and exit code."""
 
     rc: int
     stdout: str
@@ -75,7 +75,7 @@ class Tools:
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     def succeed(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> str:
-        """Run a command line that has to exit with 0; what it printed."""
+        """Run a command line that has to exit with 0; its output."""
         outcome = self.run(line, stdin, timeout_s)
         assert outcome.rc == 0, f"{line}\nexited with {outcome.rc}\n{outcome.stdout}\n{outcome.stderr}"
         return outcome.stdout
@@ -87,8 +87,8 @@ class Tools:
 
     @contextmanager
     def typing(self, line: str, log: Path) -> Iterator[IO[str]]:
-        """Start a command line that reads what one writes here; it has to end with 0 when one is done. Output goes to
-        `log`."""
+        """Start a command line with its standard input, which has to exit with 0 once that is closed. Its output goes
+        to `log`."""
         command = self._command(shlex.split(line))
         with (
             log.open("ab") as output,

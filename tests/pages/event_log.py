@@ -10,6 +10,7 @@ from itertools import groupby
 import msgspec
 from msgspec import inspect
 
+from foundation.eventlog.fences import Fence
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
 from tests.pages.source import attribute_docstrings, classes, docstring, parse
@@ -95,7 +96,18 @@ def page() -> str:
         lines += [f"## {docstring(parse(_path(module))).partition('.')[0]}", ""]
         for name, payload in types:
             lines += _section(name, payload)
-    return "\n".join(lines)
+    return "\n".join([*lines, *_fences()])
+
+
+def _fences() -> Iterator[str]:
+    """The values of the field `fence` of `FenceHit`."""
+    documented = attribute_docstrings(classes(parse(_path(Fence.__module__)))[Fence.__name__])
+    yield "## Fences\n"
+    yield "The values of `fence` in [FenceHit](#fencehit), and what each refuses.\n"
+    yield "| fence | what it refuses |"
+    yield "|---|---|"
+    yield from (f"| `{fence.value}` | {documented[fence.name]} |" for fence in Fence)
+    yield ""
 
 
 def _arrays() -> list[type[msgspec.Struct]]:
@@ -173,7 +185,7 @@ def _type(kind: inspect.Type) -> str:
         case inspect.UnionType(types=types):
             return " or ".join(map(_type, types))
         case inspect.VarTupleType(item_type=item):
-            return f"array of {_type(item)}"
+            return "array of integers" if isinstance(item, inspect.IntType) else f"array of {_type(item)}"
         case inspect.TupleType(item_types=items):
             return f"[{', '.join(map(_type, items))}]"
         case inspect.StructType(cls=struct):

@@ -31,8 +31,8 @@ REST = """\
 
 ## What must be true once faults have ended
 
-The simulator asks these after the last fault of a run, when the cluster has had time to recover
-(`understudy/simulator/liveness.py`).
+These are the findings that must disappear by themselves (`understudy/findings.py`). The simulator looks for them after
+the last fault of a run, when the cluster has had time to recover; `understudy status` and the demo do so on processes.
 
 - **L1** Exactly one broker is the active controller, and it owns `/controller`.
 - **L2** Every partition with a live member in its ISR has a live leader.

@@ -45,7 +45,6 @@ foundation/cluster/errors.py
 foundation/cluster/features.py
   kafka.server.BrokerFeatures
 foundation/cluster/identifiers.py
-  kafka.controller.PartitionAndReplica PartitionAndReplica
   org.apache.kafka.common.TopicPartition TopicPartition
   org.apache.kafka.common.Uuid TopicId
 foundation/cluster/leadership.py
@@ -164,9 +163,9 @@ controller/channels/request_batch.py
   kafka.controller.ControllerBrokerRequestBatch RequestBatch
   kafka.controller.AbstractControllerBrokerRequestBatch RequestBatch
 controller/channels/request_shapes.py
-  org.apache.kafka.common.requests.LeaderAndIsrRequest in_shape
-  org.apache.kafka.common.requests.StopReplicaRequest in_shape
-  org.apache.kafka.common.requests.UpdateMetadataRequest in_shape
+  org.apache.kafka.common.requests.LeaderAndIsrRequest in_version
+  org.apache.kafka.common.requests.StopReplicaRequest in_version
+  org.apache.kafka.common.requests.UpdateMetadataRequest in_version
 controller/context.py
   kafka.controller.ControllerContext ControllerContext
 controller/controlled_shutdown.py
@@ -189,7 +188,7 @@ controller/events.py
 controller/failover.py
   kafka.controller.KafkaController.onControllerFailover on_controller_failover
   kafka.controller.KafkaController.initializeControllerContext initialize_controller_context
-controller/faults.py
+controller/failure_classes.py
   org.apache.kafka.controller.errors.EventHandlerExceptionInfo classify
 controller/feature_cache.py
   kafka.server.metadata.ZkFinalizedFeatureCache FinalizedFeatureCache
@@ -233,6 +232,12 @@ controller/replica_state_machine.py
   kafka.controller.ZkReplicaStateMachine
 controller/state_change_log.py
   kafka.controller.StateChangeLogger StateChangeLog
+controller/state_writes.py
+  kafka.controller.KafkaController.updateLeaderEpoch StateWrites
+  kafka.controller.ZkPartitionStateMachine.doElectLeaderForPartitions StateWrites
+  kafka.controller.ZkReplicaStateMachine.doRemoveReplicasFromIsr StateWrites
+controller/term_events.py
+  kafka.controller.KafkaController.process process_term_event
 controller/topic_changes.py
   kafka.controller.KafkaController.processTopicChange process_topic_change
   kafka.controller.KafkaController.processPartitionModifications process_partition_modifications
@@ -298,7 +303,7 @@ brokers/apis/describe_log_dirs.py
 brokers/apis/elect_leaders.py
   kafka.server.KafkaApis.handleElectLeaders handle
 brokers/apis/fencing.py
-  kafka.server.KafkaApis.isBrokerEpochStale refusal
+  kafka.server.KafkaApis.isBrokerEpochStale epoch_error
 brokers/apis/fetch.py
   kafka.server.KafkaApis.handleFetchRequest handle
 brokers/apis/find_coordinator.py
@@ -378,9 +383,12 @@ brokers/coordinator/producer_id_manager.py
   org.apache.kafka.server.common.ProducerIdsBlock BlockOfIds
 brokers/log/
   kafka.log
+brokers/log/partition_log.py
+  kafka.log.UnifiedLog PartitionLog
 brokers/membership/controlled_shutdown.py
   kafka.server.KafkaServer.controlledShutdown controlled_shutdown
 brokers/membership/controller_channel.py
+  org.apache.kafka.clients.NodeApiVersions.latestUsableVersion ControllerChannel
   kafka.server.NodeToControllerChannelManager ControllerChannel
   kafka.server.NodeToControllerChannelManagerImpl ControllerChannel
 brokers/membership/finalized_features.py
@@ -391,6 +399,7 @@ brokers/membership/registration.py
   kafka.zk.KafkaZkClient.registerBroker Registration
 brokers/membership/session.py
   kafka.zookeeper.ZooKeeperClient.reinitialize BrokerSession
+  kafka.zookeeper.StateChangeHandler Listener
 brokers/metadata/
   kafka.server.metadata
 brokers/metadata/metadata_cache.py
@@ -400,6 +409,7 @@ brokers/metadata/topic_names.py
 brokers/metrics/broker_state.py
   org.apache.kafka.metadata.BrokerState BrokerState
 brokers/metrics/metered_zookeeper.py
+  org.apache.zookeeper.ZooKeeper.States SessionState
   kafka.zookeeper.ZooKeeperClient MeteredZooKeeperClient
 brokers/network/
   kafka.network
@@ -408,16 +418,24 @@ brokers/network/kafka_apis.py
 brokers/network/socket_server.py
   kafka.network.SocketServer SocketServer
 brokers/replication/alter_partition_manager.py
+  kafka.server.AlterPartitionItem IsrChange
   kafka.server.AlterPartitionManager AlterPartitionManager
   kafka.server.DefaultAlterPartitionManager AlterPartitionManager
+brokers/replication/delayed_operations.py
+  kafka.server.DelayedOperation DelayedOperation
+  kafka.server.DelayedOperationPurgatory DelayedOperationPurgatory
 brokers/replication/isr.py
   kafka.cluster.Partition.maybeExpandIsr expansion
   kafka.cluster.Partition.maybeShrinkIsr shrinkage
 brokers/replication/isr_manager.py
+  kafka.cluster.Partition.submitAlterPartition IsrManager
   kafka.server.ReplicaManager.maybeShrinkIsr IsrManager
   kafka.cluster.Partition.maybeExpandIsr IsrManager
   kafka.cluster.Partition.maybeShrinkIsr IsrManager
 brokers/replication/partition.py
+  kafka.cluster.PartitionState PartitionState
+  kafka.cluster.PendingPartitionChange IsrProposal
+  kafka.cluster.ReplicaState FollowerState
   kafka.cluster.Partition Partition
 brokers/replication/replica_fetcher.py
   kafka.server.ReplicaFetcherManager ReplicaFetcherManager

@@ -11,7 +11,7 @@ from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, Security
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from understudy.findings import FindingKind, findings
-from understudy.picture import ClusterPicture, PartitionPicture, leader_of
+from understudy.picture import ClusterPicture, PartitionPicture
 
 PARTITION = TopicPartition("orders", 0)
 
@@ -54,12 +54,6 @@ def test_what_a_partition_lacks(picture: ClusterPicture, lacks: set[str]) -> Non
     kinds = ("leaderless", "under_replicated", "not_preferred")
     assert {kind for kind in kinds if getattr(found, kind) == (PARTITION,)} == lacks
     assert found.is_well == (not lacks)
-
-
-def test_a_leader_has_to_be_registered() -> None:
-    assert leader_of(cluster(2, (2,)), PARTITION) == 2
-    assert leader_of(cluster(2, (2,), live=(1, 3)), PARTITION) is None
-    assert leader_of(cluster(-1, ()), PARTITION) is None
 
 
 @pytest.mark.parametrize(

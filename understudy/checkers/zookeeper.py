@@ -1,4 +1,4 @@
-"""What we assume of ZooKeeper (reliability Z1, Z2, Z4, Z6): a check of the simulator, and of how a transaction log was
+"""What we assume of ZooKeeper (Z1, Z2, Z4, Z6): a check of the simulator, and of how a transaction log was
 read."""
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
 
 
 def _log_findings(findings: Iterable[Finding]) -> tuple[list[Violation], list[str]]:
-    """What is wrong with the logs themselves (reliability T2), and what a killed writer may leave behind."""
+    """What is wrong with the logs themselves (T2), and what a killed writer may leave behind."""
     from foundation.eventlog.reader import EMPTY_FILE, TORN_LINE
     from understudy.checkers.check import Violation
 

@@ -172,8 +172,8 @@ class Play:
         from understudy.replay.spark_job import replay
 
         self._stage.scene("Curtain: what the event logs say, by Spark")
-        self._stage.busy("Spark starts and reads the logs")
-        result = replay([folder], java=choose_java())
+        with self._stage.activity() as activity:
+            result = replay([folder], java=choose_java(), progress=activity.step)
         self._stage.print(render(result))
         if result.findings:
             raise StoryBroken(f"the event logs are not whole: {result.findings[0]}")
@@ -181,7 +181,9 @@ class Play:
         losses = [failover.cause for failover in metrics.failovers]
         if losses[:2] != ["kill", "pause"]:
             raise StoryBroken(f"the logs tell of controllers lost by {losses}; expected kill, then pause")
-        verdict = check_run_folder(folder)
+        with self._stage.activity() as activity:
+            activity.step("checking the invariants")
+            verdict = check_run_folder(folder)
         if verdict.violations:
             raise StoryBroken(f"an invariant was violated: {verdict.violations[0]}")
         checks = sum(len(family.ids) for family in verdict.families)

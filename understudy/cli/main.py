@@ -43,10 +43,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(prog="understudy", description="A Kafka control plane you can kill.")
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
     for verb in VERBS:
         verb.register(verbs)
     return top
+
+
+class _Version(argparse.Action):
+    """Prints the version of the installed package and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib import metadata
+
+        try:
+            version = metadata.version("understudy")
+        except metadata.PackageNotFoundError:
+            version = "of unknown version: the package is not installed"
+        print(f"understudy {version}")
+        parser.exit()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from understudy.cli.activity import Activity
 from understudy.cli.arguments import Failed, Verbs
 
 if TYPE_CHECKING:
@@ -70,10 +71,15 @@ def _in_spark(options: argparse.Namespace) -> Replay:
 
     try:
         java = choose_java(options.java_home)
-        # Several seconds pass before there is anything to see.
-        print(f"Spark starts with {java} …", file=sys.stderr, flush=True)
-        return replay(
-            options.runs, output=options.output, java=java, master=options.master, memory=options.driver_memory
-        )
+        print(f"Spark starts with {java}", file=sys.stderr, flush=True)
+        with Activity(sys.stderr, plain_lines=False) as activity:
+            return replay(
+                options.runs,
+                output=options.output,
+                java=java,
+                master=options.master,
+                memory=options.driver_memory,
+                progress=activity.step,
+            )
     except (JavaNotFound, GatewayFailed, SparkFailed, TablesExist) as error:
         raise Failed(str(error)) from None

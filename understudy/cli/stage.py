@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from typing import TextIO, TypeVar
 
+from understudy.cli.activity import SPINNER, Activity
+
 T = TypeVar("T")
 
 _POLL_S = 0.02
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class StoryBroken(Exception):
@@ -56,7 +57,7 @@ class Stage:
             if waited > timeout_s:
                 self._wipe()
                 raise StoryBroken(f"not within {timeout_s:g} s: {what}")
-            self._moving(f"            {_SPINNER[turn % len(_SPINNER)]} {what} … {waited:.1f} s")
+            self._moving(f"            {SPINNER[turn % len(SPINNER)]} {what} … {waited:.1f} s")
             turn += 1
             time.sleep(_POLL_S)
 
@@ -65,12 +66,9 @@ class Stage:
         for line in page.splitlines():
             self._line(line)
 
-    def busy(self, what: str) -> None:
-        """Say what takes time now; the next line replaces it on a terminal."""
-        if self._tty:
-            self._moving(f"            … {what}")
-        else:
-            self._line(f"            … {what}")
+    def activity(self) -> Activity:
+        """Shows the steps of something that takes long."""
+        return Activity(self._out, indent=" " * 12)
 
     def bad(self, text: str) -> None:
         self._line(self._styled("31;1", text))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote, urlparse
 
 import msgspec
@@ -39,6 +39,13 @@ LOCAL_MASTER = "local[*]"
 _COLUMNS = {name: tuple(info.name for info in msgspec.structs.fields(table)) for name, table in TABLES.items()}
 _FLAWS = "flaws"
 _FILES = "files"
+
+
+Progress: TypeAlias = Callable[[str], None]
+
+
+def _ignore(step: str) -> None:
+    """Show no progress."""
 
 
 class SparkFailed(Exception):
@@ -75,6 +82,7 @@ def replay(
     java: JavaRuntime | None = None,
     master: str = LOCAL_MASTER,
     memory: str | None = None,
+    progress: Progress = _ignore,
 ) -> Replay:
     """All runs in the logs at or below `paths`, in a Spark session of their own, tuned to their size.
 
@@ -82,6 +90,7 @@ def replay(
         output: see `SparkReplay.replay`.
         java: by default what `choose_java` finds.
         memory: heap of the driver's Java, for example `4g`; by default 1g for small logs and 2g for large ones.
+        progress: called with the name of each step before it begins.
 
     Raises:
         JavaNotFound: there is no Java.
@@ -94,8 +103,10 @@ def replay(
     settings = SparkSettings(
         java=java or choose_java(), master=master, memory=memory or ("1g" if quick else "2g"), quick=quick
     )
-    with SparkReplay(settings) as spark:
-        return spark.replay(paths, output=output)
+    with SparkReplay(settings, progress=progress) as spark:
+        result = spark.replay(paths, output=output)
+        progress("stopping Spark")
+    return result
 
 
 class SparkReplay:
@@ -106,8 +117,9 @@ class SparkReplay:
         SparkFailed: there is no such `master`.
     """
 
-    def __init__(self, settings: SparkSettings) -> None:
+    def __init__(self, settings: SparkSettings, *, progress: Progress = _ignore) -> None:
         self._settings = settings
+        self._progress = progress
         self._stack = contextlib.ExitStack()
         self._spark: SparkSession | None = None
 
@@ -116,7 +128,9 @@ class SparkReplay:
             settings = self._settings
             flags = jvm_flags(settings.java, memory=settings.memory, quick=settings.quick)
             home = Path(pyspark.__file__).parent
+            self._progress("starting Java for Spark")
             running = stack.enter_context(gateway(settings.java, home, flags, loopback=settings.is_local))
+            self._progress("opening a Spark session")
             self._spark = stack.enter_context(_session(settings, running))
             self._stack = stack.pop_all()
         return self
@@ -148,10 +162,13 @@ class SparkReplay:
         files, findings = find_files(paths)
         if not any(file.stat().st_size for file in files):
             return Replay(runs=(), findings=tuple(sorted([*findings, *_empty(files)])), lines=0, engine=self.engine)
+        self._progress(f"planning the tables of {len(files)} event log files")
         views = _views(self._spark, files, self._settings)
         if output is not None:
+            self._progress(f"writing the tables to {output}")
             with _in_words(f"the tables cannot be written to {output}"):
                 _write(views, output)
+        self._progress("computing the tables")
         return _collect(views, files, findings, self.engine)
 
 

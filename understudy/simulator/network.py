@@ -67,7 +67,6 @@ class SimulatedNetwork:
         self.loop = loop
         self.context = contextvars.Context()
         """What is on the wire belongs to no process."""
-        self.bytes_sent = 0
         self.messages = 0
         self._seed = seed
         self._latency_ms = latency_ms
@@ -299,7 +298,6 @@ class SimulatedConnection:
             raise ConnectionLost(f"the connection to {self._peer} is over")
         if data:
             self._in_transit_bytes += len(data)
-            self._network.bytes_sent += len(data)
             self._network.messages += 1
             self._carry(lambda: self.other.arrived(data))
 

@@ -1,6 +1,6 @@
 """One logical ZooKeeper server in virtual time: sessions, watches, transactions, and connections that break.
 
-Built to be as hard to live with as the real one and no harder (reliability Z1-Z5): writes have one order and one zxid
+Built to be as hard to live with as the real one and no harder (Z1-Z5): writes have one order and one zxid
 counter; sessions expire by the server's clock, in buckets of a tick, in one transaction that takes all ephemerals
 along; a client learns of it only when it talks to the server again. Connections are TCP: reliable and ordered while
 they live. A broken one

@@ -1,5 +1,4 @@
-"""Connections: order, bounds, and what hostile bytes can do, which is to lose their own connection (reliability
-3.4)."""
+"""Connections: order, bounds, and what hostile bytes can do, which is to lose their own connection."""
 
 from __future__ import annotations
 

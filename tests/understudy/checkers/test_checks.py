@@ -1,4 +1,4 @@
-"""Every check has a history it must accept and one it must reject (reliability T4)."""
+"""Every check has a history it must accept and one it must reject (T4)."""
 
 from __future__ import annotations
 

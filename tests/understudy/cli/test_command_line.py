@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,23 @@ def test_a_wrong_command_line_gets_one_clear_line_and_exit_code_2(
     said = capsys.readouterr()
     assert complaint in said.err.splitlines()[-1]
     assert said.out == ""
+
+
+def test_the_version_is_that_of_the_installed_package(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"understudy {metadata.version('understudy')}\n"
+
+    def not_installed(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", not_installed)
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == "understudy of unknown version: the package is not installed\n"
 
 
 def test_flags_are_kafkas_kind(tmp_path: Path) -> None:

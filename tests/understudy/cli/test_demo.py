@@ -60,6 +60,8 @@ def test_the_whole_story_in_an_awkward_folder_without_java(tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     for said in ("controller, epoch 2", "controller, epoch 3", "refuses LeaderAndIsr", "The story happened as told"):
         assert said in done.stdout
+    for step in ("starting Java for Spark", "computing the tables", "checking the invariants"):
+        assert f"… {step}" in done.stdout, "Spark takes half a minute"
     assert len(done.stdout.splitlines()) <= 75, "readable without scrolling back"
     assert done.stderr == ""
     eventually_none(folder)

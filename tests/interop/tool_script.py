@@ -1,13 +1,12 @@
-"""Scenes: lines for Kafka's tools and what happens to the cluster in between, with what the tools printed when it was
-Kafka's.
+"""Tool scripts: command lines for Kafka's tools and actions on the cluster, with the output recorded with Kafka.
 
-kafka-topics --list       a tool; the bootstrap servers are added, zookeeper-shell gets its server
-    exit code 0           indented: what it printed with Kafka, without what depends on when and where
-file NAME TEXT            a file in the tools' folder
-kill 3, start 3           a broker
-settle                    until every broker knows what ZooKeeper says and all that can be in sync are
-until no deletion         until nothing of that kind is going on: deletion, reassignment, election
-differs WHY               the next tool prints something else with ours, on purpose
+kafka-topics --list       a tool; the bootstrap servers are added, and zookeeper-shell gets its server
+    exit code 0           indented: its output with Kafka, masked where it depends on time and place
+file NAME TEXT            writes a file in the tools' folder
+kill 3, start 3           kills or starts a broker
+settle                    waits until all brokers have ZooKeeper's state, and all live replicas are in sync
+until no deletion         waits until there is no such operation: deletion, reassignment, election
+differs WHY               the next tool prints something else with our brokers, on purpose
 # …                       a remark
 """
 
@@ -30,14 +29,14 @@ INDENT = "    "
 
 
 class Line(NamedTuple):
-    """One line of a scene."""
+    """One line of a script, with the recorded output of a tool."""
 
     verb: str
     rest: str
     differs: str = ""
-    """Why ours may print something else; empty where it may not."""
+    """Why the tool may print something else with ours; empty if it may not."""
     printed: str = ""
-    """What came of it with Kafka: exit code and output."""
+    """The recorded exit code and output."""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.rest}".strip()
@@ -48,21 +47,21 @@ class Line(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """What came of a tool's line: its exit code and output, without what depends on when and where."""
+    """A tool's exit code and output, masked."""
 
     line: Line
     text: str
 
 
 def parse(text: str) -> tuple[Line, ...]:
-    """The lines of a scene; its form stands above."""
+    """The lines of a script, in the format above."""
     lines: list[Line] = []
     differs = ""
     for written in filter(str.strip, text.splitlines()):
         verb, _, rest = written.partition(" ")
         if written.startswith(INDENT):
-            said = (lines[-1].printed, written.removeprefix(INDENT))
-            lines[-1] = lines[-1]._replace(printed="\n".join(filter(None, said)))
+            line_printed = (lines[-1].printed, written.removeprefix(INDENT))
+            lines[-1] = lines[-1]._replace(printed="\n".join(filter(None, line_printed)))
         elif verb == "differs":
             differs = rest
         elif verb != "#":
@@ -72,7 +71,7 @@ def parse(text: str) -> tuple[Line, ...]:
 
 
 def recorded(text: str, printed: Sequence[Printed]) -> str:
-    """The scene with what the tools print now."""
+    """The script with the present output of the tools."""
     fresh = iter(printed)
     written = []
     for line in text.splitlines():
@@ -80,33 +79,33 @@ def recorded(text: str, printed: Sequence[Printed]) -> str:
             continue
         written.append(line)
         if line.partition(" ")[0] in MAIN_CLASSES:
-            written += [INDENT + said for said in next(fresh).text.splitlines()]
+            written += [INDENT + line_printed for line_printed in next(fresh).text.splitlines()]
     return "\n".join(written) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A cluster, and the tools to play a scene on it."""
+class ScriptRunner:
+    """Runs a script on a cluster."""
 
     cluster: LocalCluster
     tools: Tools
 
-    def play(self, lines: Sequence[Line]) -> list[Printed]:
-        """What the tools print, line by line."""
+    def run(self, lines: Sequence[Line]) -> list[Printed]:
+        """Run the lines one by one; the output of each tool."""
         return [Printed(line, self._run(line)) for line in lines if line.is_tool or self._act(line)]
 
     def _run(self, line: Line) -> str:
         if line.verb == "zookeeper-shell":
             command = f"{line.verb} {self.cluster.zookeeper_connect} {line.rest}"
         else:
-            # A tool that happens to try a dead broker first says so; which one it tries is chance.
+            # A tool that happens to connect to a dead broker first prints a warning.
             alive = ",".join(broker.address for broker in self.cluster.brokers if broker.is_running)
             command = f"{line.verb} {line.rest} --bootstrap-server {alive}"
         outcome = self.tools.run(command)
         return self._masked(f"exit code {outcome.rc}\n{outcome.stdout}\n{outcome.stderr}")
 
     def _act(self, line: Line) -> bool:
-        """Do what is not a tool's; nothing is printed."""
+        """Run a line that is no tool; False, because it prints nothing."""
         match line.verb:
             case "kill":
                 self.cluster.broker(int(line.rest)).kill()
@@ -116,16 +115,18 @@ class Stage:
             case "start":
                 self.cluster.broker(int(line.rest)).start()
             case "settle":
-                self.cluster.wait_until(lambda: in_sync(self.cluster.view.picture()), "who can be in sync is")
+                self.cluster.wait_until(lambda: in_sync(self.cluster.view.picture()), "all live replicas are in sync")
                 settle(self.cluster, [broker.id for broker in self.cluster.brokers if broker.is_running])
             case "until":
                 with operator(self.cluster) as zookeeper:
-                    self.cluster.wait_until(lambda: not GOING_ON[line.rest.removeprefix("no ")](zookeeper), str(line))
+                    self.cluster.wait_until(
+                        lambda: not IN_PROGRESS[line.rest.removeprefix("no ")](zookeeper), str(line)
+                    )
             case "file":
                 name, _, text = line.rest.partition(" ")
                 (self.tools.directory / name).write_text(text)
             case _:
-                raise ValueError(f"a scene knows no {line}")
+                raise ValueError(f"{line} is no line of a script")
         return False
 
     def _masked(self, text: str) -> str:
@@ -143,18 +144,17 @@ MASKS = {
     r'"topic_id":"[\w-]{22}"': '"topic_id":"<id>"',
     r'"timestamp":"\d+"': '"timestamp":"<ms>"',
     r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
-    # The shell's own connection, whenever it gets to say so, be it in the middle of a line; each time with a newline in
-    # front.
+    # The shell reports its connection at any time, even in the middle of a line, and each time after a newline.
     r"\n(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
-    # Where in the tool an error was noticed is the tool's business.
+    # Stack traces depend on the tool's version.
     r"^\tat .*\n": "",
     r"^\t\.\.\. \d+ more\n": "",
 }
-"""What depends on when and where a tool ran."""
+"""Patterns of output that depends on time and place, with their masks."""
 
 
 def without_chance(text: str) -> str:
-    """`text` masked, without blank lines and blanks at the ends of lines."""
+    """`text` masked, without blank lines and trailing blanks."""
     for pattern, mask in MASKS.items():
         text = re.sub(pattern, mask, text, flags=re.MULTILINE)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
@@ -181,7 +181,7 @@ def _reassignments(zookeeper: KazooClient) -> bool:
     )
 
 
-GOING_ON: Mapping[str, Callable[[KazooClient], bool]] = {
+IN_PROGRESS: Mapping[str, Callable[[KazooClient], bool]] = {
     "deletion": lambda zookeeper: bool(zookeeper.get_children("/admin/delete_topics")),
     "reassignment": _reassignments,
     "election": lambda zookeeper: zookeeper.exists("/admin/preferred_replica_election") is not None,
@@ -189,7 +189,7 @@ GOING_ON: Mapping[str, Callable[[KazooClient], bool]] = {
 
 
 def differences(printed: Iterable[Printed]) -> Iterator[str]:
-    """Where the tools print something else than with Kafka, as diffs; and differences that are none."""
+    """The outputs that differ from those with Kafka, as diffs, and lines marked `differs` whose output does not."""
     for line, text in printed:
         if text == line.printed:
             if line.differs:

@@ -1,5 +1,4 @@
-"""The stage made of processes: a ZooKeeper of its own, brokers as `understudy up` starts them, and its transaction
-log."""
+"""The cluster of a scenario as processes: brokers as `understudy up` starts them, and an embedded ZooKeeper."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from foundation.eventlog.records import Envelope, RequestDetail
 from foundation.zk.client import Create, Delete, Op, SetData
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
-from tests.golden.stage import Refused, Request, Tree, tree_of
+from tests.golden.scenario_cluster import Refused, Request, Tree, tree_of
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
 from understudy.testbed.broker_process import HOST, BrokerProcess
@@ -28,16 +27,21 @@ from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.transaction_log import read_transaction_logs
 
 QUIET_S = 1.5
-QUIET_LOOKS = 10
-"""Each reads all logs anew: where the brokers get little of the processor, the looks take longer too."""
+QUIET_POLLS = 10
+"""Each poll reads all logs again, so on a busy machine, where brokers are slow, polls take longer too."""
 TIMEOUT_S = 120.0
 POLL_S = 0.1
 SESSION_TIMEOUT_MS = 8_000
-"""A scenario starts a broker while its old session lasts, and none has room for one that ends by itself."""
+"""Long enough that no session ends by itself on a busy machine; one scenario starts a broker within its old session."""
 
 
-class RealStage:
-    """Args: directory: for everything. settings: keys of `server.properties` that the scenario adds."""
+class ProcessCluster:
+    """Broker processes and a ZooKeeper.
+
+    Args:
+        directory: holds all their files.
+        settings: keys of `server.properties` that the scenario adds.
+    """
 
     def __init__(self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str] | None = None) -> None:
         self._directory = directory
@@ -46,7 +50,7 @@ class RealStage:
         self._zookeeper = EmbeddedZooKeeper(directory / "zookeeper")
         self._brokers: dict[int, BrokerProcess] = {}
 
-    def __enter__(self) -> RealStage:
+    def __enter__(self) -> ProcessCluster:
         self._zookeeper.start()
         properties = {
             "zookeeper.connect": self._zookeeper.connect_string,
@@ -72,15 +76,17 @@ class RealStage:
                 broker.process.kill()
         self._zookeeper.stop()
 
-    # -- what is done
+    # -- actions
 
     def start(self, broker: int) -> None:
         self._brokers[broker].launch()
 
-    def start_in_vain(self, broker: int) -> None:
+    def start_and_expect_exit(self, broker: int) -> None:
         self.start(broker)
         self._brokers[broker].should_run = False
-        assert self._process(broker).wait(TIMEOUT_S), f"broker {broker} lives: {self._process(broker).log_tail(20)}"
+        assert self._process(broker).wait(TIMEOUT_S), (
+            f"broker {broker} still runs: {self._process(broker).log_tail(20)}"
+        )
 
     def kill(self, broker: int) -> None:
         self._brokers[broker].should_run = False
@@ -101,7 +107,7 @@ class RealStage:
 
     def ask(self, request: Request) -> Refused | None:
         try:
-            asyncio.run(request.put(self._admin))
+            asyncio.run(request.send(self._admin))
         except (ApiError, NoBrokerAnswers) as error:
             return Refused(str(error))
         return None
@@ -119,18 +125,18 @@ class RealStage:
             client.stop()
             client.close()
 
-    # -- what is seen
+    # -- observations
 
     def wait_until(self, condition: Callable[[Tree], bool], what: str) -> None:
         deadline = time.monotonic() + TIMEOUT_S
-        before, since, looks = -1, time.monotonic(), 0
+        before, since, polls = -1, time.monotonic(), 0
         while True:
             self._check()
             size = self._size()
-            looks += 1
+            polls += 1
             if size != before:
-                before, since, looks = size, time.monotonic(), 0
-            is_quiet = looks >= QUIET_LOOKS and time.monotonic() - since > QUIET_S
+                before, since, polls = size, time.monotonic(), 0
+            is_quiet = polls >= QUIET_POLLS and time.monotonic() - since > QUIET_S
             if is_quiet and self._is_settled() and condition(tree_of(self)):
                 return
             assert time.monotonic() < deadline, f"not within {TIMEOUT_S} s: {what}\n{self._logs()}"
@@ -150,7 +156,7 @@ class RealStage:
             node: sorted(by_node[node], key=lambda record: (record.incarnation, record.seq)) for node in sorted(by_node)
         }
 
-    # -- how
+    # -- helpers
 
     def _admin(self, broker: int | None = None) -> AdminClient:
         ports = self._ports()
@@ -160,14 +166,14 @@ class RealStage:
         return AdminClient(SocketNetwork(), [f"{HOST}:{port}" for port in asked])
 
     def _ports(self) -> dict[int, int]:
-        """Of the registered brokers, by id."""
+        """The port of each registered broker."""
         tree = tree_of(self)
         ids = sorted(int(path.rpartition("/")[2]) for path in tree if path.startswith("/brokers/ids/"))
         return {broker: json.loads(tree[f"/brokers/ids/{broker}"].data or b"")["port"] for broker in ids}
 
     def _size(self) -> int:
-        """Grows with everything that happens; not with what is tried in vain: a broker that is not there is tried for
-        ever."""
+        """The number of answered requests and transactions. Requests without answer do not count: controllers repeat
+        them to an unreachable broker for ever."""
         answered = [
             record
             for of_node in self.records().values()
@@ -177,7 +183,7 @@ class RealStage:
         return len(answered) + len(self.transactions())
 
     def _is_settled(self) -> bool:
-        """Whether quiet means that nothing is under way."""
+        """Whether a quiet cluster has no request in flight."""
         return True
 
     def _process(self, broker: int) -> Any:

@@ -1,29 +1,29 @@
-"""The stage the recordings are made on: brokers of Apache Kafka 3.9.1 itself, and their request logs."""
+"""The cluster on which recordings are made: brokers of Apache Kafka 3.9.1, read through their request logs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.golden.real_stage import RealStage
+from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import Json
 from tests.golden.requests import of_request_log
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka, KafkaProcess
 
 
-class KafkaStage(RealStage):
-    """Its requests hold no zxids: Kafka does not say what its controller knew when it sent one."""
+class KafkaProcessCluster(ProcessCluster):
+    """Brokers of Apache Kafka as processes. Their requests hold no zxids, because Kafka does not log them."""
 
     def __init__(
         self, directory: Path, brokers: Sequence[int], settings: Mapping[str, str], kafka: ApacheKafka
     ) -> None:
         super().__init__(directory, brokers, {**SMALL_BROKER, **settings})
         self._kafka = kafka
-        self._heard: dict[int, int] = {}
+        self._answered_at_start: dict[int, int] = {}
         """How many requests each broker had answered when it was last started."""
 
     def start(self, broker: int) -> None:
-        self._heard[broker] = len(self.requests().get(broker, ()))
+        self._answered_at_start[broker] = len(self.requests().get(broker, ()))
         super().start(broker)
 
     def requests(self) -> Mapping[int, Sequence[Json]]:
@@ -42,8 +42,7 @@ class KafkaStage(RealStage):
         return sum(map(len, self.requests().values())) + len(self.transactions())
 
     def _is_settled(self) -> bool:
-        """Kafka's brokers register before they serve: until each has answered, requests of the controller are on their
-        way."""
+        """Whether each broker has answered a request since it was started: Kafka's register before they serve."""
         requests = self.requests()
-        running = [broker for broker in sorted(self._heard) if self._brokers[broker].should_run]
-        return all(len(requests.get(broker, ())) > self._heard[broker] for broker in running)
+        running = [broker for broker in sorted(self._answered_at_start) if self._brokers[broker].should_run]
+        return all(len(requests.get(broker, ())) > self._answered_at_start[broker] for broker in running)

@@ -1,4 +1,4 @@
-"""The stage made of nothing: the same brokers in virtual time, and the simulated ZooKeeper's own history."""
+"""The cluster of a scenario in the simulator: the same brokers and a simulated ZooKeeper, in virtual time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foundation.eventlog.records import Envelope
 from foundation.zk.client import Op
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
-from tests.golden.stage import Refused, Request, Tree, tree_of
+from tests.golden.scenario_cluster import Refused, Request, Tree, tree_of
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
 from understudy.simulator.broker import SimulatedBroker
@@ -21,22 +21,22 @@ QUIET_MS = 2_000
 TIMEOUT_MS = 60_000
 
 
-class SimulatedStage:
+class SimulatedScenarioCluster:
     def __init__(self, seed: int, brokers: Sequence[int], settings: Mapping[str, str] | None = None) -> None:
         every = {**SETTINGS, **(settings or {})}
         self._cluster = SimulatedCluster(seed, brokers=len(brokers), first_broker_id=brokers[0], settings=every)
 
-    def __enter__(self) -> SimulatedStage:
+    def __enter__(self) -> SimulatedScenarioCluster:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._cluster.close()
         if kind is None:
-            # A task that failed, or a broker that died of it, can leave every znode and request as Kafka would.
+            # Znodes and requests can be right although a task failed or a broker died.
             died = [f"{end.node} died of {end.error!r}" for end in self._cluster.exits if end.is_unexpected]
             assert not (failed := [*self._cluster.loop.failures, *died]), "; ".join(failed)
 
-    # -- what is done
+    # -- actions
 
     def start(self, broker: int) -> None:
         self._broker(broker).launch()
@@ -44,9 +44,9 @@ class SimulatedStage:
         assert events is not None
         events.detail = True
 
-    def start_in_vain(self, broker: int) -> None:
+    def start_and_expect_exit(self, broker: int) -> None:
         self.start(broker)
-        self._until(lambda: not self._broker(broker).is_running, f"broker {broker} has given up")
+        self._until(lambda: not self._broker(broker).is_running, f"broker {broker} has ended by itself")
 
     def kill(self, broker: int) -> None:
         self._broker(broker).kill()
@@ -63,7 +63,7 @@ class SimulatedStage:
 
     def ask(self, request: Request) -> Refused | None:
         try:
-            self._cluster.ask(request.put(self._admin))
+            self._cluster.ask(request.send(self._admin))
         except (ApiError, NoBrokerAnswers) as error:
             return Refused(str(error))
         return None
@@ -71,7 +71,7 @@ class SimulatedStage:
     def edit(self, *ops: Op) -> None:
         assert self._cluster.zookeeper.operate(ops), f"ZooKeeper refused {ops}"
 
-    # -- what is seen
+    # -- observations
 
     def wait_until(self, condition: Callable[[Tree], bool], what: str) -> None:
         self._until(lambda: condition(tree_of(self)), what)
@@ -89,7 +89,7 @@ class SimulatedStage:
             for node in self._cluster.nodes
         }
 
-    # -- how
+    # -- helpers
 
     def _broker(self, broker: int) -> SimulatedBroker:
         return self._cluster.broker(broker)

@@ -1,0 +1,64 @@
+"""Shows which step of a long command runs: a moving line on a terminal, one plain line per step anywhere else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+from typing import Self, TextIO
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_REDRAWN_EVERY_S = 0.1
+
+
+class Activity:
+    """The steps of one command, as a context manager.
+
+    On a terminal the current step is redrawn with the seconds since the beginning, by a thread of its own, because the
+    command is busy; the line disappears at the end. Elsewhere each step is printed once, when it begins.
+
+    Args:
+        indent: what stands before each line.
+        plain_lines: whether to print the steps where `out` is no terminal.
+    """
+
+    def __init__(self, out: TextIO, *, indent: str = "", plain_lines: bool = True) -> None:
+        self._out = out
+        self._indent = indent
+        self._plain_lines = plain_lines
+        self._is_terminal = out.isatty()
+        self._step = ""
+        self._began = time.monotonic()
+        self._over = threading.Event()
+        self._drawing = threading.Thread(target=self._draw, name="understudy-activity", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._is_terminal:
+            self._drawing.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._is_terminal:
+            self._over.set()
+            self._drawing.join()
+            self._out.write("\r\x1b[2K")
+            self._out.flush()
+
+    def step(self, what: str) -> None:
+        """Begin the next step."""
+        self._step = what
+        if self._plain_lines and not self._is_terminal:
+            self._out.write(f"{self._indent}… {what}\n")
+            self._out.flush()
+
+    def _draw(self) -> None:
+        turn = 0
+        while not self._over.wait(_REDRAWN_EVERY_S):
+            if self._step:
+                waited = time.monotonic() - self._began
+                sign = SPINNER[turn % len(SPINNER)]
+                self._out.write(f"\r\x1b[2K{self._indent}{sign} {self._step} … {waited:.1f} s")
+                self._out.flush()
+                turn += 1
