@@ -55,16 +55,16 @@ START_FAILURES = (
     ZooKeeperFailure,
     ZooKeeperUnreachable,
 )
-"""What an operator can do something about; everything else is a fault of ours and keeps its traceback."""
+"""Failures that an operator can mend. Any other exception is a defect of the program and keeps its traceback."""
 
 GARBAGE_COLLECTION = (100_000, 100, 10)
-"""Objects made before reference cycles are looked for among them, and such looks before one at older ones. A controller
-of 100,000 partitions keeps a million objects without a cycle among them, and an event that changes all makes a million
-more; at Python's own thresholds it would spend a third of a takeover looking at them again and again."""
+"""Thresholds of Python's garbage collector, far above its own. A controller of 100,000 partitions keeps a million
+objects without reference cycles, and an event that changes all makes a million more; at Python's own thresholds a
+takeover would spend a third of its time in collections."""
 
 SWITCH_INTERVAL_S = 0.0005
-"""How long the event loop's thread or that of the ZooKeeper connection may keep the other waiting. At Python's own 5 ms
-each answer to a pipelined write may wait that long for its turn."""
+"""How long the event loop's thread and that of the ZooKeeper connection may hold the interpreter while the other waits.
+With Python's own 5 ms each answer to a pipelined write may wait that long."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:
-    """The file's properties with `key=value` overrides on top.
+    """Return the file's properties with `key=value` overrides on top.
 
     Raises:
         ConfigError: an override without `=`.
@@ -113,8 +113,7 @@ def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _text(data: bytes) -> str:
-    """As UTF-8, which is what editors write; what cannot be that is ISO 8859-1, as which Java reads all of these
-    files."""
+    """Decode as UTF-8, as editors write; where that fails, as ISO 8859-1, as Java reads all of these files."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -122,18 +121,18 @@ def _text(data: bytes) -> str:
 
 
 async def run(config: KafkaConfig, levels: LoggerLevels) -> int:
-    """One broker from start to end; 0 after a shutdown that was asked for."""
+    """Run one broker from start to end; return 0 after a shutdown by signal."""
     world = replace(real_world(config), loggers=levels)
     world.events.append(
         ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy")
     )
     broker = KafkaBroker(config, world)
-    asked = asyncio.Event()
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _asked_to_stop, asked)
+        loop.add_signal_handler(number, _begin_shutdown, stop_requested)
     starting = asyncio.create_task(broker.start(), name="start")
-    await _first_of(starting, asked)
+    await _first_of(starting, stop_requested)
     if not starting.done():
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -141,23 +140,23 @@ async def run(config: KafkaConfig, levels: LoggerLevels) -> int:
         return 0
     starting.result()
     running = asyncio.create_task(broker.wait_closed(), name="wait-closed")
-    await _first_of(running, asked)
+    await _first_of(running, stop_requested)
     if not running.done():
         await broker.shutdown()
     await running
     return 0
 
 
-def _asked_to_stop(asked: asyncio.Event) -> None:
-    """A second signal finds the default handlers again, and kills."""
-    asked.set()
+def _begin_shutdown(stop_requested: asyncio.Event) -> None:
+    """Begin the shutdown. A second signal meets the default handlers, and ends the process."""
+    stop_requested.set()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.remove_signal_handler(number)
 
 
-async def _first_of(task: asyncio.Task[None], asked: asyncio.Event) -> None:
-    waiting = asyncio.ensure_future(asked.wait())
+async def _first_of(task: asyncio.Task[None], stop_requested: asyncio.Event) -> None:
+    waiting = asyncio.ensure_future(stop_requested.wait())
     await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
 

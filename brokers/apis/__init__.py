@@ -1,5 +1,5 @@
-"""One file per request. Each begins with what the request does, and ends in what it serves: a constant `SERVES`.
+"""Handles requests, one file for each. A file ends with the constant `SERVES`: request, versions and handler.
 
-`brokers.network.kafka_apis` collects these constants, so that ApiVersions can say nothing else than what is served.
+`brokers.network.kafka_apis` collects these constants, so that ApiVersions lists exactly what is served.
 Mirrors the handlers of `kafka.server.KafkaApis`.
 """

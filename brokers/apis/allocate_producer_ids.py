@@ -1,7 +1,7 @@
-"""AllocateProducerIds (key 67, version 0): a broker asks the controller for a block of producer ids (KIP-730).
+"""AllocateProducerIds (key 67, version 0): a broker requests a block of producer ids from the controller (KIP-730).
 
-Among brokers only: Kafka asks for CLUSTER_ACTION. Answered by the controller's event queue; a broker that is not
-controller says NOT_CONTROLLER at once. Ids whose answer gets lost stay unused.
+Only brokers send it: Kafka requires CLUSTER_ACTION. The controller's event queue allocates the block; a broker that is
+not the controller answers NOT_CONTROLLER. The ids of a lost response are never used.
 """
 
 from __future__ import annotations

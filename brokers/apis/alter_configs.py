@@ -1,6 +1,6 @@
 """AlterConfigs (key 33, versions 0 to 2): replace the whole config of topics and brokers (CF-8).
 
-What a request leaves out is deleted.
+Keys that a request leaves out are deleted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def handle(
 def answers(
     alterations: Sequence[Alteration], outcomes: Sequence[ApiError | None]
 ) -> tuple[AlterConfigsResourceResponse, ...]:
-    """What the client hears of each resource."""
+    """Return the response for each resource."""
     return tuple(
         AlterConfigsResourceResponse(
             error_code=Errors.NONE if error is None else error.error,

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments (key 45, version 0): move partitions to other brokers, or cancel such moves (KIP-455).
 
-The controller answers when the moves have begun, long before data has moved; `ListPartitionReassignments` tells when
-they are over. A partition named twice gets what was named last. `timeout_ms` is not looked at, as in Kafka's ZooKeeper
-mode.
+The controller answers when the reassignments have begun, long before data has moved; `ListPartitionReassignments`
+shows when they are complete. Of a partition that is named twice the last assignment counts. `timeout_ms` is ignored, as
+in Kafka's ZooKeeper mode.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ApiVersions (key 18, versions 0 to 4): what this broker serves, collected from the handlers themselves.
+"""ApiVersions (key 18, versions 0 to 4): the APIs and versions that this broker serves, collected from the handlers.
 
-A version we do not know is answered in version 0 with UNSUPPORTED_VERSION and our own range of this API (AP-2), and the
-header of every answer is the oldest, so that a client from the future can begin again lower.
+An unknown version is answered in version 0 with UNSUPPORTED_VERSION and the range of this API (AP-2). The header of
+every response is the oldest, so that a newer client can begin again with a lower version.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ FIRST_VERSION_WITH_SOFTWARE = 3
 def answer(
     request: ApiVersionsRequest, version: int, served: Sequence[ApiVersion], features: FinalizedFeatures | None
 ) -> ApiVersionsResponse:
-    """What is `served`, and the epoch of the finalized features, of which there are none (KIP-584). INVALID_REQUEST
-    where the client's software has a name that is none (KIP-511)."""
+    """Return what is `served`, and the epoch of the finalized features, of which there are none (KIP-584).
+
+    The error is INVALID_REQUEST where the name or version of the client's software is malformed (KIP-511).
+    """
     names = (request.client_software_name, request.client_software_version)
     if version >= FIRST_VERSION_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=Errors.INVALID_REQUEST)
@@ -36,7 +38,7 @@ def answer(
 
 
 def served_versions(served: Sequence[Serves[Any]]) -> tuple[ApiVersion, ...]:
-    """One entry per API, by key; this API included."""
+    """Return one entry per API in the order of keys, this API included."""
     ranges = {api_of(serves.request).key: serves.versions for serves in served}
     ranges[api_of(ApiVersionsRequest).key] = VERSIONS
     return tuple(
@@ -45,7 +47,7 @@ def served_versions(served: Sequence[Serves[Any]]) -> tuple[ApiVersion, ...]:
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The answer, in version 0, to a request of a version we do not know."""
+    """Return the response, in version 0, to a request of an unknown version."""
     low, high = VERSIONS
     key = api_of(ApiVersionsRequest).key
     return ApiVersionsResponse(

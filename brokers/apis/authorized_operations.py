@@ -1,4 +1,4 @@
-"""What a client may do, as bits by `AclOperation` code. Without an authorizer everybody may do all that makes sense."""
+"""Operations that a client may carry out, as bits by `AclOperation` code. Without an authorizer all are allowed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Topics that come to be by being asked for. Mirrors `AutoTopicCreationManager` without forwarding.
+"""Creates topics whose metadata was requested. Mirrors `AutoTopicCreationManager` without forwarding.
 
-Whichever broker is asked writes the topic itself, controller or not (TC-9), and answers LEADER_NOT_AVAILABLE: the
-client asks again. The coordinators' topics have settings of their own (TC-10). As in Kafka their replicas are placed
-over all live brokers; those of ours coordinate nothing, and operators are told what to do instead.
+The broker that receives the request writes the topic itself, controller or not (TC-9), and answers
+LEADER_NOT_AVAILABLE, after which clients request the metadata again. The coordinators' topics have settings of their
+own (TC-10). As in Kafka their replicas are placed on all live brokers; ours coordinate nothing, so a warning in the log
+describes what operators can do.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from foundation.wire.messages.metadata import MetadataResponseTopic
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.DefaultAutoTopicCreationManager")
 
-COORDINATED_NOWHERE = (
+COORDINATORS_ADVICE = (
     "this broker coordinates neither groups nor transactions: where Kafka's brokers do, create the topic beforehand, "
     "with all its replicas on them"
 )
 
 
 async def create(services: BrokerServices, topics: Iterable[str]) -> tuple[MetadataResponseTopic, ...]:
-    """Create each of `topics`, which this broker does not know, and say of each what a client has to hear."""
+    """Create each of `topics`, which the metadata cache does not have, and return the response for each."""
     return tuple(
         [
             MetadataResponseTopic(error_code=await _create(services, topic), name=topic, is_internal=is_internal(topic))
@@ -44,7 +45,7 @@ async def create(services: BrokerServices, topics: Iterable[str]) -> tuple[Metad
 
 
 def creatable_topic(topic: str, config: KafkaConfig) -> CreatableTopic:
-    """What is created where `topic` is asked for."""
+    """Return the topic to create, with its number of partitions, replication factor and configs."""
     if topic == GROUP_METADATA_TOPIC:
         return CreatableTopic(
             name=topic,
@@ -87,7 +88,7 @@ async def _create(services: BrokerServices, topic: str) -> Errors:
         services.topics_being_created.discard(topic)
     if not isinstance(outcome, ApiError):
         if topic in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
-            log.warning("created a coordinators' topic", topic=topic, advice=COORDINATED_NOWHERE)
+            log.warning("created a coordinators' topic", topic=topic, advice=COORDINATORS_ADVICE)
         return Errors.LEADER_NOT_AVAILABLE
     if outcome.error is Errors.TOPIC_ALREADY_EXISTS:
         return Errors.LEADER_NOT_AVAILABLE

@@ -1,9 +1,8 @@
-"""Altering the config of topics and brokers, on whichever broker is asked (TC-1). Mirrors Kafka's `ConfigAdminManager`,
-and of `ZkAdminManager` what concerns configs.
+"""Alters the configs of topics and brokers, on any broker (TC-1). Mirrors Kafka's `ConfigAdminManager`, and the part of
+`ZkAdminManager` about configs.
 
-Each resource of a request stands for itself: it is checked, written, announced or refused without regard to its
-neighbours. A change that is read, made and written while somebody else changes the same config is made again on top of
-theirs.
+The resources of a request are independent: each is checked, written and announced, or refused. Where another client
+changes the same config between read and write, the change is made again on top of the other one.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeepe
 from foundation.zk.znodes import MalformedZNode
 
 MAX_CONFLICTS = 20
-"""Times a change is made again because somebody else was faster; then the client is told to try again itself."""
+"""How often a change is made again after a conflict, before the request fails."""
 
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 
 
 class ResourceType(IntEnum):
-    """Mirrors `ConfigResource.Type`; the number goes over the wire."""
+    """A type of resource, with its number in requests. Mirrors `ConfigResource.Type`."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -46,11 +45,11 @@ class ResourceType(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """What a request wants of one resource.
+    """The changes of one resource.
 
     Attributes:
-        replaces: the changes, all of them SET, are the whole config (AlterConfigs); else they are made to what is
-            stored.
+        replaces: whether the changes, all of them SET, are the whole config (AlterConfigs); else they are applied to
+            the stored one.
     """
 
     resource_type: int
@@ -65,19 +64,19 @@ class Alteration(NamedTuple):
 async def alter_configs(
     services: BrokerServices, alterations: Sequence[Alteration], *, validate_only: bool
 ) -> list[ApiError | None]:
-    """For each alteration, in order, None or why it was refused."""
+    """Return for each alteration, in order, None or why it was refused."""
     times = Counter((alteration.resource_type, alteration.resource_name) for alteration in alterations)
     outcomes: list[ApiError | None] = []
     for alteration in alterations:
-        await asyncio.sleep(0)  # what is refused waits for nothing by itself, and there may be many of it
+        await asyncio.sleep(0)  # refusals await nothing, and there may be many: let other requests proceed
         try:
             if times[alteration.resource_type, alteration.resource_name] > 1:
                 raise ApiError(Errors.INVALID_REQUEST, "Each resource must appear at most once.")
             check_changes(alteration.changes)
             await _alter(services, alteration, validate_only=validate_only)
             outcomes.append(None)
-        except ApiError as refusal:
-            outcomes.append(refusal)
+        except ApiError as refused:
+            outcomes.append(refused)
         except InvalidConfiguration as error:
             outcomes.append(ApiError(Errors.INVALID_CONFIG, str(error)))
         except ConfigError as error:
@@ -111,31 +110,30 @@ async def _alter_topic(services: BrokerServices, alteration: Alteration, *, vali
     if not topic:
         raise ApiError(Errors.INVALID_REQUEST, "Default topic resources are not allowed.")
     if not alteration.replaces:
-        altered(
-            {}, alteration.changes, TOPIC_TABLE
-        )  # what no list can be made of is refused before the topic is looked for
+        # Operations that a key does not allow are refused before the topic is looked up.
+        altered({}, alteration.changes, TOPIC_TABLE)
     if topic not in services.metadata.snapshot.topics:
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     if not await services.zk().topics.exists(topic):
         raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' does not exist.")
 
-    def made_of(stored: Mapping[str, str]) -> Mapping[str, str]:
+    def apply(stored: Mapping[str, str]) -> Mapping[str, str]:
         config = altered({} if alteration.replaces else stored, alteration.changes, TOPIC_TABLE)
         return validate_topic_config(config.items(), topic_defaults(services.config))
 
-    await _change(services, "topics", topic, made_of, validate_only=validate_only)
+    await _change(services, "topics", topic, apply, validate_only=validate_only)
 
 
 async def _alter_broker(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
-    """CF-6: the config of this broker, or with an empty name the defaults of all brokers."""
+    """Alter the config of this broker, or with an empty name the dynamic default of all brokers (CF-6)."""
     per_broker = bool(alteration.resource_name)
     if per_broker:
         require_own_id(services, alteration.resource_name, "Node", "Unexpected broker id, expected {}, but received {}")
     if not validate_only:
         _refuse_passwords(alteration.changes)
 
-    def made_of(stored: Mapping[str, str]) -> Mapping[str, str]:
-        # Encoded passwords that a broker of Kafka has stored are none of our business, and stay.
+    def apply(stored: Mapping[str, str]) -> Mapping[str, str]:
+        # Encoded passwords that a broker of Kafka has stored stay as they are.
         known = usable(stored, per_broker=per_broker) | {name: stored[name] for name in stored if is_password(name)}
         config = altered(
             {} if alteration.replaces else known, alteration.changes, {**BROKER_KEYS, **REPLICATION_QUOTAS}
@@ -147,11 +145,11 @@ async def _alter_broker(services: BrokerServices, alteration: Alteration, *, val
         return config
 
     entity = str(services.broker_id) if per_broker else DEFAULT_ENTITY
-    await _change(services, "brokers", entity, made_of, validate_only=validate_only)
+    await _change(services, "brokers", entity, apply, validate_only=validate_only)
 
 
 def _alter_loggers(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:
-    """KIP-412."""
+    """Set or delete levels of loggers (KIP-412)."""
     require_own_id(services, alteration.resource_name, "Node", "Unexpected node id. Expected {}, but received {}")
     services.loggers.check(alteration.changes)
     if not validate_only:
@@ -163,19 +161,19 @@ async def _change(
     services: BrokerServices,
     entity_type: str,
     entity: str,
-    made_of: Callable[[Mapping[str, str]], Mapping[str, str]],
+    apply: Callable[[Mapping[str, str]], Mapping[str, str]],
     *,
     validate_only: bool,
 ) -> None:
-    """CF-1: write what `made_of` makes of what is stored, then tell every broker.
+    """Write the result of `apply` on the stored config, then notify every broker (CF-1).
 
     Raises:
-        ApiError: others have changed the config again and again.
+        ApiError: UNKNOWN_SERVER_ERROR after `MAX_CONFLICTS` conflicts.
     """
     for _ in range(MAX_CONFLICTS):
         configs = services.zk().configs
         stored, version = await configs.read(entity_type, entity)
-        config = made_of(stored)
+        config = apply(stored)
         if validate_only:
             return
         if await configs.write(entity_type, entity, config, version):
@@ -189,11 +187,11 @@ async def _change(
 
 
 def require_own_id(services: BrokerServices, name: str, kind: str, unexpected: str) -> None:
-    """A broker answers for itself alone.
+    """Check that `name` is the id of this broker: it handles no other broker's resources.
 
     Args:
-        kind: `Broker` or `Node`, as Kafka says in that place.
-        unexpected: the refusal of another id, with places for the one expected and the one received.
+        kind: `Broker` or `Node`, as in Kafka's message.
+        unexpected: the message for another id, with placeholders for the expected and the received one.
 
     Raises:
         ApiError: INVALID_REQUEST.
@@ -206,6 +204,6 @@ def require_own_id(services: BrokerServices, name: str, kind: str, unexpected: s
 
 
 def _refuse_passwords(changes: Iterable[Change]) -> None:
-    """Kafka encodes them with `password.encoder.secret`. No listener here needs one, so there is no encoder."""
+    """Raise ConfigError where passwords are set: without listeners that need them, this broker has no encoder."""
     if any(is_password(change.name) and change.operation != Operation.DELETE for change in changes):
         raise ConfigError("Password encoder secret not configured")

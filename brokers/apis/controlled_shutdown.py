@@ -1,8 +1,8 @@
-"""ControlledShutdown (key 7, versions 0 to 3): a broker that is about to leave asks the controller to move its
+"""ControlledShutdown (key 7, versions 0 to 3): a broker that shuts down requests that the controller move its
 leaderships.
 
-The answer names the partitions it still leads, or an error: STALE_CONTROLLER_EPOCH from a broker that is not controller
-(CS-5).
+The response names the partitions that the broker still leads, or an error: STALE_CONTROLLER_EPOCH from a broker that is
+not the controller (CS-5).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""CreatePartitions (key 37, versions 0 to 3): more partitions for existing topics, on the controller's broker only.
+"""CreatePartitions (key 37, versions 0 to 3): adds partitions to topics, on the controller's broker only.
 
-As with CreateTopics, the handler rewrites the topic's znode and waits for the metadata cache; the controller hears of
-it by its watch (TP-1, TP-2). New partitions continue the placement from the first replica of partition 0, so that they
-do not pile up.
+As with CreateTopics, the handler rewrites the topic's znode and waits for the metadata cache; the controller is
+notified by its watch (TP-1, TP-2). The placement of new partitions starts at the first replica of partition 0, so that
+they are spread like the existing ones.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def new_partitions(
     brokers: Mapping[BrokerId, BrokerAndEpoch],
     services: BrokerServices,
 ) -> dict[int, Replicas]:
-    """The replicas of the partitions to add.
+    """Return the replicas of the partitions to add.
 
     Raises:
-        ApiError: the topic does not exist, is being reassigned, or cannot grow in the way asked for.
+        ApiError: the topic does not exist, is being reassigned, or cannot grow as requested.
     """
     name = topic.name
     if not existing:
@@ -116,19 +116,19 @@ def _manual(
     model: Replicas,
     brokers: Mapping[BrokerId, BrokerAndEpoch],
 ) -> dict[int, Replicas]:
-    asked = [tuple(map(BrokerId, assignment.broker_ids)) for assignment in assignments]
-    unknown = dict.fromkeys(broker for replicas in asked for broker in replicas if broker not in brokers)
+    requested = [tuple(map(BrokerId, assignment.broker_ids)) for assignment in assignments]
+    unknown = dict.fromkeys(broker for replicas in requested for broker in replicas if broker not in brokers)
     if unknown:
         raise ApiError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
             f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.",
         )
-    if len(asked) != increment:
+    if len(requested) != increment:
         raise ApiError(
             Errors.INVALID_REPLICA_ASSIGNMENT,
-            f"Increasing the number of partitions by {increment} but {len(asked)} assignments provided.",
+            f"Increasing the number of partitions by {increment} but {len(requested)} assignments provided.",
         )
-    for partition, replicas in enumerate(asked, start=first):
+    for partition, replicas in enumerate(requested, start=first):
         if not replicas:
             raise ApiError(
                 Errors.INVALID_REPLICA_ASSIGNMENT, f"Cannot have replication factor of 0 for partition id {partition}."
@@ -140,7 +140,9 @@ def _manual(
                 f"for partition id {partition}.",
             )
     odd = {
-        partition: len(replicas) for partition, replicas in enumerate(asked, start=first) if len(replicas) != len(model)
+        partition: len(replicas)
+        for partition, replicas in enumerate(requested, start=first)
+        if len(replicas) != len(model)
     }
     if odd:
         raise ApiError(
@@ -148,17 +150,18 @@ def _manual(
             f"Inconsistent replication factor between partitions, partition 0 has {len(model)} while partitions "
             f"{list(odd)} have replication factors {list(odd.values())}, respectively.",
         )
-    return dict(enumerate(asked, start=first))
+    return dict(enumerate(requested, start=first))
 
 
 async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, validate_only: bool) -> int | ApiError:
-    """Check and, unless asked not to, write; the topic's new number of partitions, or why not."""
+    """Check the request for one topic and, unless `validate_only`, write it; return the new number of partitions or the
+    error."""
     try:
         if why_invalid(topic.name) is not None:  # no topic has such a name, and it must not become part of a path
             raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
         if await services.zk().topic_deletions.is_marked(topic.name):
             raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
-        await _add_over_what_is_there(services, topic, validate_only=validate_only)
+        await _check_and_write(services, topic, validate_only=validate_only)
     except ApiError as error:
         return error
     except (SessionLost, ZooKeeperFailure) as failure:
@@ -166,15 +169,13 @@ async def _add(services: BrokerServices, topic: CreatePartitionsTopic, *, valida
     return topic.count
 
 
-async def _add_over_what_is_there(
-    services: BrokerServices, topic: CreatePartitionsTopic, *, validate_only: bool
-) -> None:
-    """Judge and write. What has changed in between is judged anew; Kafka would write over a move that has just begun
-    (BUG-18).
+async def _check_and_write(services: BrokerServices, topic: CreatePartitionsTopic, *, validate_only: bool) -> None:
+    """Check and write. After a conflict the topic is checked again; Kafka would overwrite a reassignment that has just
+    begun (BUG-18).
 
     Raises:
         ApiError: the topic cannot grow.
-        SessionLost, ZooKeeperFailure: as the store does.
+        SessionLost, ZooKeeperFailure: see `KafkaZkClient`.
     """
     zk = services.zk()
     for _ in range(MAX_ROUNDS):

@@ -1,10 +1,9 @@
-"""CreateTopics (key 19, versions 0 to 7): new topics, on the controller's broker only.
+"""CreateTopics (key 19, versions 0 to 7): creates topics, on the controller's broker only.
 
-Each topic stands for itself: one that cannot be created does not harm the others (TC-3, TC-4). The handler writes the
-topic's configuration and its znode, and does not touch the controller's state; the controller hears of the znode by its
-watch. The answer comes when this broker's metadata cache knows a leader for every partition, or says REQUEST_TIMED_OUT
-while the topic may still appear (TC-7). Versions: 1 validate only and messages; 4 defaults by −1; 5 returns the
-resulting configuration; 7 the topic id.
+The topics are independent: one that cannot be created does not affect the others (TC-3, TC-4). The handler writes the
+topic's config and its znode; the controller is notified by its watch. The response is sent when this broker's metadata
+cache has a leader for every partition; REQUEST_TIMED_OUT says that the topic may still appear (TC-7). Versions: 1
+`validate_only` and messages; 4 defaults by −1; 5 returns the resulting config; 7 the topic id.
 """
 
 from __future__ import annotations
@@ -37,16 +36,15 @@ from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
 
 DEFAULT = -1
-"""Asks for `num.partitions` or `default.replication.factor`."""
+"""Stands for `num.partitions` or `default.replication.factor` in a request."""
 
 TOPICS_WITHOUT_PAUSE = 100
-"""After so many topics of one request, everybody else gets a turn: a topic that is refused waits for nothing by
-itself."""
+"""After so many topics of one request other requests may proceed: the refusal of a topic awaits nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCreation:
-    """A topic that has passed every check: what will be written."""
+    """A topic that has passed every check, as it will be written."""
 
     topic: str
     assignment: Mapping[int, tuple[BrokerId, ...]]
@@ -55,7 +53,7 @@ class TopicCreation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTopic:
-    """What the answer says of a topic that was written, or would have been; its id is the zero one then."""
+    """The response for a topic that was written; with `validate_only` its id is the zero id."""
 
     topic_id: TopicId
     partitions: int
@@ -87,13 +85,13 @@ async def handle(
             if request.timeout_ms <= 0 or not has_leaders(services.metadata.snapshot, name, made.partitions):
                 outcomes[name] = ApiError(Errors.REQUEST_TIMED_OUT, "")
     topic_ids = {name: made.topic_id for name, made in created.items()}
-    # A topic that is there twice is refused twice.
+    # A topic that is named twice is refused twice.
     names = (topic.name for topic in request.topics)
     return CreateTopicsResponse(topics=tuple(_result(name, outcomes[name], topic_ids, services) for name in names))
 
 
 def prohibited_names(topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
-    """TC-3: names the request may not carry, or carries twice."""
+    """Return the errors of names that may not be created, or are in the request twice (TC-3)."""
     prohibited: dict[str, ApiError] = {}
     for name, count in Counter(topic.name for topic in topics).items():
         if name == CLUSTER_METADATA_TOPIC:
@@ -108,7 +106,7 @@ def prohibited_names(topics: Sequence[CreatableTopic]) -> dict[str, ApiError]:
 def replicas_for(
     services: BrokerServices, snapshot: MetadataSnapshot, topic: CreatableTopic
 ) -> dict[int, tuple[BrokerId, ...]]:
-    """The replicas asked for, or chosen over the brokers alive in the metadata cache (TC-4).
+    """Return the requested replicas, or place them on the live brokers of the metadata cache (TC-4).
 
     Raises:
         ApiError: the request contradicts itself, or there are not enough brokers.
@@ -142,14 +140,14 @@ def validated(
     existing: Sequence[str],
     defaults: Mapping[str, ConfigValue],
 ) -> TopicCreation:
-    """TC-4 and TC-5, the part that looks at nothing but values: name, collisions, assignment, configuration.
+    """Check name, collisions, assignment and config (TC-4, TC-5). Pure.
 
     Args:
-        existing: the topics in ZooKeeper; without `.` and `_` in the name, those of the same name are enough.
-        defaults: what holds for a topic that says nothing.
+        existing: the topics in ZooKeeper; for a name without `.` and `_`, the topic of the same name is enough.
+        defaults: the values of configs that the topic does not set.
 
     Raises:
-        ApiError: whatever a client has to hear.
+        ApiError: the first check that fails.
     """
     name = topic.name
     invalid = why_invalid(name)
@@ -174,7 +172,7 @@ def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas")
     for partition, replicas in assignment.items():
-        if not replicas:  # Kafka writes such a topic; nobody can ever lead it
+        if not replicas:  # Kafka writes such a topic; it can never have a leader
             raise ApiError(
                 Errors.INVALID_REPLICA_ASSIGNMENT, f"Cannot have replication factor of 0 for partition id {partition}."
             )
@@ -186,7 +184,7 @@ def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
 
 
 async def create(services: BrokerServices, topic: CreatableTopic, *, validate_only: bool) -> CreatedTopic | ApiError:
-    """Check and, unless asked not to, write one topic; what was written, or why not."""
+    """Check one topic and, unless `validate_only`, write it; return the topic or the error."""
     topic_id = NO_TOPIC_ID
     try:
         snapshot = services.metadata.snapshot
@@ -208,8 +206,9 @@ async def create(services: BrokerServices, topic: CreatableTopic, *, validate_on
 
 
 async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
-    """The topics in ZooKeeper that `validated` has to know of: listing all of them for each would cost their number
-    squared. None for a name that is no name, which must not become part of a path.
+    """Return the topics in ZooKeeper that `validated` needs; listing all of them for each topic would be quadratic.
+
+    None for an invalid name, which must not become part of a path.
 
     Raises:
         ApiError: the topic is marked for deletion.
@@ -224,10 +223,10 @@ async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
 
 
 async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
-    """TC-6: the configuration first, always, then the topic. Not atomic, as in Kafka: a crash between leaves a lone
-    config.
+    """Write the config, then the topic, and return its id (TC-6). As in Kafka not atomically: a crash in between leaves
+    a config without a topic.
 
-    The id it was given: none, where `inter.broker.protocol.version` knows of none.
+    The id is the zero id where `inter.broker.protocol.version` has no topic ids.
     """
     zk = services.zk()
     topic_id = random_topic_id(services.random) if services.config.metadata_version.is_topic_ids_supported else None

@@ -1,9 +1,9 @@
-"""DeleteTopics (key 20, versions 0 to 6): topics that shall be deleted, on the controller's broker only.
+"""DeleteTopics (key 20, versions 0 to 6): starts the deletion of topics, on the controller's broker only.
 
-The handler only marks them in ZooKeeper; the controller hears of the markers by its watch. The answer comes when the
-topics have left this broker's metadata cache, which is when nobody leads them any more, not when their data and znodes
-are gone; or it says REQUEST_TIMED_OUT while they may still go (TX-1). Versions: 3 tells a disabled deletion from a bad
-request; 6 names topics by id too.
+The handler creates a marker in ZooKeeper for each; the controller is notified by its watch. The response is sent when
+the topics have left this broker's metadata cache: they have no leaders any more, but their data and znodes may still
+exist. REQUEST_TIMED_OUT says that they may still be deleted (TX-1). Versions: 3 has an error of its own where deletion
+is disabled; 6 names topics by id, too.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from foundation.wire.messages.delete_topics import (
 )
 from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
-DISABLED_HAS_A_NAME_FROM = 3
-"""Older clients do not know TOPIC_DELETION_DISABLED."""
+FIRST_VERSION_WITH_DELETION_DISABLED = 3
+"""Older clients do not have the error TOPIC_DELETION_DISABLED."""
 
 MARKED_AT_ONCE = 100
-"""Topics of one request that are written to ZooKeeper without waiting for each other."""
+"""How many topics of one request are marked at the same time."""
 
 
 async def handle(
     services: BrokerServices, request: DeleteTopicsRequest, context: RequestContext
 ) -> DeleteTopicsResponse:
     asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
-    refused = refusal(services, asked, context.api_version)
+    refused = request_error(services, asked, context.api_version)
     if refused is not None:
         return _answer([(topic.name, topic.topic_id, refused) for topic in asked])
     named = [(name_of(services, topic), topic.topic_id) for topic in asked]
-    errors = [judged(services, name, topic_id) for name, topic_id in named]
+    errors = [topic_error(services, name, topic_id) for name, topic_id in named]
     deletable = {name: None for (name, _), error in zip(named, errors, strict=True) if name and error is Errors.NONE}
     results = await delete(services, list(deletable), timeout_ms=request.timeout_ms)
-    # A topic may be there twice, by its name and by its id; Kafka answers the second with NONE, whatever happened.
+    # A topic may be named twice, by name and by id; Kafka always answers NONE for the second.
     return _answer(
         [
             (name, topic_id, results.get(name or "", error) if error is Errors.NONE else error)
@@ -50,33 +50,37 @@ async def handle(
     )
 
 
-def refusal(services: BrokerServices, asked: Sequence[DeleteTopicState], version: int) -> Errors | None:
-    """What is wrong with the request as a whole; every topic of it is answered so."""
+def request_error(services: BrokerServices, asked: Sequence[DeleteTopicState], version: int) -> Errors | None:
+    """Return the error of the whole request, for every topic of it; None where there is none."""
     if not services.controller.is_active:
         return Errors.NOT_CONTROLLER
     if not services.config.delete_topic_enable:
-        return Errors.TOPIC_DELETION_DISABLED if version >= DISABLED_HAS_A_NAME_FROM else Errors.INVALID_REQUEST
+        return (
+            Errors.TOPIC_DELETION_DISABLED
+            if version >= FIRST_VERSION_WITH_DELETION_DISABLED
+            else Errors.INVALID_REQUEST
+        )
     if any(topic.name is not None and topic.topic_id != NO_TOPIC_ID for topic in asked):
         return Errors.INVALID_REQUEST
     return None
 
 
 def name_of(services: BrokerServices, topic: DeleteTopicState) -> str | None:
-    """By the controller's memory, which still knows a topic that has left the metadata cache because it is being
-    deleted."""
+    """Return the topic's name. Ids are looked up at the controller: a topic that is being deleted has left the metadata
+    cache already."""
     return topic.name if topic.topic_id == NO_TOPIC_ID else services.controller.topic_name(topic.topic_id)
 
 
-def judged(services: BrokerServices, name: str | None, topic_id: TopicId) -> Errors:
-    """NONE: the topic can be marked."""
+def topic_error(services: BrokerServices, name: str | None, topic_id: TopicId) -> Errors:
+    """Return the error of one topic; NONE where it can be marked."""
     if name is None:
-        # Neither name nor id: there is nothing that the client could be allowed to delete, Kafka says.
+        # Neither name nor id: Kafka answers that the client is not authorized.
         return Errors.TOPIC_AUTHORIZATION_FAILED if topic_id == NO_TOPIC_ID else Errors.UNKNOWN_TOPIC_ID
     return Errors.NONE if name in services.metadata.snapshot.topics else Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def delete(services: BrokerServices, topics: Sequence[str], *, timeout_ms: int) -> dict[str, Errors]:
-    """Mark the topics and wait until this broker knows of none of them any more."""
+    """Mark the topics, and wait until none of them is in the metadata cache."""
     results: dict[str, Errors] = {}
     for start in range(0, len(topics), MARKED_AT_ONCE):
         some = topics[start : start + MARKED_AT_ONCE]
@@ -92,7 +96,7 @@ async def delete(services: BrokerServices, topics: Sequence[str], *, timeout_ms:
 
 
 async def _mark(services: BrokerServices, topic: str) -> Errors:
-    """One that is marked already is waited for like the others."""
+    """Create the marker of `topic`. A topic that is marked already is no error."""
     zk = services.zk()
     try:
         if not await zk.topics.exists(topic):

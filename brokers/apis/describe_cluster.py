@@ -1,6 +1,6 @@
 """DescribeCluster (key 60, versions 0 and 1): cluster id, controller and live brokers, from the metadata cache.
 
-Version 1 can ask for controllers instead of brokers (KIP-919); a cluster in ZooKeeper mode has none to show.
+Version 1 can ask for controllers instead of brokers (KIP-919); a cluster in ZooKeeper mode has no controller endpoints.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ async def handle(
     if request.endpoint_type == CONTROLLERS:
         return DescribeClusterResponse(
             error_code=Errors.MISMATCHED_ENDPOINT_TYPE,
-            error_message="The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+            error_message=(
+                "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+            ),
         )
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
@@ -38,7 +40,7 @@ async def handle(
         for broker, at in reachable
         if at is not None
     )
-    # A controller that is not among them would be an id nobody can do anything with.
+    # The id of a controller that is not among the brokers would be of no use to clients.
     controllers = (broker.broker_id for broker in brokers if broker.broker_id == snapshot.controller_id)
     return DescribeClusterResponse(
         cluster_id=services.cluster_id,

@@ -1,7 +1,7 @@
-"""DescribeConfigs (key 32, versions 0 to 4): topics' and this broker's configuration, with where each value comes from.
+"""DescribeConfigs (key 32, versions 0 to 4): the configs of topics and of this broker, and where each value comes from.
 
 A broker describes itself, the dynamic defaults of all brokers (an empty name), its loggers, and any topic. A resource
-asked for twice is answered once. Versions: 1 sources and synonyms; 3 types and documentation.
+that is named twice is answered once. Versions: 1 sources and synonyms; 3 types and documentation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from foundation.zk.znodes import MalformedZNode
 UNKNOWN_TYPE = 0
 
 DESCRIBED_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
-"""A request with another type in it is refused as a whole."""
+"""A request that names a resource of another type is refused as a whole."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 
@@ -51,17 +51,16 @@ async def handle(
     results = []
     known: dict[tuple[int, str], tuple[Described, ...]] = {}
     for resource in dict.fromkeys(request.resources):
-        await asyncio.sleep(
-            0
-        )  # a broker's configuration waits for nothing by itself, and may be asked for in many ways
+        # Describing a broker awaits nothing, and a request may name it many times: let other requests proceed.
+        await asyncio.sleep(0)
         whose = (resource.resource_type, resource.resource_name)
         try:
             if whose not in known:
                 known[whose] = tuple(await _described(services, resource))
             configs = tuple(described(known[whose], resource, request))
             error: ApiError | None = None
-        except ApiError as refusal:
-            configs, error = (), refusal
+        except ApiError as refused:
+            configs, error = (), refused
         results.append(
             DescribeConfigsResult(
                 error_code=Errors.NONE if error is None else error.error,
@@ -75,7 +74,7 @@ async def handle(
 
 
 async def _described(services: BrokerServices, resource: DescribeConfigsResource) -> Iterable[Described]:
-    """The configuration of `resource`.
+    """Return the config of `resource`.
 
     Raises:
         ApiError: there is no such resource, or it is not described here.
@@ -120,7 +119,7 @@ async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Described]
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
     try:
         return tuple(describe_topic(stored, services.dynamic))
-    except ConfigError as unreadable:  # somebody has written it by hand
+    except ConfigError as unreadable:  # it was written by hand
         log.error("config of a topic cannot be read", topic=topic, why=str(unreadable))
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(unreadable)) from unreadable
 
@@ -137,8 +136,8 @@ def _malformed(resource: DescribeConfigsResource) -> DescribeConfigsResult:
 def described(
     configs: Iterable[Described], resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> Iterable[DescribeConfigsResourceResult]:
-    """The configurations asked for, in as much detail as asked for. As in Kafka `is_default` stays False: version 0
-    does not tell where a value comes from."""
+    """Yield the requested configs, with the requested details. As in Kafka `is_default` stays False: version 0 does not
+    show where a value comes from."""
     wanted = frozenset(resource.configuration_keys or ())
     for config in configs:
         if wanted and config.name not in wanted:
@@ -155,7 +154,7 @@ def described(
             if request.include_synonyms
             else (),
             config_type=UNKNOWN_TYPE if config.type is None else config.type.value,
-            # A logger's is empty, whether or not it is asked for; in Kafka nobody sets it.
+            # The documentation of a logger is always empty; Kafka never sets it.
             documentation=config.doc if request.include_documentation or config.doc == "" else None,
         )
 

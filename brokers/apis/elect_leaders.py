@@ -1,8 +1,8 @@
-"""ElectLeaders (key 43, versions 0 to 2): preferred or unclean leader elections on demand (KIP-183, KIP-460).
+"""ElectLeaders (key 43, versions 0 to 2): preferred or unclean leader elections on request (KIP-183, KIP-460).
 
-The controller's event queue elects; the answer waits until this broker's metadata cache shows each new leader, or says
-REQUEST_TIMED_OUT for the rest (PE-5). A null list means every partition this broker knows, and then those that needed
-no election are left out of the answer. Version 0 knows preferred elections only.
+The controller's event queue elects. The response is sent when this broker's metadata cache has each new leader; others
+get REQUEST_TIMED_OUT (PE-5). A null list stands for every partition of the metadata cache, and then those that need no
+election are left out of the response. Version 0 has preferred elections only.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ async def handle(
         election_type = ElectionType(request.election_type)
     except ValueError:
         return unknown_type(request)
-    asked = asked_for(request, services.metadata.snapshot)
-    outcomes = await services.controller.elect_leaders(asked, election_type)
+    partitions = requested_partitions(request, services.metadata.snapshot)
+    outcomes = await services.controller.elect_leaders(partitions, election_type)
     expected = {partition: leader for partition, leader in outcomes.items() if not isinstance(leader, ApiError)}
     await services.metadata.wait_until(
         lambda snapshot: all(leads(snapshot, partition, leader) for partition, leader in expected.items()),
@@ -57,11 +57,10 @@ async def handle(
 
 
 def unknown_type(request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """A type of election that is none: refused as a whole, and for each partition that was named, as often as it
-    was."""
+    """Return the response to an unknown election type: an error for the request, and for each partition in it."""
     refused = PartitionResult(
         error_code=Errors.UNKNOWN_SERVER_ERROR,
-        error_message=f"Election type {request.election_type} is none; 0 stands for preferred, 1 for unclean.",
+        error_message=f"Unknown election type {request.election_type}; 0 stands for preferred, 1 for unclean.",
     )
     results = (
         ReplicaElectionResult(
@@ -73,8 +72,8 @@ def unknown_type(request: ElectLeadersRequest) -> ElectLeadersResponse:
     return ElectLeadersResponse(error_code=Errors.UNKNOWN_SERVER_ERROR, replica_election_results=tuple(results))
 
 
-def asked_for(request: ElectLeadersRequest, snapshot: MetadataSnapshot) -> tuple[TopicPartition, ...]:
-    """The partitions of the request, sorted; all of the metadata cache for a null list."""
+def requested_partitions(request: ElectLeadersRequest, snapshot: MetadataSnapshot) -> tuple[TopicPartition, ...]:
+    """Return the partitions of the request, sorted; all of the metadata cache for a null list."""
     if request.topic_partitions is None:
         return tuple(
             sorted(TopicPartition(topic, index) for topic, states in snapshot.topics.items() for index in states)

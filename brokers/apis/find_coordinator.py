@@ -1,8 +1,8 @@
-"""FindCoordinator (key 10, versions 0 to 6): who coordinates a group, or the transactions of a transactional id (CO-3).
+"""FindCoordinator (key 10, versions 0 to 6): the coordinator of a group or of a transactional id (CO-3).
 
-Any broker answers, from its metadata cache: the leader of the partition that keeps the key, on the listener of the
-request. A topic that is not there yet is made, whether or not `auto.create.topics.enable` (TC-10), and the client asks
-again. Version 4 asks for many keys at once; a topic missing for all of them is made once.
+Any broker answers from its metadata cache: the leader of the partition that stores the key, on the listener of the
+request. A missing topic is created even without `auto.create.topics.enable` (TC-10), and clients send the request
+again. Since version 4 a request may have many keys; their missing topic is created once.
 
 Share groups have no coordinator in ZooKeeper mode.
 """
@@ -24,11 +24,11 @@ from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinat
 FIRST_VERSION_WITH_MANY_KEYS = 4
 FIRST_VERSION_WITH_SHARE_GROUPS = 6
 KEYS_WITHOUT_PAUSE = 100
-"""After so many keys of one request, everybody else gets a turn: a key may be as long as a string can be."""
+"""After so many keys of one request other requests may proceed: a key may be as long as a string can be."""
 
 
 class CoordinatorNode(NamedTuple):
-    """A broker as clients reach it."""
+    """A broker's id and its address for clients."""
 
     id: int
     host: str
@@ -59,7 +59,7 @@ async def handle(
 
 
 def topic_of(key_type: int, version: int) -> str | ApiError:
-    """The topic whose leaders coordinate keys of this type; or why there is none."""
+    """Return the topic whose leaders coordinate keys of this type, or the error."""
     if key_type not in tuple(CoordinatorType):
         return UNKNOWN_TYPE
     kind = CoordinatorType(key_type)
@@ -69,7 +69,7 @@ def topic_of(key_type: int, version: int) -> str | ApiError:
 
 
 def coordinator(snapshot: MetadataSnapshot, topic: str, partition: int, listener: str) -> CoordinatorNode | None:
-    """Who leads the partition, as `listener` reaches it; None where it has no leader, or one that is not alive."""
+    """Return the leader of the partition with its address on `listener`; None without a live leader."""
     state = snapshot.partition(topic, partition)
     at = None if state is None else snapshot.endpoint(state.leader, listener)
     return None if state is None or at is None else CoordinatorNode(state.leader, at.host, at.port)
@@ -92,7 +92,7 @@ async def _coordinators(
 
 
 def _alone(found: CoordinatorNode | ApiError) -> FindCoordinatorResponse:
-    """The answer for a single key; Kafka has a word for no error there."""
+    """Return the response for a single key; without an error Kafka's message is `NONE`."""
     if isinstance(found, ApiError):
         return FindCoordinatorResponse(
             error_code=found.error,
@@ -105,7 +105,7 @@ def _alone(found: CoordinatorNode | ApiError) -> FindCoordinatorResponse:
 
 
 def _of_many(key: str, found: CoordinatorNode | ApiError) -> Coordinator:
-    """The answer for one of many keys: a code without words, unless the request is refused as a whole."""
+    """Return the response for one of many keys; only a request that is refused as a whole has a message."""
     if isinstance(found, ApiError):
         return Coordinator(
             key=key,

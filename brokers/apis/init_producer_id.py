@@ -1,10 +1,9 @@
-"""InitProducerId (key 22, versions 0 to 5): an id for a producer, so that its repeated batches can be told from new
-ones.
+"""InitProducerId (key 22, versions 0 to 5): a producer id, with which brokers recognise repeated batches.
 
-Asked by every producer that is idempotent, which Java's are unless told otherwise, of any broker there is. Mirrors
-`KafkaApis.handleInitProducerIdRequest` and `TransactionCoordinator.handleInitProducerId`. A producer with transactions
-has to ask the coordinator of its transactional id; these brokers lead no partition of `__transaction_state` that holds
-anything, and say what a broker says that is not the one. Versions: 3 an id and epoch to go on with, both or neither.
+Every idempotent producer, Java's by default, sends it to any broker. Mirrors `KafkaApis.handleInitProducerIdRequest`
+and `TransactionCoordinator.handleInitProducerId`. A transactional producer has to send it to its coordinator. These
+brokers coordinate no transactions, and answer as a broker that is not the coordinator. Versions: 3 an existing id and
+epoch, both or neither.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from foundation.wire.messages.init_producer_id import (
 async def handle(
     services: BrokerServices, request: InitProducerIdRequest, context: RequestContext
 ) -> InitProducerIdResponse:
-    refusal = why_refused(request, transaction_max_timeout_ms=services.config.transaction_max_timeout_ms)
-    if refusal is not None:
-        return _refused(refusal)
+    invalid = error_of(request, transaction_max_timeout_ms=services.config.transaction_max_timeout_ms)
+    if invalid is not None:
+        return _refused(invalid)
     try:
         producer_id = await services.producer_ids.generate_producer_id()
     except ApiError as error:
@@ -33,10 +32,10 @@ async def handle(
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def why_refused(request: InitProducerIdRequest, *, transaction_max_timeout_ms: int) -> Errors | None:
-    """What stands against an answer with an id, in Kafka's order; None where nothing does. Pure.
+def error_of(request: InitProducerIdRequest, *, transaction_max_timeout_ms: int) -> Errors | None:
+    """Return why the request gets no id, in Kafka's order of checks; None where it does. Pure.
 
-    Whoever has no transactional id is given a new id, whichever it had.
+    A producer without a transactional id is given a new id, whichever one it had.
     """
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return Errors.INVALID_REQUEST

@@ -81,4 +81,4 @@ def response(
     return LeaderAndIsrResponse(error_code=error, topics=tuple(topics))
 
 
-SERVES = Serves(request=LeaderAndIsrRequest, versions=(0, 7), handle=handle, recorded=True, changes_our_view=True)
+SERVES = Serves(request=LeaderAndIsrRequest, versions=(0, 7), handle=handle, recorded=True, fails_broker=True)

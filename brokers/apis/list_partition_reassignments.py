@@ -1,7 +1,7 @@
-"""ListPartitionReassignments (key 46, version 0): which partitions are on the move (KIP-455). Only the controller
-knows.
+"""ListPartitionReassignments (key 46, version 0): the partitions that are being reassigned (KIP-455). Only the
+controller answers.
 
-Partitions that are asked for and do not move, or do not exist, are left out of the answer.
+Requested partitions that are not being reassigned, or do not exist, are left out of the response.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from foundation.wire.messages.list_partition_reassignments import (
 async def handle(
     services: BrokerServices, request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
-    asked = None
+    requested = None
     if request.topics is not None:
-        asked = sorted(
+        requested = sorted(
             {TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes}
         )
-    ongoing = await services.controller.list_partition_reassignments(asked)
+    ongoing = await services.controller.list_partition_reassignments(requested)
     if isinstance(ongoing, ApiError):
         return ListPartitionReassignmentsResponse(error_code=ongoing.error, error_message=ongoing.message or None)
     answers: dict[str, list[OngoingPartitionReassignment]] = {}

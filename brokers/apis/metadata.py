@@ -1,8 +1,8 @@
 """Metadata (key 3, versions 0 to 12): brokers, controller, topics and their leaders, from the metadata cache (MC-3).
 
-Version 0 asks for all topics with an empty list and hides what cannot be reached; version 1 uses null for all; version
-12 may ask by topic id, and then only ids are answered. A topic named twice is answered once. A topic that does not
-exist is created where the client and `auto.create.topics.enable` allow it (TC-9).
+In version 0 an empty list stands for all topics, and replicas without an address are left out; since version 1 null
+stands for all. Version 12 may name topics by id, and then only those are answered. A topic that is named twice is
+answered once. A topic that does not exist is created where the client and `auto.create.topics.enable` allow it (TC-9).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ async def handle(services: BrokerServices, request: MetadataRequest, context: Re
     if wants_all:
         topics = tuple(_known_topic(snapshot, topic, context) for topic in sorted(snapshot.topics))
     else:
-        topics_asked = request.topics or ()
-        if context.api_version < FIRST_VERSION_BY_TOPIC_ID and any(not _is_name(topic) for topic in topics_asked):
+        topics_named = request.topics or ()
+        if context.api_version < FIRST_VERSION_BY_TOPIC_ID and any(not _is_name(topic) for topic in topics_named):
             refused = (
                 MetadataResponseTopic(error_code=Errors.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
-                for topic in topics_asked
+                for topic in topics_named
             )
             return MetadataResponse(topics=tuple(refused))
-        asked = tuple(dict.fromkeys(topics_asked))
+        asked = tuple(dict.fromkeys(topics_named))
         by_id = any(topic.topic_id != NO_TOPIC_ID for topic in asked)
         answered = tuple(topic for topic in asked if not by_id or topic.topic_id != NO_TOPIC_ID)
         may_create = request.allow_auto_topic_creation and services.config.auto_create_topics_enable and not by_id
@@ -83,8 +83,8 @@ def _brokers(snapshot: MetadataSnapshot, listener: str) -> Iterator[MetadataResp
 
 
 def _is_name(asked: MetadataRequestTopic) -> bool:
-    """Whether versions that cannot answer by topic id can answer this; 10 and 11 could be asked for one all the
-    same."""
+    """Whether a topic is named by its name alone. Versions 10 and 11 have a field for the id, but cannot answer by
+    it."""
     return asked.name is not None and asked.topic_id == NO_TOPIC_ID
 
 

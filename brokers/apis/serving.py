@@ -1,4 +1,4 @@
-"""`Serves`: a request, the versions this broker answers, and the handler."""
+"""Describes an API as this broker serves it: request, versions and handler."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Serves(Generic[R]):
     """One API as this broker serves it.
 
     Attributes:
-        versions: the lowest and the highest version answered.
-        recorded: leaves `RequestReceived` and `ResponseSent` in the event log.
-        changes_our_view: a fault while handling it leaves what this broker believes in doubt; the broker stops then.
+        versions: the lowest and the highest version served.
+        recorded: whether `RequestReceived` and `ResponseSent` are written into the event log.
+        fails_broker: whether an unexpected exception stops the broker, because the request may be applied in part.
     """
 
     request: type[R]
     versions: tuple[int, int]
     handle: Callable[[BrokerServices, R, RequestContext], Awaitable[Message]]
     recorded: bool = False
-    changes_our_view: bool = False
+    fails_broker: bool = False

@@ -42,4 +42,4 @@ async def handle(services: BrokerServices, request: StopReplicaRequest, context:
     return StopReplicaResponse(partition_errors=tuple(errors))
 
 
-SERVES = Serves(request=StopReplicaRequest, versions=(0, 4), handle=handle, recorded=True, changes_our_view=True)
+SERVES = Serves(request=StopReplicaRequest, versions=(0, 4), handle=handle, recorded=True, fails_broker=True)

@@ -1,5 +1,4 @@
-"""What several topic requests have in common: how large a topic may be, when it counts as created, how its
-configuration is shown."""
+"""Shared by requests about topics: the largest topic, when a topic counts as created, the config in a response."""
 
 from __future__ import annotations
 
@@ -13,12 +12,12 @@ from foundation.wire.messages.create_topics import CreatableTopicConfigs
 from foundation.zk.client import MAX_REQUEST_BYTES
 
 MAX_PARTITIONS = MAX_REQUEST_BYTES // len('"0":[1],')
-"""No topic's znode has room for more, however short the ids of partitions and brokers are."""
+"""The most partitions that fit into a topic's znode, with the shortest ids of partitions and brokers."""
 
 
 def require_storable(partitions: int) -> None:
-    """Refuse what no znode could hold before anything is computed for it: placing two thousand million partitions would
-    take the memory of this machine.
+    """Refuse more partitions than a znode can hold before replicas are placed: placing two thousand million partitions
+    would need more memory than there is.
 
     Raises:
         ApiError: INVALID_PARTITIONS.
@@ -28,6 +27,7 @@ def require_storable(partitions: int) -> None:
 
 
 def unstorable(partitions: int) -> ApiError:
+    """Return the error of a topic that does not fit into its znode."""
     return ApiError(
         Errors.INVALID_PARTITIONS,
         f"{partitions} partitions with their replicas do not fit into the topic's znode; "
@@ -44,7 +44,7 @@ def has_leaders(snapshot: MetadataSnapshot, topic: str, partitions: int) -> bool
 def topic_configs_described(
     stored: Mapping[str, str], dynamic: DynamicBrokerConfig
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """A topic's configuration as CreateTopics answers it."""
+    """Return a topic's config as in the response of CreateTopics."""
     return tuple(
         CreatableTopicConfigs(
             name=config.name,

@@ -1,8 +1,7 @@
-"""UpdateFeatures (key 57, versions 0 and 1): finalize features, or take that back (KIP-584), on the controller's broker
-only.
+"""UpdateFeatures (key 57, versions 0 and 1): changes finalized features (KIP-584), on the controller's broker only.
 
-No broker in ZooKeeper mode supports a feature, so each update is refused, with its reason. Version 0 says by a flag
-whether a version may go down; version 1 by a type, which may be one that nobody knows.
+Brokers in ZooKeeper mode support no features, so each update is refused with its reason. Version 0 has a flag that
+allows a lower version; version 1 has an upgrade type instead, which may be an unknown number.
 """
 
 from __future__ import annotations

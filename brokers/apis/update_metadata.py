@@ -77,4 +77,4 @@ def _leadership(topic: str, state: UpdateMetadataPartitionState) -> Leadership:
     )
 
 
-SERVES = Serves(request=UpdateMetadataRequest, versions=(0, 8), handle=handle, recorded=True, changes_our_view=True)
+SERVES = Serves(request=UpdateMetadataRequest, versions=(0, 8), handle=handle, recorded=True, fails_broker=True)

@@ -1,4 +1,4 @@
-"""A configuration key, how its values are written, and what is said when they are not. Mirrors `ConfigDef`."""
+"""Defines configuration keys: types, defaults, ranges, and the errors for bad values. Mirrors `ConfigDef`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ConfigValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the message is for the operator. Mirrors Kafka's `ConfigException`."""
+    """A configuration cannot be used; the message is for the operator. Mirrors Kafka's `ConfigException`."""
 
     @classmethod
     def invalid(cls, key: str, value: object, reason: str) -> ConfigError:
@@ -23,12 +23,12 @@ class ConfigError(ValueError):
 
 
 class InvalidConfiguration(ConfigError):
-    """A `ConfigError` that clients hear word for word, where they hear others with the resource in front. Mirrors
-    Kafka's `InvalidConfigurationException`."""
+    """A `ConfigError` whose message clients receive as it is; others get the resource in front. Mirrors Kafka's
+    `InvalidConfigurationException`."""
 
 
 class ConfigType(Enum):
-    """A type by Kafka's name; its number is how DescribeConfigs says it (`ConfigEntry.ConfigType`)."""
+    """Kafka's types of values, with their numbers in DescribeConfigs (`ConfigEntry.ConfigType`)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -41,10 +41,10 @@ class ConfigType(Enum):
     PASSWORD = 9
 
     def parse(self, key: str, text: str) -> ConfigValue:
-        """The value `text` stands for, whatever blanks are around it.
+        """Return the value of `text`, without the blanks around it.
 
         Raises:
-            ConfigError: it does not stand for one of this type; the message shows it with its blanks.
+            ConfigError: it is not of this type; the message shows it with its blanks.
         """
         trimmed = text.strip(_BLANKS)
         value: ConfigValue
@@ -79,15 +79,15 @@ PASSWORD = ConfigType.PASSWORD
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One row of the table.
+    """One configuration key.
 
     Attributes:
-        type: how a value is written.
+        type: the type of its values.
         default: the parsed default; None where the key is optional.
         minimum, maximum: bounds of a number, both included.
         choices: the only values allowed; empty for any.
-        doc: one line; None where we have nothing to say of it.
-        check: the reason to refuse a value that is of the type and within the bounds; None for a good one.
+        doc: one line for clients; None for keys that are not acted upon.
+        check: returns why a value of the right type and range is refused; None for a valid one.
         internal: not described to clients unless it is set.
     """
 
@@ -106,7 +106,7 @@ class ConfigKey:
         return self.type is PASSWORD
 
     def parse(self, text: str) -> ConfigValue:
-        """The value written as `text`.
+        """Return the value of `text`.
 
         Raises:
             ConfigError: wrong type or out of bounds.
@@ -145,7 +145,7 @@ def metadata_version(text: ConfigValue) -> str | None:
 
 
 def shown(value: ConfigValue) -> str | None:
-    """A value as `server.properties` would have it."""
+    """Return a value as text, as in `server.properties`."""
     match value:
         case None:
             return None
@@ -162,7 +162,7 @@ def shown(value: ConfigValue) -> str | None:
 _JAVA_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
 
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
-"""What Java's `trim` takes away."""
+"""What Java's `trim` removes."""
 
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
@@ -183,18 +183,18 @@ def _integer(text: str, kind: ConfigType) -> int | None:
 
 
 def java_int(text: str) -> int | None:
-    """The number `text` is to Java's `Integer.parseInt`; None where it is none."""
+    """Return the number that Java's `Integer.parseInt` reads; None where it refuses `text`."""
     return _integer(text, ConfigType.INT)
 
 
 def _double(text: str) -> float | None:
     # Python would also read 1_0, inf and digits of other scripts, and would not read 1.5d; Java's parser does the
-    # opposite. Java's hexadecimal notation (0x1p-2) is left out: nobody writes a configuration in it.
+    # opposite. Java's hexadecimal notation (0x1p-2) is not read: configurations do not use it.
     return float(text.rstrip("dDfF")) if _JAVA_DOUBLE.fullmatch(text) else None
 
 
 def _java_double(value: float) -> str:
-    """As `Double.toString` writes it: plain from 0.001 up to ten million, else with an exponent."""
+    """Format as Java's `Double.toString`: plain from 0.001 up to ten million, else with an exponent."""
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     assert isinstance(exponent, int), f"{value} is no configuration value"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -205,5 +205,5 @@ def _java_double(value: float) -> str:
 
 
 def _class_name(text: str) -> str | None:
-    # Whether Kafka would find the class is beyond us; what cannot be the name of one it would not.
+    # Without a class path only the syntax of the name can be checked.
     return text if all(part.replace("$", "_").isidentifier() for part in text.split(".")) else None

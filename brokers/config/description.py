@@ -1,10 +1,9 @@
-"""Configurations as clients are shown them: every key with its value, and all places the value may come from. Mirrors
+"""Describes configurations to clients: every key with its value, and all places the value may come from. Mirrors
 `ConfigHelper`.
 
 A broker's key is looked up under each of its names in each layer: its own dynamic config, the dynamic default of all
-brokers, `server.properties`, the built-in defaults. A topic's comes before all of these, and where the topic says
-nothing, the broker's key of the same meaning is the default. What cannot be known to be harmless is shown to nobody:
-passwords, and values of keys nobody knows.
+brokers, `server.properties`, the built-in defaults. A topic's own config comes before all of these; without one the
+corresponding key of the broker is the default. Passwords and values of unknown keys are never shown.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from brokers.config.topic_config import TOPIC_TABLE
 
 
 class ConfigSource(IntEnum):
-    """Mirrors `DescribeConfigsResponse.ConfigSource`; the number goes over the wire."""
+    """Where a value comes from, with the number in DescribeConfigs. Mirrors `DescribeConfigsResponse.ConfigSource`."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -33,7 +32,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A place a value may come from; `value` None where there is none, or it is nobody's business."""
+    """One place a value may come from; `value` is None where there is none or it is sensitive."""
 
     name: str
     value: str | None
@@ -41,11 +40,12 @@ class Synonym(NamedTuple):
 
 
 class Described(NamedTuple):
-    """
+    """One key as DescribeConfigs shows it.
+
     Attributes:
         value: None where there is none, or it is sensitive.
         synonyms: the one in force first.
-        type: None for a key nobody knows.
+        type: None for an unknown key.
     """
 
     name: str
@@ -59,12 +59,12 @@ class Described(NamedTuple):
 
 
 def topic_defaults(config: KafkaConfig) -> dict[str, ConfigValue]:
-    """What holds for a topic that says nothing, by the names a topic would use."""
+    """Return the values of a topic without a config of its own, under the names of topic configs."""
     return {name: _topic_default(config, key) for name, key in TOPIC_TABLE.items()}
 
 
 def describe_topic(stored: Mapping[str, str], dynamic: DynamicBrokerConfig) -> Iterator[Described]:
-    """Every key a topic has; `stored` is its own config."""
+    """Yield every key of a topic; `stored` is its own config."""
     defaults = topic_defaults(dynamic.current)
     for name in sorted({*TOPIC_TABLE, *stored}):
         key = TOPIC_TABLE.get(name)
@@ -82,7 +82,7 @@ def describe_topic(stored: Mapping[str, str], dynamic: DynamicBrokerConfig) -> I
 
 
 def describe_broker(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
-    """Every key of this broker, and everything else it was configured with."""
+    """Yield every key of this broker, and every unknown key it was configured with."""
     config = dynamic.current
     known = {name for name, key in BROKER_KEYS.items() if not key.internal}
     for name in sorted(known | config.originals.keys()):
@@ -92,7 +92,7 @@ def describe_broker(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
 
 
 def describe_broker_defaults(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
-    """What is configured dynamically for all brokers."""
+    """Yield the dynamic defaults of all brokers."""
     for name in sorted(dynamic.default_layer):
         key = key_of(name)
         places = _places(name, dynamic, _is_sensitive(key))
@@ -115,8 +115,8 @@ def _described(name: str, key: ConfigKey | None, text: str | None, places: tuple
 
 
 def _places(name: str, dynamic: DynamicBrokerConfig, sensitive: bool) -> tuple[Synonym, ...]:
-    """Where a broker's key is configured, the strongest place first. What stands under another of its names and would
-    be stronger than anything under `name` itself is left out, as in Kafka."""
+    """Return where a broker's key is configured, the strongest place first. Places under another name that come before
+    the first one under `name` are left out, as in Kafka."""
     layers = (
         (dynamic.broker_layer, ConfigSource.DYNAMIC_BROKER),
         (dynamic.default_layer, ConfigSource.DYNAMIC_DEFAULT_BROKER),
@@ -154,4 +154,4 @@ _DEFAULTS: Mapping[str, str] = {
     for name, key in BROKER_KEYS.items()
     if not key.internal and name != "zookeeper.connect" and (text := shown(key.default)) is not None
 }
-"""Keys without a default are left out; the one key that is required has none either."""
+"""The default of each key that has one."""

@@ -1,8 +1,8 @@
-"""The broker's configuration as it is now: what it was started with, and what was changed since (CF-6). Mirrors Kafka's
+"""Keeps the broker's current configuration: what it was started with and what was changed since (CF-6). Mirrors Kafka's
 `DynamicBrokerConfig`.
 
-What counts for a key, the strongest first: the broker's dynamic config, the dynamic default of all brokers,
-`server.properties`, the built-in default. A value that was stored but cannot be used is left out and said so.
+The value of a key is, the strongest first: the broker's dynamic config, the dynamic default of all brokers,
+`server.properties`, the built-in default. A stored value that cannot be used is logged and left out.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 
 class DynamicBrokerConfig:
-    """Four layers, and the configuration that comes of them.
+    """Merges the layers of a broker's configuration.
 
     Attributes:
-        static: as the broker was started.
-        current: as it is now; whoever acts upon a dynamic key reads it here each time.
-        default_layer, broker_layer: what is stored for all brokers, and for this one, as far as it can be used.
+        static: the configuration that the broker was started with.
+        current: the configuration now; code that acts upon a dynamic key reads it here each time.
+        default_layer, broker_layer: what is stored for all brokers, and for this one, without what cannot be used.
     """
 
     def __init__(self, static: KafkaConfig) -> None:
@@ -45,10 +45,10 @@ class DynamicBrokerConfig:
         self.broker_layer: Mapping[str, str] = {}
 
     def start_with(self, stored_default: Mapping[str, str], stored_broker: Mapping[str, str]) -> None:
-        """Before the broker runs: what Kafka refuses to a running broker, such as three times the threads, is taken
-        now.
+        """Apply the stored configs before the broker runs.
 
-        Configs that contradict each other are left out, so that the broker starts.
+        Changes that a running broker refuses, such as three times the threads, are accepted. Configs that contradict
+        each other are left out, so that the broker starts.
         """
         self.default_layer, self.broker_layer = (
             usable(stored_default, per_broker=False),
@@ -60,26 +60,26 @@ class DynamicBrokerConfig:
             log.error("dynamic configs could not be applied", which="all", why=str(error))
 
     def update_default(self, stored: Mapping[str, str]) -> None:
-        """`/config/brokers/<default>` now holds `stored`."""
+        """Apply `stored`, the new content of `/config/brokers/<default>`."""
         self._apply(usable(stored, per_broker=False), self.broker_layer, "cluster default")
 
     def update_broker(self, stored: Mapping[str, str]) -> None:
-        """`/config/brokers/N` now holds `stored`."""
+        """Apply `stored`, the new content of `/config/brokers/N`."""
         self._apply(self.default_layer, usable(stored, per_broker=True), "per-broker")
 
     def validate(self, config: Mapping[str, str], *, per_broker: bool) -> None:
-        """Whether `config` could become a layer.
+        """Check that `config` could become a layer.
 
         Raises:
-            ConfigError: a key is not dynamic, not for all brokers, a value is bad, or the broker cannot be changed like
-                that.
+            ConfigError: a key is not dynamic or not for all brokers, a value is bad, or a running broker cannot change
+                in this way.
         """
         check_dynamic(config, per_broker=per_broker)
         layers = (self.default_layer, config) if per_broker else (config, self.broker_layer)
         check_reconfiguration(self.current, overridden(self.static, *layers))
 
     def quota(self, name: str) -> int:
-        """RA-17: a replication quota in bytes per second; without one, a number no replica reaches."""
+        """Return a replication quota in bytes per second; without one, a number that no replica reaches (RA-17)."""
         text = self.broker_layer.get(name, self.default_layer.get(name))
         value = REPLICATION_QUOTAS[name].default if text is None else REPLICATION_QUOTAS[name].parse(text)
         assert isinstance(value, int), "quotas are of type LONG"
@@ -97,9 +97,10 @@ class DynamicBrokerConfig:
 
 
 def overridden(static: KafkaConfig, *layers: Mapping[str, str]) -> KafkaConfig:
-    """`static` under `layers`, the last of which is the strongest. A key of a layer also hides what the layers below
-    say under
-    its synonyms: `log.roll.hours` of a strong layer counts more than `log.roll.ms` of a weak one.
+    """Return `static` with `layers` on top, the last of which is the strongest.
+
+    A key of a layer also hides its synonyms in the layers below: `log.roll.hours` of a strong layer comes before
+    `log.roll.ms` of a weak one.
 
     Raises:
         ConfigError: a value cannot be read, or contradicts another.
@@ -114,8 +115,7 @@ def overridden(static: KafkaConfig, *layers: Mapping[str, str]) -> KafkaConfig:
 
 
 def check_dynamic(config: Mapping[str, str], *, per_broker: bool) -> None:
-    """Whether all of `config` may be changed while a broker runs. Keys Kafka does not know are somebody's own, and
-    pass.
+    """Check that all of `config` may be changed while a broker runs. Unknown keys belong to plug-ins, and are accepted.
 
     Raises:
         ConfigError: the first reason, in Kafka's order.
@@ -138,7 +138,7 @@ def check_dynamic(config: Mapping[str, str], *, per_broker: bool) -> None:
 
 
 def usable(stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-    """What of a stored config can be used. Somebody may have written to ZooKeeper by hand."""
+    """Return the part of a stored config that can be used: it may have been written into ZooKeeper by hand."""
     kept = {}
     for name in sorted(stored):
         try:
@@ -158,7 +158,11 @@ def _is_static(name: str) -> bool:
 
 
 def _refuse(names: Iterable[str], why: str, *, kind: str = "Set") -> None:
-    """`kind` is what Scala happens to call the set."""
+    """Raise ConfigError where there are `names`.
+
+    Args:
+        kind: the class by which Scala prints the set in Kafka's message.
+    """
     refused = sorted(names)
     if refused:
         raise ConfigError(f"{why}: {kind}({', '.join(refused)})")

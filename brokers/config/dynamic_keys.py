@@ -1,8 +1,8 @@
-"""Which configurations of a broker can be changed while it runs, for which brokers, and under which other names (CF-7).
+"""Lists the configurations of a broker that can be changed while it runs, with their scopes and synonyms (CF-7).
 
 Mirrors `DynamicBrokerConfig.AllDynamicConfigs` with its scopes, `DynamicConfig.Broker`, `brokerConfigSynonyms` and
-`ServerTopicConfigSynonyms`. That a key is dynamic says that a change is accepted, shown and remembered; what becomes of
-it here is up to who acts upon the key.
+`ServerTopicConfigSynonyms`. A change of a dynamic key is accepted, stored and shown, whether or not this broker acts
+upon the key.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REPLICATION_QUOTAS: Mapping[str, ConfigKey] = {
         ("replica.alter.log.dirs.io.max.bytes.per.second", "Bytes per second that replicas move between directories."),
     )
 }
-"""RA-17: keys that have no place in `server.properties`. Nothing is throttled while logs are empty."""
+"""Keys that `server.properties` cannot have (RA-17). Nothing is throttled while logs are empty."""
 
 SECURITY = _names(
     """
@@ -40,7 +40,7 @@ SECURITY = _names(
     ssl.keystore.type ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
     """
 )
-"""Dynamic for one listener at a time only, as `listener.name.<listener>.<key>`."""
+"""Keys that are dynamic for a single listener only, as `listener.name.<listener>.<key>`."""
 
 PER_BROKER = SECURITY | _names(
     """
@@ -54,7 +54,7 @@ PER_BROKER = SECURITY | _names(
     ssl.trustmanager.algorithm
     """
 )
-"""Dynamic, but not as the default of all brokers."""
+"""Keys that are dynamic, but not as the default of all brokers."""
 
 CLUSTER_WIDE = _names(
     """
@@ -74,7 +74,7 @@ CLUSTER_WIDE = _names(
     unclean.leader.election.enable
     """
 )
-"""Dynamic, for one broker or for all."""
+"""Keys that are dynamic for one broker or for all."""
 
 DYNAMIC = PER_BROKER | CLUSTER_WIDE
 
@@ -141,11 +141,11 @@ TOPIC_SYNONYMS: Mapping[str, str] = {
         )
     },
 }
-"""What a topic's configuration is called as a broker's. Of the others, a broker has no default."""
+"""The key of a broker that is the default of a topic's key. Other keys of topics have no such default."""
 
 
 def base_name(name: str) -> str:
-    """`name` without the listener it is for."""
+    """Return `name` without the prefix of a listener."""
     match = _LISTENER_KEY.fullmatch(name)
     return name if match is None else match[1]
 
@@ -157,15 +157,15 @@ def is_per_broker(name: str) -> bool:
 
 
 def is_password(name: str) -> bool:
-    """Whether the value of `name` is kept encoded and shown to nobody; for one listener or for all."""
+    """Whether the value of `name`, for one listener or for all, is stored encoded and never shown."""
     return name.endswith(_PASSWORDS)
 
 
 def synonyms(name: str, *, for_listeners: bool = True) -> tuple[str, ...]:
-    """The names under which a value of `name` may be configured, the strongest first.
+    """Return the names under which a value of `name` may be configured, the strongest first.
 
     Args:
-        for_listeners: the key of a listener has the one for all listeners as its second name.
+        for_listeners: whether the key for all listeners is a synonym of the key of one listener.
     """
     for names in _SYNONYMS:
         if name in names:
@@ -179,5 +179,5 @@ def synonyms(name: str, *, for_listeners: bool = True) -> tuple[str, ...]:
 
 
 def key_of(name: str) -> ConfigKey | None:
-    """The row of `name`, for one listener or for all; None for a name Kafka does not know."""
+    """Return the key called `name`, for one listener or for all; None where Kafka has no such key."""
     return BROKER_KEYS.get(name) or REPLICATION_QUOTAS.get(name) or BROKER_KEYS.get(base_name(name))

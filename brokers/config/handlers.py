@@ -1,5 +1,4 @@
-"""What a broker does when a config has changed, by kind of config (CF-5, CF-6). Mirrors
-`kafka.server.ConfigHandler`."""
+"""Applies changed configs, by kind of config (CF-5, CF-6). Mirrors `kafka.server.ConfigHandler`."""
 
 from __future__ import annotations
 
@@ -19,13 +18,17 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 
 class ConfigHandler(Protocol):
+    """Applies configs of one kind."""
+
     async def process_config_changes(self, entity: str, config: Mapping[str, str]) -> None:
-        """The config of `entity`, named as in ZooKeeper, is now `config`; it may be what it was."""
+        """Apply `config`, the config of `entity` (named as in ZooKeeper), which may be unchanged."""
 
 
 class TopicConfigHandler:
-    """CF-5. The rest of a topic's config is for whoever stores records, and throttled replicas for who has some to hold
-    back (RA-17)."""
+    """Lets the controller elect a leader where a topic has come to allow unclean elections (CF-5).
+
+    No other config of a topic has an effect while logs are empty, throttled replicas included (RA-17).
+    """
 
     def __init__(self, controller: KafkaController) -> None:
         self._controller = controller
@@ -36,10 +39,10 @@ class TopicConfigHandler:
 
 
 class BrokerConfigHandler:
-    """CF-6: the defaults of all brokers and this broker's own; those of others do not concern it.
+    """Applies the dynamic default of all brokers, and this broker's own config; other brokers' are ignored (CF-6).
 
     Args:
-        apply_listeners: makes the broker listen and register as it is configured now; doing it again is harmless.
+        apply_listeners: binds and registers the listeners as they are configured now; harmless when repeated.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class BrokerConfigHandler:
 
 
 class QuotaConfigHandler:
-    """Quotas of users, clients and addresses are stored by Kafka's tools and enforced by nobody here."""
+    """Warns about quotas of users, clients and addresses: Kafka's tools store them, our brokers do not enforce them."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""Listeners: where a broker binds, what it tells others, and which of them brokers use among themselves.
+"""Reads and checks listeners: bound addresses, advertised addresses, inter-broker and control plane listener.
 
 Mirrors `CoreUtils.listenerListToEndPoints` and the checks of `KafkaConfig.validateValues`. One deliberate difference: a
 listener without a host binds the loopback address, not every interface of the machine.
@@ -22,6 +22,8 @@ _ENDPOINT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
+    """The addresses that a broker binds, and those that it advertises."""
+
     bound: tuple[EndPoint, ...]
     advertised: tuple[EndPoint, ...]
 
@@ -55,14 +57,15 @@ class Listeners:
         for endpoint in advertised:
             if endpoint.listener not in names:
                 raise ConfigError(
-                    f"advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. "
-                    f"Found {endpoint.listener}. The valid options based on the current configuration are {','.join(names)}"
+                    f"advertised.listeners listener names must be equal to or a subset of the ones defined in "
+                    f"listeners. Found {endpoint.listener}. The valid options based on the current configuration are "
+                    f"{','.join(names)}"
                 )
         options = [endpoint.listener for endpoint in advertised]
         if inter_broker not in options:
             raise ConfigError(
-                f"inter.broker.listener.name must be a listener name defined in advertised.listeners; it is {inter_broker}. "
-                f"The valid options based on currently configured listeners are {','.join(options)}"
+                f"inter.broker.listener.name must be a listener name defined in advertised.listeners; it is "
+                f"{inter_broker}. The valid options based on currently configured listeners are {','.join(options)}"
             )
         if control_plane is not None:
             _check_control_plane(control_plane, inter_broker, options, protocols)
@@ -74,17 +77,18 @@ def _check_control_plane(
 ) -> None:
     if control_plane not in protocols:
         raise ConfigError(
-            f"Listener with {control_plane} defined in control.plane.listener.name not found in listener.security.protocol.map."
+            f"Listener with {control_plane} defined in control.plane.listener.name not found in "
+            "listener.security.protocol.map."
         )
     if control_plane not in options:
         raise ConfigError(
-            f"control.plane.listener.name must be a listener name defined in advertised.listeners; it is {control_plane}. "
-            f"The valid options based on currently configured listeners are {','.join(options)}"
+            f"control.plane.listener.name must be a listener name defined in advertised.listeners; it is "
+            f"{control_plane}. The valid options based on currently configured listeners are {','.join(options)}"
         )
     if control_plane == inter_broker:
         raise ConfigError(
-            f"control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
-            f"Currently they both have the value {control_plane}"
+            "control.plane.listener.name, when defined, should have a different value from the inter broker listener "
+            f"name. Currently they both have the value {control_plane}"
         )
 
 
@@ -126,7 +130,7 @@ def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> En
 
 
 def _require_distinct_ports(bound: tuple[EndPoint, ...], listeners: str) -> None:
-    """Kafka lets two share a port where one is bound on an IPv4 address and the other on an IPv6 address."""
+    """Raise ConfigError where two listeners share a port, unless one has an IPv4 and the other an IPv6 address."""
     by_port: dict[int, list[int | None]] = {}
     for endpoint in bound:
         if endpoint.port != 0:
@@ -136,13 +140,13 @@ def _require_distinct_ports(bound: tuple[EndPoint, ...], listeners: str) -> None
             raise ConfigError.invalid(
                 "listeners",
                 listeners,
-                "Each listener must have a different port unless exactly one listener has an IPv4 address and the other IPv6 "
-                "address",
+                "Each listener must have a different port unless exactly one listener has an IPv4 address and the "
+                "other IPv6 address",
             )
 
 
 def _ip_version(host: str) -> int | None:
-    """4 or 6; None for a name."""
+    """Return 4 or 6; None for a host name."""
     try:
         return ipaddress.ip_address(host).version
     except ValueError:
@@ -153,5 +157,6 @@ def _require_routable(advertised: tuple[EndPoint, ...]) -> None:
     for endpoint in advertised:
         if endpoint.host in ("0.0.0.0", "::"):
             raise ConfigError(
-                f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. Use a routable IP address."
+                f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. "
+                "Use a routable IP address."
             )

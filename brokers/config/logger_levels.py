@@ -1,8 +1,8 @@
 """The level of each logger of this broker, which may be changed while it runs (KIP-412). Mirrors `Log4jController` and
 `RuntimeLoggerManager`. A restart forgets all changes.
 
-A logger without a level of its own has that of the nearest one above it, in the end that of `root`. Names and levels are
-Kafka's.
+A logger without a level of its own has that of the nearest one above it, in the end that of `root`. Names and levels
+are Kafka's.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class LoggerLevels:
                     if change.value not in LEVELS:
                         raise ApiError(
                             Errors.INVALID_CONFIG,
-                            f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level. "
-                            f"Valid log levels are {', '.join(sorted(LEVELS))}",
+                            f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log "
+                            f"level. Valid log levels are {', '.join(sorted(LEVELS))}",
                         )
                 case Operation.DELETE:
                     self._check_exists(change.name)

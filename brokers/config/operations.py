@@ -1,7 +1,7 @@
-"""What a request does to a stored config: set, delete, append to a list, subtract from one. Pure.
+"""Applies a request's operations to a stored config: set, delete, append to a list, subtract from one. Pure.
 
-Mirrors `ConfigAdminManager.prepareIncrementalConfigs`. Doing an operation twice is the same as doing it once (but for
-subtracting from a list that holds an item twice), so that a write whose outcome is in doubt may be made again.
+Mirrors `ConfigAdminManager.prepareIncrementalConfigs`. An operation applied twice has the same result as once (except
+subtracting from a list that has an item twice), so a write with an unknown outcome may be repeated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENTRY_BYTES = len('"":"",')
 
 
 class Operation(IntEnum):
-    """Mirrors `AlterConfigOp.OpType`; the number goes over the wire."""
+    """An operation, with its number in requests. Mirrors `AlterConfigOp.OpType`."""
 
     SET = 0
     DELETE = 1
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def check_changes(changes: Iterable[Change]) -> None:
-    """What is wrong with the changes of one resource whatever the resource.
+    """Check the changes of one resource, of whatever type.
 
     Raises:
         ApiError: INVALID_REQUEST; INVALID_CONFIG where no znode could hold what is set.
@@ -47,10 +47,11 @@ def check_changes(changes: Iterable[Change]) -> None:
         _ENTRY_BYTES + len(name) + len(value or "") for name, operation, value in changes if operation == Operation.SET
     )
     if set_bytes > MAX_REQUEST_BYTES:
-        # Before anything is made of them: a hundred thousand keys take seconds, in which nobody else is served.
+        # Checked first: handling a hundred thousand keys takes seconds, and no other request is answered meanwhile.
         raise ApiError(
             Errors.INVALID_CONFIG,
-            f"{len(changes)} configs do not fit into a znode; a request to ZooKeeper may have {MAX_REQUEST_BYTES} bytes",
+            f"{len(changes)} configs do not fit into a znode; "
+            f"a request to ZooKeeper may have {MAX_REQUEST_BYTES} bytes",
         )
     if any(count > 1 for count in Counter(change.name for change in changes).values()):
         raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -63,14 +64,14 @@ def check_changes(changes: Iterable[Change]) -> None:
 
 
 def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping[str, ConfigKey]) -> dict[str, str]:
-    """`stored` after `changes`; whether the values are any good is not looked at.
+    """Return `stored` after `changes`; the values are not checked.
 
     Args:
-        table: what keys there are, for the type and the default of a list.
+        table: the known keys, for the type and the default of a list.
 
     Raises:
-        ApiError: INVALID_CONFIG where something that is no list is appended to or subtracted from, or a list becomes
-            too long. Of a key it does not know, Kafka's broker says UNKNOWN_SERVER_ERROR there.
+        ApiError: INVALID_CONFIG where a value is not a list and is appended to or subtracted from, where a list becomes
+            too long, and for an unknown key (Kafka: UNKNOWN_SERVER_ERROR).
     """
     config = dict(stored)
     for change in changes:
@@ -104,18 +105,17 @@ def _list_value(config: Mapping[str, str], change: Change, table: Mapping[str, C
 
 
 def _require_sendable(name: str, value: str) -> None:
-    """A list may grow from request to request until no answer can carry it; then its neighbours could not be shown
-    either."""
+    """Raise ApiError where a list has become too long for a response: its resource could not be described any more."""
     size = len(value.encode())
     if size > MAX_STRING_BYTES:
         raise ApiError(
             Errors.INVALID_CONFIG,
-            f"The value of {name} would have {size} bytes; an answer can carry {MAX_STRING_BYTES}",
+            f"The value of {name} would have {size} bytes; a response can carry {MAX_STRING_BYTES}",
         )
 
 
 def _items(text: str) -> list[str]:
-    """As Java splits: what is empty at the end is dropped, but a text that is empty as a whole is one item."""
+    """Split as Java does: empty items at the end are dropped, but an empty text is one item."""
     return text.rstrip(",").split(",") if text.rstrip(",") or not text else []
 
 

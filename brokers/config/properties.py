@@ -1,4 +1,4 @@
-"""The Java Properties format: what `server.properties` and `meta.properties` are written in.
+"""Reads and writes the Java Properties format, the one of `server.properties` and `meta.properties`.
 
 Mirrors `java.util.Properties.load` and `store`: `=`, `:` or white space end a key, a backslash escapes the next
 character or continues the line, `#` and `!` begin comments only at the start of a line. The last of several equal keys
@@ -14,11 +14,11 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class MalformedProperties(ValueError):
-    """A `\\u` escape that is not followed by four hexadecimal digits. The message names the line."""
+    """A `\\u` is not followed by four hexadecimal digits. The message names the line."""
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys to values, in the order of the file.
+    """Return the values by key, in the order of the file.
 
     Raises:
         MalformedProperties: a broken `\\uXXXX` escape.
@@ -31,12 +31,12 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    """One `key=value` per line, escaped so that `parse_properties` gives the same mapping back."""
+    """Return one line `key=value` for each key, escaped so that `parse_properties` reads the same mapping."""
     return "".join(f"{_escape(key, in_key=True)}={_escape(value, in_key=False)}\n" for key, value in properties.items())
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined, and the number of the first; comments and blank lines are left out."""
+    """Yield lines with their continuations joined, and the number of the first; without comments and blank lines."""
     natural = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
     for number, raw in natural:
         line = raw.lstrip(_BLANKS)
@@ -53,7 +53,7 @@ def _continues(line: str) -> bool:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """At the first unescaped `=`, `:` or blank; blanks around one separator belong to neither side."""
+    """Split at the first unescaped `=`, `:` or blank; blanks around one separator belong to neither side."""
     end = 0
     while end < len(line) and line[end] not in "=:" and line[end] not in _BLANKS:
         end += 2 if line[end] == "\\" else 1

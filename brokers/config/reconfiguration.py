@@ -1,8 +1,8 @@
-"""Which changes of a running broker Kafka takes, beyond what a single value may be: thread pools grow and shrink by at
-most a factor of two, local retention stays within retention.
+"""Checks changes of a running broker as Kafka does, beyond types and ranges: thread pools grow and shrink by at most a
+factor of two, local retention stays within retention.
 
-Mirrors the `validateReconfiguration` of `DynamicThreadPool`, `LogCleaner`, `DynamicLogConfig` and the socket server. No
-thread is started for them here; the rules hold because the next broker to read the config may be Kafka's.
+Mirrors the `validateReconfiguration` of `DynamicThreadPool`, `LogCleaner`, `DynamicLogConfig` and the socket server.
+This broker has no such threads; it checks because a broker of Kafka's may read the same config.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _THREAD_POOLS = (
     "background.threads",
 )
 _MIN_DEDUPE_BUFFER_BYTES = 1024 * 1024
-"""Per cleaner thread; it must be more."""
+"""Each cleaner thread must have more than this."""
 
 _MS_PER_UNIT = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
 
 def check_reconfiguration(old: KafkaConfig, new: KafkaConfig) -> None:
-    """Whether a broker that runs with `old` can go on with `new`.
+    """Check that a broker that runs with `old` can change to `new`.
 
     Raises:
-        ConfigError: it cannot; in Kafka's words, which wrap the reason.
+        ConfigError: it cannot; the message is Kafka's, around the reason.
     """
     _check_values(new)
     try:
@@ -45,7 +45,7 @@ def check_reconfiguration(old: KafkaConfig, new: KafkaConfig) -> None:
 
 
 def value(config: KafkaConfig, name: str) -> ConfigValue:
-    """What `config` says of any key of a broker, acted upon or not."""
+    """Return the value of any key of a broker, acted upon or not."""
     if name in TABLE:
         return config.value_of(name)
     text = config.originals.get(name)
@@ -59,7 +59,7 @@ def number(config: KafkaConfig, name: str) -> int:
 
 
 def time_ms(config: KafkaConfig, name: str) -> int:
-    """A time that may be configured in several units: `name` ends in `.ms`, its synonyms in `.minutes` and `.hours`."""
+    """Return a time in ms that may be configured in other units by synonyms ending in `.minutes` and `.hours`."""
     for synonym in synonyms(name):
         found = value(config, synonym)
         if isinstance(found, int):
@@ -68,7 +68,7 @@ def time_ms(config: KafkaConfig, name: str) -> int:
 
 
 def _check_values(config: KafkaConfig) -> None:
-    """What `KafkaConfig.validateValues` says of keys that may change while a broker runs."""
+    """Check what `KafkaConfig.validateValues` requires of keys that may change while a broker runs."""
     threads = number(config, "log.cleaner.threads")
     requirements = (
         (time_ms(config, "log.roll.ms") >= 1, "log.roll.ms must be greater than or equal to 1"),

@@ -1,7 +1,7 @@
-"""The table of topic configurations: names, types, bounds, defaults. Mirrors `LogConfig` of Kafka 3.9.
+"""Lists the configurations of topics: names, types, bounds, defaults. Mirrors `LogConfig` of Kafka 3.9.
 
-Nothing that is not in it is stored. Of these, the control plane acts upon `unclean.leader.election.enable` alone; the
-others are kept in ZooKeeper for whoever stores records.
+Other names are refused. The control plane acts upon `unclean.leader.election.enable` alone; the others are stored in
+ZooKeeper for brokers that store records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _REPLICA = re.compile(r"([0-9]+:[0-9]+)?")
 
 def _throttled(name: str) -> Callable[[ConfigValue], str | None]:
     def check(replicas: ConfigValue) -> str | None:
-        """RA-17: `*`, or partition and broker of each replica."""
+        """Return why a list of throttled replicas is refused: it is not `*` or `partition:broker` pairs (RA-17)."""
         assert isinstance(replicas, tuple), "a list"
         if all(map(_REPLICA.fullmatch, replicas)) or "".join(replicas) == "*":
             return None
@@ -66,7 +66,7 @@ def _throttled_key(name: str, doc: str) -> ConfigKey:
 
 _KEYS = (
     _key("segment.bytes", INT, 1_073_741_824, "Bytes of one segment.", 14),
-    _key("segment.ms", LONG, _WEEK_MS, "After this long a segment is closed.", 1),
+    _key("segment.ms", LONG, _WEEK_MS, "Time after which a segment is closed.", 1),
     _key("segment.jitter.ms", LONG, 0, "A random part of segment.ms, so that segments do not all roll at once.", 0),
     _key("segment.index.bytes", INT, 10_485_760, "Bytes of one index.", 4),
     _key("flush.messages", LONG, _MAX_LONG, "Records between two forced writes to disk.", 1),
@@ -75,14 +75,20 @@ _KEYS = (
     _key("retention.ms", LONG, _WEEK_MS, "How long records are kept; −1 for ever.", -1),
     _key("max.message.bytes", INT, 1_048_588, "The largest batch accepted.", 0),
     _key("index.interval.bytes", INT, 4096, "Bytes between two entries of the offset index.", 0),
-    _key("delete.retention.ms", LONG, _DAY_MS, "How long a tombstone outlives compaction.", 0),
-    _key("min.compaction.lag.ms", LONG, 0, "Before this long no record is compacted.", 0),
-    _key("max.compaction.lag.ms", LONG, _MAX_LONG, "After this long a record may be compacted.", 1),
+    _key("delete.retention.ms", LONG, _DAY_MS, "How long a tombstone is kept after compaction.", 0),
+    _key("min.compaction.lag.ms", LONG, 0, "How long a record is kept uncompacted at least.", 0),
+    _key("max.compaction.lag.ms", LONG, _MAX_LONG, "How long a record is kept uncompacted at most.", 1),
     _key("file.delete.delay.ms", LONG, 60_000, "How long a removed file stays on disk.", 0),
     _key("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes that starts compaction.", 0, 1),
-    _key("cleanup.policy", LIST, ("delete",), "What becomes of old segments.", choices=("compact", "delete")),
+    _key(
+        "cleanup.policy",
+        LIST,
+        ("delete",),
+        "Whether old segments are deleted or compacted.",
+        choices=("compact", "delete"),
+    ),
     _key("unclean.leader.election.enable", BOOLEAN, False, "Let a replica outside the ISR lead, and lose data."),
-    _key("min.insync.replicas", INT, 1, "In-sync replicas a write with acks=all asks for.", 1),
+    _key("min.insync.replicas", INT, 1, "In-sync replicas that a write with acks=all needs.", 1),
     _key(
         "compression.type",
         STRING,
@@ -93,12 +99,18 @@ _KEYS = (
     _key("compression.gzip.level", INT, -1, "Level of gzip; −1 is gzip's own default.", check=gzip_level),
     _key("compression.lz4.level", INT, 9, "Level of lz4.", 1, 17),
     _key("compression.zstd.level", INT, 3, "Level of zstd.", -131072, 22),
-    _key("preallocate", BOOLEAN, False, "Reserve a segment's space when it is made."),
+    _key("preallocate", BOOLEAN, False, "Reserve the space of a segment when it is created."),
     _key("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0.", check=metadata_version),
     _key(
-        "message.timestamp.type", STRING, "CreateTime", "Whose clock counts.", choices=("CreateTime", "LogAppendTime")
+        "message.timestamp.type",
+        STRING,
+        "CreateTime",
+        "Whether a record has its producer's or its broker's time.",
+        choices=("CreateTime", "LogAppendTime"),
     ),
-    _key("message.timestamp.difference.max.ms", LONG, _MAX_LONG, "Both of the former.", 0),
+    _key(
+        "message.timestamp.difference.max.ms", LONG, _MAX_LONG, "How far a timestamp may lie in the past or future.", 0
+    ),
     _key("message.timestamp.before.max.ms", LONG, _MAX_LONG, "How far in the past a timestamp may lie.", 0),
     _key("message.timestamp.after.max.ms", LONG, _MAX_LONG, "How far in the future a timestamp may lie.", 0),
     _throttled_key("leader.replication.throttled.replicas", "Replicas whose serving is throttled."),
@@ -112,14 +124,14 @@ _KEYS = (
 )
 
 TOPIC_TABLE: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
-"""In Kafka's order, in which values are judged: of several bad ones the client hears of the first."""
+"""In the order in which Kafka checks values: of several bad ones the client gets the first."""
 
 
 def validate_topic_config(config: Iterable[tuple[str, str]], defaults: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """The configuration as it is stored, where all of it is acceptable.
+    """Check a topic's configuration, and return it as it is stored.
 
     Args:
-        defaults: what holds where the topic says nothing.
+        defaults: the values of keys that the topic does not set.
 
     Raises:
         ConfigError: an unknown name, a value of the wrong type or out of bounds, or two that contradict each other.
@@ -140,6 +152,7 @@ def validate_topic_config(config: Iterable[tuple[str, str]], defaults: Mapping[s
         )
     if values.get("remote.storage.enable") is True:
         raise ConfigError(
-            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
         )
     return stored

@@ -1,4 +1,4 @@
-"""Coordinators: which broker coordinates a group or a transaction, and where producer ids come from.
+"""Finds the broker that coordinates a group or a transaction, and allocates producer ids.
 
 Mirrors `kafka.coordinator.group` and `kafka.coordinator.transaction`. May import replication, membership, metadata and
 config; no request handler.

@@ -1,7 +1,7 @@
-"""Which partition of which topic keeps a group, or a transactional id; whoever leads it coordinates. Mirrors
+"""Computes the partition that stores a group or a transactional id; its leader is the coordinator. Mirrors
 `partitionFor` of `GroupMetadataManager` and `TransactionStateManager`.
 
-These brokers coordinate nothing themselves: they know who does, as long as that is one of Kafka's.
+These brokers coordinate nothing themselves. In a cluster with Kafka's brokers they name the Kafka broker that does.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ TOPICS: Mapping[CoordinatorType, str] = {
     CoordinatorType.GROUP: GROUP_METADATA_TOPIC,
     CoordinatorType.TRANSACTION: TRANSACTION_STATE_TOPIC,
 }
-"""Where each kind of coordinator keeps what it knows; none for share groups, which need a cluster without ZooKeeper."""
+"""The topic that stores the state of each type of coordinator. Share groups have none in ZooKeeper mode."""
 
 _MIN_INT = -(1 << 31)
 
 
 def java_hash(text: str) -> int:
-    """Java's `String.hashCode`: 31 times what there was, plus each UTF-16 unit, in 32 signed bits that wrap (CO-1)."""
+    """Return Java's `String.hashCode`: 31 times the hash so far plus the next UTF-16 unit, in 32 signed bits (CO-1)."""
     units = text.encode("utf-16-le")
     hashed = 0
     for (unit,) in struct.iter_unpack("<H", units):
@@ -43,17 +43,17 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """CO-1: the partition, of so many, that keeps the group or transactional id `key`. The one hash without a positive
-    counterpart counts as 0."""
+    """Return the partition that stores the group or transactional id `key` (CO-1). The hash −2³¹ counts as 0: it has no
+    absolute value in 32 bits."""
     hashed = java_hash(key)
     return (0 if hashed == _MIN_INT else abs(hashed)) % partitions
 
 
 def partition_counts(existing: Mapping[str, TopicAssignment], config: KafkaConfig) -> dict[str, int]:
-    """CO-2: how many partitions each of `TOPICS` has, or will have once somebody asks for it.
+    """Return how many partitions each of `TOPICS` has, or will have when it is created (CO-2).
 
     Args:
-        existing: those of the topics that there are.
+        existing: the assignments of those of the topics that exist.
     """
     configured = {
         GROUP_METADATA_TOPIC: config.offsets_topic_num_partitions,
@@ -64,6 +64,6 @@ def partition_counts(existing: Mapping[str, TopicAssignment], config: KafkaConfi
 
 
 async def read_partition_counts(zk: KafkaZkClient, config: KafkaConfig) -> dict[str, int]:
-    """`partition_counts` as of now. Asked once, when a broker starts: a topic that grows afterwards would move every
-    group, and whoever coordinates asks no more often."""
+    """Return `partition_counts` as of now. A broker reads them once, at its start, as Kafka's coordinators do: a topic
+    that grows later would move every group."""
     return partition_counts(await zk.topics.assignments(tuple(TOPICS.values())), config)

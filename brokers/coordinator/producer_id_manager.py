@@ -1,7 +1,7 @@
-"""Gives producers their ids, out of blocks that no other broker is given (CO-6). Mirrors
+"""Allocates producer ids from blocks that belong to this broker alone (CO-6). Mirrors
 `kafka.coordinator.transaction.ProducerIdManager`.
 
-A block is remembered by nobody but who took it: what is left of it when the broker goes is given to no producer (ZN-8).
+A broker keeps its block in memory only: ids that are left when it stops are never allocated (ZN-8).
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperF
 from foundation.zk.znodes import MalformedZNode
 
 PREFETCH_PERCENT = 90
-"""Of a block's ids: with the one after them the next block is asked for."""
+"""When so many of a block's ids are allocated, the next block is requested."""
 RETRY_BACKOFF_MS = 50
-"""After the controller has refused, or could not be reached."""
+"""Pause after the controller has refused or could not be reached."""
 CONFLICT_ROUNDS = 10
-"""Times another broker may take the block that this one meant to."""
+"""How often another broker may take the block that this one was about to take."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.transaction.ProducerIdManager")
 
 
 class ProducerIdManager(Protocol):
+    """Allocates producer ids."""
+
     async def generate_producer_id(self) -> int:
-        """An id that no producer has had, or will have.
+        """Return an id that no other producer is given.
 
         Raises:
-            ApiError: COORDINATOR_LOAD_IN_PROGRESS where the producer is to ask again, as every client does by itself.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS where the producer has to request an id again, as every client does.
         """
 
     async def run(self) -> None:
-        """What goes on beside the answers; ends with the broker, or at once."""
+        """Do the background work. Returns at once where there is none."""
 
 
 class BlockOfIds:
-    """The ids of one block, in order, each once. Mirrors `ProducerIdsBlock`."""
+    """Hands out the ids of one block, in order, each once. Mirrors `ProducerIdsBlock`."""
 
     def __init__(self, block: ProducerIdBlock) -> None:
         self.block = block
@@ -56,7 +58,7 @@ class BlockOfIds:
         return self._next > self.block.last
 
     def claim(self) -> int | None:
-        """The next id; None where there is none left."""
+        """Return the next id; None where none is left."""
         if self.is_used_up:
             return None
         self._next += 1
@@ -64,12 +66,12 @@ class BlockOfIds:
 
 
 def prefetch_target(block: ProducerIdBlock) -> int:
-    """Whoever claims this id of `block` asks for the next one."""
+    """Return the id of `block` at which the next block is requested."""
     return block.first + block.size * PREFETCH_PERCENT // 100
 
 
 def why_unusable(offered: ProducerIdBlock, current: ProducerIdBlock) -> str | None:
-    """What is wrong with a block that comes after `current`; None where nothing is."""
+    """Return why the block `offered` cannot follow `current`; None where it can."""
     if offered.first <= current.last:
         return f"it does not come after {current.last}, the last id of the block in use"
     if offered.size < 1 or offered.last > MAX_PRODUCER_ID:
@@ -78,12 +80,12 @@ def why_unusable(offered: ProducerIdBlock, current: ProducerIdBlock) -> str | No
 
 
 class RPCProducerIdManager:
-    """Asks the controller for blocks, ahead of time, and never lets a producer wait for one.
+    """Requests blocks from the controller, each before the last one is used up. A producer never waits for one.
 
     Args:
-        channel: for this alone; one request is under way at a time.
-        broker_epoch: the epoch of this broker's registration now.
-        timeout_ms: when the controller is given up, whoever it is by then; the next producer makes it be asked again.
+        channel: used by this manager alone, for one request at a time.
+        broker_epoch: returns the epoch of this broker's registration.
+        timeout_ms: after which the request is given up; the next producer starts another one.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class RPCProducerIdManager:
         self._current = BlockOfIds(_none(broker_id))
         self._next: ProducerIdBlock | None = None
         self._wanted = asyncio.Event()
-        """Set from when the next block is asked for until there is an answer, or none."""
+        """Set from the request for the next block until its response or timeout."""
         self._retry_at_ms = 0.0
 
     async def generate_producer_id(self) -> int:
@@ -131,7 +133,7 @@ class RPCProducerIdManager:
     async def _fetch_next_block(self) -> None:
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
-                response = await self._ask_controller()
+                response = await self._request_block()
         except TimeoutError:
             self._channel.forget_controller()
             log.warning("no controller allocates producer ids", broker=self._broker_id, timeout_ms=self._timeout_ms)
@@ -140,8 +142,8 @@ class RPCProducerIdManager:
         if self._next is None:
             self._retry_at_ms = self._clock.monotonic_ms() + RETRY_BACKOFF_MS
 
-    async def _ask_controller(self) -> AllocateProducerIdsResponse:
-        """Whatever a controller answers, whoever it is. A block whose answer is lost belongs to nobody."""
+    async def _request_block(self) -> AllocateProducerIdsResponse:
+        """Return the response of the controller. A block whose response is lost is never used."""
         while True:
             request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
             response = await self._channel.request(request, 0, AllocateProducerIdsResponse)
@@ -152,8 +154,8 @@ class RPCProducerIdManager:
 
     def _block_of(self, response: AllocateProducerIdsResponse) -> ProducerIdBlock | None:
         if response.error_code != Errors.NONE:
-            # STALE_BROKER_EPOCH and BROKER_ID_NOT_REGISTERED are a matter of time: the controller has yet to see us, or
-            # we it.
+            # STALE_BROKER_EPOCH and BROKER_ID_NOT_REGISTERED pass: the controller has not seen this registration yet,
+            # or this broker has not seen the new controller.
             log.warning(
                 "the controller allocates no producer ids",
                 broker=self._broker_id,
@@ -172,12 +174,11 @@ class RPCProducerIdManager:
 
 
 class ZkProducerIdManager:
-    """Takes blocks from ZooKeeper itself, as before KIP-730: what `inter.broker.protocol.version` below 3.0-IV0 asks
-    for.
+    """Takes blocks from ZooKeeper itself, as before KIP-730: for `inter.broker.protocol.version` below 3.0-IV0.
 
     Args:
-        zk: the store over the session of now.
-        timeout_ms: how long a producer may wait for ZooKeeper, and for those that ask at the same time.
+        zk: returns the client of the newest session.
+        timeout_ms: how long a producer may wait for ZooKeeper and for producers before it.
     """
 
     def __init__(self, broker_id: BrokerId, *, zk: Callable[[], KafkaZkClient], timeout_ms: int) -> None:
@@ -188,10 +189,10 @@ class ZkProducerIdManager:
         self._one_at_a_time = asyncio.Lock()
 
     async def generate_producer_id(self) -> int:
-        """
+        """Return the next id.
+
         Raises:
-            ApiError: COORDINATOR_LOAD_IN_PROGRESS, or UNKNOWN_SERVER_ERROR where the znode says nothing one can go on
-                from.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS, or UNKNOWN_SERVER_ERROR where the znode cannot be read.
         """
         try:
             async with asyncio.timeout(self._timeout_ms / 1000), self._one_at_a_time:
@@ -207,7 +208,7 @@ class ZkProducerIdManager:
             raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)) from failure
 
     async def run(self) -> None:
-        """Take the first block as the broker starts, as Kafka does. Where that fails the first producer tries again."""
+        """Take the first block at the start, as Kafka does. After a failure the first producer tries again."""
         try:
             async with asyncio.timeout(self._timeout_ms / 1000), self._one_at_a_time:
                 if self._current.is_used_up:
@@ -231,7 +232,9 @@ class ZkProducerIdManager:
             if await zk.producer_ids.write(block, read):
                 log.info("acquired producer ids", broker=self._broker_id, first_id=block.first, last_id=block.last)
                 return block
-        raise _load_in_progress(f"others have written {ProducerIdBlockZNode.path} {CONFLICT_ROUNDS} times in between")
+        raise _load_in_progress(
+            f"other brokers have written {ProducerIdBlockZNode.path} {CONFLICT_ROUNDS} times meanwhile"
+        )
 
 
 def _none(broker_id: BrokerId) -> ProducerIdBlock:
@@ -239,5 +242,5 @@ def _none(broker_id: BrokerId) -> ProducerIdBlock:
 
 
 def _load_in_progress(message: str) -> ApiError:
-    """What old clients take for a reason to ask again; REQUEST_TIMED_OUT would end them."""
+    """Return the error after which old clients, too, request an id again; REQUEST_TIMED_OUT would end them."""
     return ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS, message)

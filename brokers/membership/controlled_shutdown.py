@@ -1,8 +1,7 @@
-"""Leaving politely: ask the controller to move this broker's leaderships before it goes (CS-1 to CS-3).
+"""Requests a controlled shutdown: the controller moves this broker's leaderships before it stops (CS-1 to CS-3).
 
-The controller is found in the metadata cache, the request goes over a connection of its own without a handshake. The
-last
-broker of a cluster does not ask: there is nobody to hand over to, and perhaps no controller left to come.
+The address of the controller comes from the metadata cache. The request uses a connection of its own, without a
+handshake. The last broker of a cluster sends none: no other broker could lead, and there may be no controller.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ async def controlled_shutdown(
     network: Network,
     others: Callable[[], Awaitable[Collection[BrokerId]]],
 ) -> bool:
-    """Whether the controller has moved everything it could, within `controlled.shutdown.max.retries` attempts.
+    """Return whether the controller has moved everything it could, within `controlled.shutdown.max.retries` attempts.
 
     Args:
-        others: the other brokers that are registered, asked for before every attempt.
+        others: reads the other registered brokers; called before every attempt.
     """
     request = ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch)
     for attempt in range(1, config.controlled_shutdown_max_retries + 1):
@@ -57,7 +56,7 @@ async def controlled_shutdown(
 async def _attempt(
     request: ControlledShutdownRequest, *, config: KafkaConfig, metadata: MetadataCache, network: Network
 ) -> str | None:
-    """Why this attempt failed; None where it succeeded."""
+    """Send the request once; return why it failed, None where it succeeded."""
     snapshot = metadata.snapshot
     if snapshot.controller_id is None:
         return "no controller is known"
@@ -76,5 +75,5 @@ async def _attempt(
     if response.error_code != Errors.NONE:
         return f"controller {snapshot.controller_id} answered {Errors(response.error_code).name}"
     if response.remaining_partitions:
-        return f"{len(response.remaining_partitions)} partitions are still led here"
+        return f"{len(response.remaining_partitions)} partitions still have this broker as leader"
     return None

@@ -1,10 +1,8 @@
-"""Keeps what this broker knows of the cluster's finalized features as `/feature` has it (KIP-584).
+"""Follows the cluster's finalized features in `/feature` (KIP-584). Mirrors `FinalizedFeatureChangeListener`.
 
-A finalized feature that this broker does not support ends it: whoever finalized it counts on every broker. A broker in
-ZooKeeper mode supports none. Mirrors `kafka.server.FinalizedFeatureChangeListener`.
-
-An epoch that goes back is no error here: a znode that was deleted and made anew begins at 0. Kafka's brokers end
-themselves.
+A finalized feature that this broker does not support stops it, because every broker has to support it. A broker in
+ZooKeeper mode supports none. An epoch that goes back is no error here: a znode that was deleted and created again
+begins at 0. Kafka's brokers exit.
 """
 
 from __future__ import annotations
@@ -27,13 +25,14 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 
 class IncompatibleFeatures(Exception):
-    """The cluster has finalized features this broker does not support. The message names them, and what can be done."""
+    """The cluster has finalized features that this broker does not support. The message names them and the remedy."""
 
 
 class FinalizedFeatureChangeListener:
-    """
+    """Reads `/feature` into a cache whenever it changes.
+
     Args:
-        zk: the store over the session of now.
+        zk: returns the client of the newest session.
     """
 
     def __init__(self, cache: FinalizedFeatureCache, zk: Callable[[], KafkaZkClient]) -> None:
@@ -46,22 +45,22 @@ class FinalizedFeatureChangeListener:
             self._reading.due()
 
     def session_opened(self) -> None:
-        """The watch has ended with the session before."""
+        """Read again: the watch is gone with the expired session."""
         self._reading.due()
 
     async def run(self) -> None:
-        """Follow the znode, for as long as the broker lives.
+        """Follow the znode until the broker stops.
 
         Raises:
-            IncompatibleFeatures: the broker must not go on.
+            IncompatibleFeatures: the broker has to stop.
         """
         await self._reading.run()
 
     async def refresh(self, zk: KafkaZkClient) -> None:
-        """Read the znode, with its watch, into the cache. One that is absent, disabled or unreadable finalizes nothing.
+        """Read the znode into the cache, and arm its watch. An absent, disabled or unreadable znode means no features.
 
         Raises:
-            IncompatibleFeatures: and the cache stays what it was.
+            IncompatibleFeatures: the cache stays as it was.
         """
         try:
             read = await zk.features.read(watch=True)
@@ -75,7 +74,7 @@ class FinalizedFeatureChangeListener:
         wrong = incompatibilities(SUPPORTED_FEATURES, read.features.features)
         if wrong:
             raise IncompatibleFeatures(
-                f"{FeatureZNode.path} at version {read.version} is more than this broker can work with: {'; '.join(wrong)}; "
-                "brokers in ZooKeeper mode support no feature, so remove them from the znode"
+                f"{FeatureZNode.path} at version {read.version} is more than this broker can work with: "
+                f"{'; '.join(wrong)}; brokers in ZooKeeper mode support no feature, so remove them from the znode"
             )
         self._cache.update(FinalizedFeatures(read.features.features, read.version))

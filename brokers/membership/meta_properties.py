@@ -1,4 +1,5 @@
-"""`meta.properties`: which broker of which cluster a log directory belongs to (version 0). Mirrors `MetaProperties`."""
+"""Reads and writes `meta.properties`: the broker and cluster of a log directory (version 0). Mirrors
+`MetaProperties`."""
 
 from __future__ import annotations
 
@@ -11,20 +12,22 @@ VERSION = "0"
 
 
 class InconsistentMetaProperties(Exception):
-    """The directory belongs to another broker or cluster, or its file cannot be read. Fatal; the message says what to
-    do."""
+    """The directory belongs to another broker or cluster, or its file cannot be read. Fatal; the message names the
+    remedy."""
 
 
 class MetaProperties(NamedTuple):
+    """The content of the file; None for what it does not have."""
+
     broker_id: int | None
     cluster_id: str | None
 
 
 def read_meta_properties(data: bytes | None) -> MetaProperties:
-    """What the file says; nothing where there is none.
+    """Return the content of the file `data`; empty where there is no file.
 
     Raises:
-        InconsistentMetaProperties: it is of another version, or not readable.
+        InconsistentMetaProperties: it has another version, or cannot be read.
     """
     if data is None:
         return MetaProperties(None, None)
@@ -33,7 +36,8 @@ def read_meta_properties(data: bytes | None) -> MetaProperties:
         version = found.get("version", VERSION)
         if version != VERSION:
             raise InconsistentMetaProperties(
-                f"{FILE} has version {version}; expected {VERSION}, the one of ZooKeeper mode. Is this a KRaft directory?"
+                f"{FILE} has version {version}; expected {VERSION}, the one of ZooKeeper mode. "
+                "Is this a KRaft directory?"
             )
         broker_id = int(found["broker.id"]) if "broker.id" in found else None
     except (ValueError, MalformedProperties) as error:
@@ -48,7 +52,7 @@ def format_meta_properties(broker_id: int, cluster_id: str) -> bytes:
 
 
 def check_meta_properties(stored: MetaProperties, *, cluster_id: str, configured_broker_id: int) -> None:
-    """BR-1: refuse a directory of another cluster or another broker.
+    """Refuse a directory of another cluster or another broker (BR-1).
 
     Raises:
         InconsistentMetaProperties: it is.

@@ -1,4 +1,4 @@
-"""This broker's own registration, `/brokers/ids/N`: at the start, and again after a session was lost (BR-2 to BR-4)."""
+"""Registers this broker in `/brokers/ids/N`: at the start, and again after its session has expired (BR-2 to BR-4)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ class RegistrationRefused(Exception):
 
 
 class Registration:
-    """Registers `broker`, and knows the epoch it has since.
+    """Registers `broker`, and keeps its broker epoch.
 
-    The old epoch stays in force until a new registration is done: control requests meant for the old one are still
-    accepted meanwhile (BK-1).
+    The old epoch is valid until the broker has registered again: control requests for it are accepted meanwhile (BK-1).
 
     Args:
-        znode_version: how it is written (ZN-4).
+        znode_version: the version of the registration's JSON (ZN-4).
     """
 
     def __init__(self, broker: Broker, *, znode_version: int, clock: Clock, events: EventLog) -> None:
@@ -61,11 +60,11 @@ class Registration:
                 )
 
     async def register(self, zk: KafkaZkClient) -> int:
-        """BR-3: create the ephemeral znode over the session of `zk`; the broker epoch.
+        """Create the ephemeral znode in the session of `zk`, and return the broker epoch (BR-3).
 
         Raises:
-            RegistrationRefused: the id is taken by a living session of somebody else.
-            SessionLost: the session ended meanwhile.
+            RegistrationRefused: the znode of this id belongs to another session.
+            SessionLost: the session has expired meanwhile.
         """
         timestamp_ms, broker = int(self._clock.wall_ms()), self.broker
         try:
@@ -79,8 +78,9 @@ class Registration:
             if failure.failure is not Failure.NODE_EXISTS:
                 raise
             raise RegistrationRefused(
-                f"/brokers/ids/{self.broker.id} belongs to another session: a broker with id {self.broker.id} is running, "
-                "or has just died and its session has not expired yet; stop it, or wait for zookeeper.session.timeout.ms"
+                f"/brokers/ids/{self.broker.id} belongs to another session: a broker with id {self.broker.id} is "
+                "running, or has just died and its session has not expired yet; stop it, or wait for "
+                "zookeeper.session.timeout.ms"
             ) from failure
         self.broker_epoch = epoch
         self._previous_session_id = zk.session_id
@@ -89,15 +89,14 @@ class Registration:
         log.info("registered broker", broker=broker.id, **at, czxid=epoch)
         self._is_written = broker == self.broker
         if not self._is_written:
-            # Its addresses have changed meanwhile, and whoever changed them may have met the registration before this
-            # one.
+            # Its addresses have changed meanwhile, perhaps in the znode that this one has replaced.
             await self.change(self.broker, zk)
         return epoch
 
     async def change(self, broker: Broker, zk: KafkaZkClient) -> None:
-        """BR-5: register `broker`, the same one at other addresses, where it is not yet. Its epoch stays what it is.
+        """Write `broker`, this broker with other addresses, into its registration (BR-5). The epoch stays the same.
 
-        Whatever comes in between, the next registration is for the new addresses.
+        Where that fails, the next registration has the new addresses.
         """
         if broker == self.broker and self._is_written:
             return

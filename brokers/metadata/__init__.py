@@ -1,1 +1,1 @@
-"""What a broker knows of the cluster from the controller's UpdateMetadata requests. Mirrors `kafka.server.metadata`."""
+"""Keeps what UpdateMetadata requests say about the cluster. Mirrors `kafka.server.metadata`."""

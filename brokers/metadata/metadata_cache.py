@@ -1,8 +1,8 @@
-"""What this broker has been told of the cluster. Mirrors `kafka.server.metadata.ZkMetadataCache`.
+"""Keeps the cluster's metadata as UpdateMetadata requests brought it. Mirrors `kafka.server.metadata.ZkMetadataCache`.
 
-`updated` is a step: snapshot × UpdateMetadata → new snapshot and the partitions it deleted. `MetadataCache` is the
-shell around it that lets handlers wait for a snapshot they can answer from. A broker no controller has spoken to knows
-nothing, and says so; one that is cut off from its controller goes on saying what it last heard.
+`updated` is a plain function: snapshot and UpdateMetadata to new snapshot and deleted partitions. `MetadataCache` keeps
+the newest snapshot and lets handlers wait for one. Before the first UpdateMetadata it is empty; a broker without a
+controller keeps the last one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PartitionStates = Mapping[int, UpdateMetadataPartitionState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSnapshot:
-    """The cluster as of one UpdateMetadata. Never changed: whoever holds one sees one moment."""
+    """The cluster as of one UpdateMetadata. It never changes: the next request makes another one."""
 
     controller_id: BrokerId | None = None
     live_brokers: Mapping[int, UpdateMetadataBroker] = field(default_factory=dict)
@@ -41,23 +41,24 @@ class MetadataSnapshot:
         return self.topics.get(topic, {}).get(partition)
 
     def topic_id(self, topic: str) -> TopicId:
-        """The topic's id; the zero id where none is known."""
+        """Return the topic's id; the zero id where none is known."""
         return self.topic_ids.get(topic, NO_TOPIC_ID)
 
     def is_alive(self, broker: int) -> bool:
         return broker in self.live_brokers
 
     def endpoint(self, broker: int, listener: str) -> UpdateMetadataEndpoint | None:
-        """Where `broker` is reached on `listener`; None where it is not alive or does not offer it."""
+        """Return the address of `broker` on `listener`; None where it is not alive or has no such listener."""
         alive = self.live_brokers.get(broker)
         if alive is None:
             return None
         return next((endpoint for endpoint in alive.endpoints if endpoint.listener == listener), None)
 
     def differing_listeners(self, broker: int) -> dict[int, tuple[str, ...]]:
-        """MC-4: the names of every live broker's listeners, where one has others than `broker`, which is alive, has
-        itself.
-        Clients are led astray there: of one listener they hear of a part of the cluster only."""
+        """Return every live broker's listeners where they are not all the same, and `broker` is alive (MC-4).
+
+        Clients of a listener that some brokers lack see only a part of the cluster.
+        """
         offered = {
             number: tuple(endpoint.listener for endpoint in self.live_brokers[number].endpoints)
             for number in sorted(self.live_brokers)
@@ -68,15 +69,16 @@ class MetadataSnapshot:
 
 
 class MetadataUpdate(NamedTuple):
+    """The new snapshot, and the partitions that it no longer has."""
+
     snapshot: MetadataSnapshot
     deleted: tuple[TopicPartition, ...]
 
 
 def updated(snapshot: MetadataSnapshot, request: UpdateMetadataRequest) -> MetadataUpdate:
-    """MC-1: live brokers and controller are replaced, partitions merged, those with leader −2 removed.
+    """Replace live brokers and controller, merge partitions, and remove those with leader −2 (MC-1).
 
-    Costs a copy of the topics' mapping and of each topic that the request names; the wire's structs are kept as they
-    are.
+    The cost is a copy of the mapping of topics and of each topic in the request; the request's structs are not copied.
     """
     topics = dict(snapshot.topics)
     topic_ids = dict(snapshot.topic_ids)
@@ -110,7 +112,7 @@ def updated(snapshot: MetadataSnapshot, request: UpdateMetadataRequest) -> Metad
 
 
 def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
-    """Version 0 names one address, version 1 and 2 name no listeners: each was called after its protocol then."""
+    """Name the listeners of versions 0 to 2 after their protocols: version 0 has one address, 1 and 2 have no names."""
     if not broker.endpoints and broker.v0_host:
         plain = SecurityProtocol.PLAINTEXT
         address = UpdateMetadataEndpoint(
@@ -130,8 +132,8 @@ def _with_listener(endpoint: UpdateMetadataEndpoint) -> UpdateMetadataEndpoint:
 def _by_topic(
     request: UpdateMetadataRequest,
 ) -> list[tuple[str, TopicId | None, tuple[UpdateMetadataPartitionState, ...]]]:
-    """Version 4 and older name the topic in each partition and say nothing of ids, which is not to say that there is
-    none."""
+    """Group the partitions by topic, with its id. Version 4 and older carry no ids (None): the topic keeps the one it
+    has."""
     grouped: dict[str, list[UpdateMetadataPartitionState]] = {}
     for state in request.ungrouped_partition_states:
         grouped.setdefault(state.topic_name, []).append(state)
@@ -142,21 +144,21 @@ def _by_topic(
 
 
 class MetadataCache:
-    """The newest snapshot, and a way to wait for one that fulfils a condition."""
+    """Keeps the newest snapshot, and waits for one that fulfils a condition."""
 
     def __init__(self) -> None:
         self.snapshot = MetadataSnapshot()
         self._replaced = asyncio.Event()
 
     def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
-        """Take `request` in, wake whoever waits, and return the partitions it deleted."""
+        """Apply `request`, wake the handlers that wait, and return the partitions it deleted."""
         self.snapshot, deleted = updated(self.snapshot, request)
         self._replaced.set()
         self._replaced = asyncio.Event()
         return deleted
 
     async def wait_until(self, condition: Callable[[MetadataSnapshot], bool], *, timeout_ms: float) -> bool:
-        """Whether a snapshot fulfilled `condition` within `timeout_ms`; the current one counts."""
+        """Return whether a snapshot, the current one included, fulfilled `condition` within `timeout_ms`."""
         if condition(self.snapshot):
             return True
         if timeout_ms <= 0:

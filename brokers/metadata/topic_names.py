@@ -1,4 +1,4 @@
-"""Which names a topic may have. Mirrors `org.apache.kafka.common.internals.Topic`; pure."""
+"""Checks the names of topics. Mirrors `org.apache.kafka.common.internals.Topic`; pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ _INTERNAL = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "__share_g
 
 
 def why_invalid(name: str) -> str | None:
-    """The reason Kafka gives a client for refusing `name`; None for a good one (TC-5)."""
+    """Return Kafka's reason for refusing `name`; None where it is valid (TC-5)."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_NAME_LENGTH:
-        # Kafka repeats the whole name; with the longest one that a request can carry, this sentence would fit in no
-        # answer.
+        # Kafka repeats the whole name; the longest one that fits into a request would not fit into the response.
         start = name if len(name) <= 2 * MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
         return f"Topic name is invalid: the length of '{start}' is longer than the max allowed length {MAX_NAME_LENGTH}"
     if _LEGAL.fullmatch(name) is None:
@@ -42,6 +41,6 @@ def has_collision_characters(name: str) -> bool:
 
 
 def collisions(name: str, existing: Iterable[str]) -> tuple[str, ...]:
-    """Existing topics whose metrics would be called like those of `name`, sorted: `.` and `_` look the same there."""
+    """Return the existing topics, sorted, whose metrics would have the same names: `.` and `_` are equal there."""
     unified = name.replace(".", "_")
     return tuple(sorted(other for other in existing if other.replace(".", "_") == unified))

@@ -1,6 +1,6 @@
-"""From a request frame to its answer: header, version, handler. Mirrors `kafka.server.KafkaApis`.
+"""Decodes a request frame, calls its handler and encodes the response. Mirrors `kafka.server.KafkaApis`.
 
-What is served is what the modules in `brokers.apis` say they serve; there is no second list.
+Each module in `brokers.apis` states the versions it serves; there is no second list.
 """
 
 from __future__ import annotations
@@ -82,19 +82,19 @@ SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)
 
 
 LONG_REQUEST_BYTES = 1 << 18
-"""From here on a request is read aside: some 5,000 partitions, five milliseconds. The controller tells itself of each
-change too, and would keep everybody else waiting while it reads what it has just written."""
+"""A request of this size, some 5,000 partitions or five milliseconds, is decoded in another thread. The controller's
+broker receives its large requests, too, and would answer no other request meanwhile."""
 
 
 class HandlerFailed(Exception):
-    """A handler failed unexpectedly; the connection the request came over is given up. Its cause is the exception."""
+    """A handler raised an unexpected exception, which is the cause. The connection of the request is closed."""
 
 
 class KafkaApis:
-    """Answers requests, one frame at a time; used by every connection at once.
+    """Answers requests, one frame at a time. All connections share it.
 
     Args:
-        supervisor: hears of faults that leave this broker's own view in doubt.
+        supervisor: stops the broker where a control request was perhaps applied in part.
     """
 
     def __init__(self, services: BrokerServices, supervisor: Supervisor) -> None:
@@ -104,12 +104,12 @@ class KafkaApis:
         self._served: Mapping[int, Serves[Any]] = {api_of(serves.request).key: serves for serves in _SERVED}
 
     async def handle(self, frame: bytes, *, listener: str, peer: str) -> bytes:
-        """The answer to a request frame, as a frame.
+        """Return the response frame for a request frame.
 
         Raises:
-            UnsupportedVersion: an API or version that is not served; the connection is to be closed (AP-4).
-            MalformedMessage: the frame cannot be read.
-            HandlerFailed: the handler failed, or its answer cannot be sent in this version.
+            UnsupportedVersion: the API or version is not served; the connection has to be closed (AP-4).
+            MalformedMessage: the frame cannot be decoded.
+            HandlerFailed: the handler failed, or its response cannot be encoded in this version.
         """
         header, body = decode_request_header(frame)
         api = api_by_key(header.api_key)
@@ -134,7 +134,7 @@ class KafkaApis:
                 response = await serves.handle(self._services, request, context)
             except Exception as error:
                 self._report(api, context, error)
-                if serves.changes_our_view:
+                if serves.fails_broker:
                     # Half of a control request may be applied, so what this broker holds is in doubt: it stops.
                     self._supervisor.fail(f"handling {api.name}", error)
                 raise HandlerFailed(f"{api.name} v{header.api_version}: {type(error).__name__}: {error}") from error

@@ -1,8 +1,7 @@
-"""Connections: frames in, answers out, in order. Mirrors `kafka.network.SocketServer`.
+"""Accepts connections, reads requests and sends responses, in order. Mirrors `kafka.network.SocketServer`.
 
-One request of a connection is handled at a time, and the next is not read before its answer has left: what Kafka does
-by muting the channel. So answers keep the order of requests whatever takes long, and a client that sends without
-reading is held up by its own socket.
+A connection has one request in progress; the next is not read before the response is sent, which Kafka does by muting
+the channel. So responses keep the order of requests, and a client that sends without reading fills its own socket.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network
 
 
 class _Idle(Exception):
-    """Nothing moved on a connection for too long; the message says what was waited for."""
+    """A connection was idle for too long; the message says what the broker waited for."""
 
 
 class SocketServer:
     """This broker's listeners. Between `bind` and `start` connections wait in the kernel's backlog (BR-1).
 
     Args:
-        config: asked for whenever it matters, because limits and listeners may change while the broker runs.
+        config: returns the configuration as it is now: limits and listeners may change while the broker runs.
     """
 
     def __init__(self, *, config: Callable[[], KafkaConfig], network: Network, events: EventLog, clock: Clock) -> None:
@@ -50,9 +49,9 @@ class SocketServer:
         self._open: Counter[str] = Counter()
 
     async def bind_wildcard_ports(self) -> dict[str, int]:
-        """Bind the listeners of port 0, whose real ports have to be registered; the port of every listener by its name.
+        """Bind the listeners of port 0, whose real ports have to be registered; return the port of every listener.
 
-        The others stay closed until `bind`, as in Kafka: an open port shall mean a broker that is registered.
+        The others stay closed until `bind`, as in Kafka: an open port means a broker that is registered.
 
         Raises:
             ConnectionFailed: an address cannot be bound.
@@ -67,15 +66,17 @@ class SocketServer:
         """Bind every listener that is not bound yet.
 
         Raises:
-            ConnectionFailed: an address is taken, or not one of this machine's.
+            ConnectionFailed: an address is taken, or this machine does not have it.
         """
         for endpoint in self._config().bound_endpoints():
             if endpoint.listener not in self._bound:
                 await self._listen(endpoint)
 
     async def rebind(self) -> dict[str, int]:
-        """BR-5: close the listeners that are configured no more, or elsewhere, and serve on those that are new. The
-        port of each listener by its name; one that could not be bound is left out, and tried again the next time."""
+        """Close listeners that were removed or changed, open new ones, and return the port of each by its name (BR-5).
+
+        One that cannot be bound is left out; the next call tries again.
+        """
         wanted = {endpoint.listener: endpoint for endpoint in self._config().bound_endpoints()}
         for listener in [listener for listener, endpoint in self._bound.items() if wanted.get(listener) != endpoint]:
             del self._bound[listener]
@@ -89,7 +90,7 @@ class SocketServer:
         return self._ports()
 
     def start(self, apis: KafkaApis) -> None:
-        """Begin to answer."""
+        """Begin to answer requests."""
         self._apis = apis
         for server in self._servers.values():
             server.start()
@@ -150,7 +151,7 @@ class SocketServer:
                 return
             for position, frame in enumerate(ready):
                 if position:
-                    # A client that sends thousands of requests at once must not keep the others waiting for all of them.
+                    # A client that sends thousands of requests at once must not keep the others waiting.
                     await asyncio.sleep(0)
                 async with self._idle_limit("no answer was found"):
                     answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
@@ -159,7 +160,7 @@ class SocketServer:
 
     @contextlib.asynccontextmanager
     async def _idle_limit(self, what: str) -> AsyncIterator[None]:
-        """Raises `_Idle` with `what` after `connections.max.idle.ms`; as in Kafka, a negative one is none."""
+        """Raise `_Idle` with `what` after `connections.max.idle.ms`; as in Kafka, a negative value is no limit."""
         limit_ms = self._config().connections_max_idle_ms
         try:
             async with asyncio.timeout(None if limit_ms < 0 else limit_ms / 1000):
@@ -168,7 +169,7 @@ class SocketServer:
             raise _Idle(what) from timeout
 
     async def _next_frames(self, connection: Connection, frames: FrameReader) -> list[bytes]:
-        """At least one whole frame; none when the peer has closed."""
+        """Return at least one whole frame; none when the peer has closed."""
         while True:
             data = await connection.receive()
             if not data:

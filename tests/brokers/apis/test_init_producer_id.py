@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from brokers.apis import init_producer_id
-from brokers.apis.init_producer_id import why_refused
+from brokers.apis.init_producer_id import error_of
 from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -53,7 +53,7 @@ class Ids:
     ],
 )
 def test_who_is_refused_and_why(request_: InitProducerIdRequest, refused: Errors | None) -> None:
-    assert why_refused(request_, transaction_max_timeout_ms=900_000) == refused
+    assert error_of(request_, transaction_max_timeout_ms=900_000) == refused
 
 
 @pytest.mark.spec("CO-6")

@@ -68,7 +68,7 @@ def test_a_list_may_grow_until_no_answer_can_carry_it() -> None:
     with pytest.raises(ApiError) as refused:
         altered({name: largest}, [Change(name, APPEND, "1:1,22:2")], TOPIC_TABLE)
     assert refused.value.error is Errors.INVALID_CONFIG
-    assert refused.value.message == f"The value of {name} would have 32768 bytes; an answer can carry 32767"
+    assert refused.value.message == f"The value of {name} would have 32768 bytes; a response can carry 32767"
 
 
 def test_appending_many_to_many_takes_no_time() -> None:
