@@ -1,5 +1,5 @@
-# Builds one image for the brokers, ZooKeeper and their health checks. Apache ZooKeeper comes from Spark's source package,
-# which carries its jars: the build stage unpacks that package, and five of its jars go into the image.
+# Builds one image for the brokers, ZooKeeper and their health checks. ZooKeeper's jars come from Spark's source package:
+# the build stage unpacks it, and five of its jars go into the image.
 FROM python:3.11-slim AS build
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
