@@ -111,6 +111,9 @@ class KafkaProcess(BrokerProcess):
         self._kafka = kafka
         self._logs_requests = logs_requests
 
+    def prepare(self) -> None:
+        """Nothing: a Java process reads its configuration at once."""
+
     def _command(self) -> list[str]:
         logging = self.directory / "log4j.properties"
         of_requests = (

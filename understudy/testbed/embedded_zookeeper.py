@@ -24,7 +24,7 @@ from understudy.testbed.processes import ChildProcess, ProcessDied
 
 _JARS = ("zookeeper-[0-9]*.jar", "zookeeper-jute-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar", "snappy-java-*.jar")
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
-_POLL_S = 0.01
+_POLL_S = 0.02
 _READY_TIMEOUT_S = 60.0
 _BIND_ATTEMPTS = 20
 _BIND_PAUSE_S = 0.25
@@ -202,9 +202,10 @@ class EmbeddedZooKeeper:
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + _READY_TIMEOUT_S
+        port: int | None = None
         while time.monotonic() < deadline:
             self.process.check()
-            port = self._bound_port()
+            port = port or self._bound_port()
             if port and "Mode:" in four_letter_word(self._reachable_host, port, "srvr"):
                 self.port = port
                 return

@@ -56,7 +56,9 @@ def is_paused(pid: int) -> bool:
 def listening_ports(pid: int) -> tuple[int, ...]:
     """The TCP ports the process listens on, sorted; empty where there are none yet, or no /proc."""
     try:
-        inodes = {_socket_inode(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir()}
+        inodes = {_socket_inode(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir()} - {None}
+        if not inodes:
+            return ()  # reading the tables of a machine with many connections takes tens of milliseconds
         tables = [Path(f"/proc/{pid}/net/{table}").read_text() for table in ("tcp", "tcp6")]
     except OSError:
         return ()

@@ -207,10 +207,11 @@ class LocalCluster:
             return
         self._claim_directory()
         self._open_event_log()
-        if self.embedded_zookeeper is not None:
-            self.embedded_zookeeper.start()
-        self._properties["zookeeper.connect"] = self.zookeeper_connect
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
+        if self.embedded_zookeeper is not None:
+            self._start_zookeeper(self.embedded_zookeeper)
+        for broker in self._brokers.values():
+            broker.properties["zookeeper.connect"] = self.zookeeper_connect
         self._view = ClusterView(self.zookeeper_connect)
         ours = [broker for broker_id, broker in self._brokers.items() if broker_id not in self._kafka_brokers]
         kafkas = [broker for broker_id, broker in self._brokers.items() if broker_id in self._kafka_brokers]
@@ -375,6 +376,18 @@ class LocalCluster:
         if kafka := self._kafka_brokers.get(broker_id):
             return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
         return BrokerProcess(broker_id, folder, rack=rack, properties=self._properties)
+
+    def _start_zookeeper(self, server: EmbeddedZooKeeper) -> None:
+        """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""
+        try:
+            for broker in self._brokers.values():
+                broker.prepare()
+            server.start()
+        except BaseException:
+            for broker in self._brokers.values():
+                if broker.process is not None:
+                    broker.process.kill()
+            raise
 
     def _start_brokers(self, brokers: Sequence[BrokerProcess]) -> None:
         """Start them at the same time; wait until they are registered, and a controller has told them of each other."""
