@@ -74,7 +74,7 @@ class BrokerProcess:
             self.should_run = False
 
     def armed(self) -> dict[str, str]:
-        """The points that are armed and have not struck yet."""
+        """The points that are armed and have not been reached yet."""
         try:
             found = json.loads(self.points.read_bytes())
         except FileNotFoundError:

@@ -128,12 +128,13 @@ class EmbeddedZooKeeper:
                 self._launch(wanted or (0 if linux.tells_ports() else _free_port(self._reachable_host)))
                 self._await_ready()
             except ProcessDied as died:
-                # Between two lives of the server, or after `_free_port`, somebody else may hold the port for a moment.
+                # Between two starts, or after `_free_port`, another process may hold the port for a moment.
                 if self._can_bind(self._configured_port):
                     raise ZooKeeperNotStarted(f"ZooKeeper did not start with {self.java}: {died}") from None
                 if not attempts_left:
                     raise ZooKeeperNotStarted(
-                        f"ZooKeeper did not start: port {self._configured_port} of {self.host} is taken; give another, or 0"
+                        f"ZooKeeper did not start: port {self._configured_port} of {self.host} is "
+                        "taken; give another, or 0"
                     ) from None
                 time.sleep(_BIND_PAUSE_S)
             else:
@@ -266,7 +267,7 @@ def zookeeper_jars() -> tuple[Path, ...]:
 
 
 def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) -> str:
-    """What the server answers to one of ZooKeeper's four-letter words; empty where nobody answers."""
+    """What the server answers to one of ZooKeeper's four-letter words; empty where no server answers."""
     answer = b""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:

@@ -97,7 +97,7 @@ def _become(owner: int, command: list[str]) -> None:
     if sys.platform == "linux":
         if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             sys.exit(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
-        # The owner may have died before the promise was made; nobody would ever send the signal then.
+        # Where the owner ended before prctl was called, the kernel would never send the signal.
         if os.getppid() != owner:
             sys.exit(f"the owner, process {owner}, is gone")
     try:

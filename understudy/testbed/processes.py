@@ -105,7 +105,7 @@ class ChildProcess:
         self.send(signal.SIGCONT)
 
     def ask_to_end(self) -> None:
-        """SIGTERM; a paused process is woken to hear it."""
+        """Send SIGTERM, and SIGCONT so that a paused process can handle it."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
 
