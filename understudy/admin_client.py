@@ -67,7 +67,7 @@ _Call: TypeAlias = Callable[[], Awaitable[Message]]
 
 
 class NoBrokerAnswers(Exception):
-    """Nobody could serve the request in time. The message names who was asked and the last reason."""
+    """No broker served the request in time. The message names the brokers and the last reason."""
 
 
 class AdminClient:
@@ -97,7 +97,7 @@ class AdminClient:
         return AdminClient(self._network, bootstrap, client_id=self._client_id, timeout_ms=patience_ms)
 
     async def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
-        """What the first broker that answers knows of `topics`; of all where None."""
+        """The metadata of `topics` from the first broker that answers; of all topics where None."""
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         response = await self._retried(lambda: self._ask_any(request))
@@ -179,7 +179,7 @@ class AdminClient:
 
         Raises:
             ApiError: it was refused.
-            NoBrokerAnswers: nobody could be reached in time.
+            NoBrokerAnswers: no broker could be reached in time.
         """
         configs = tuple(
             IncrementalAlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)

@@ -2,7 +2,7 @@
 
 `findings` compares a `ClusterPicture` with itself, with the processes that run, and, where they can be read, with the
 memories of the brokers. Some findings only say what is missing, as `kafka-topics --describe
---under-replicated-partitions` does; those with `resolves_itself` must disappear without anybody's help, and a cluster
+--under-replicated-partitions` does; those with `resolves_itself` must disappear by themselves, and a cluster
 has settled when there is none of them (L1 to L4). Safety is judged elsewhere, by `understudy.checkers`.
 """
 
@@ -58,7 +58,7 @@ class Finding:
     message: str
     resolves_itself: bool = True
     """The live brokers must correct it by themselves. False where that takes a broker that is away, or an election
-    that somebody has to request."""
+    that an operator has to request."""
     partition: TopicPartition | None = None
 
     def __str__(self) -> str:

@@ -53,7 +53,7 @@ def choose_java(
     """The Java to use.
 
     Args:
-        option: a Java home somebody asked for on a command line or in a call.
+        option: a Java home given on a command line or in a call.
         environment: where `UNDERSTUDY_JAVA_HOME` and `JAVA_HOME` are looked up.
         packaged: the home of the runtime from pip; found by itself where not given.
 

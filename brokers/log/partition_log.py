@@ -32,3 +32,7 @@ class EmptyLog:
     log_end_offset = 0
     high_watermark = 0
     last_stable_offset = 0
+
+
+EMPTY_LOG = EmptyLog()
+"""The one log that all partitions share, because none of them has records."""

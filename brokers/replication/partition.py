@@ -132,7 +132,7 @@ class Partition(msgspec.Struct, eq=False, gc=False):
         """Take the state that a LeaderAndIsr request leads to; `makeLeader` and `makeFollower`."""
         before = self.state
         self.state = state
-        if state.is_leader and state.leader_epoch != before.leader_epoch:
+        if state.leader_epoch != before.leader_epoch and state.role is Role.LEADER:
             self.leader_epoch_start_offset = self.log.log_end_offset
         if self._followers is not None:
             stays_leader = before.is_leader and state.is_leader

@@ -8,11 +8,11 @@ waiting, so that two control requests never interleave.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from brokers.log.partition_log import EmptyLog, PartitionLog
+from brokers.log.partition_log import EMPTY_LOG, PartitionLog
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.partition import (
     Partition,
@@ -55,12 +55,8 @@ class LeaderAndIsrStep(NamedTuple):
     leaderless: tuple[TopicPartition, ...]
 
 
-class _Requested(NamedTuple):
-    """One partition of a LeaderAndIsr request, beside its state so far."""
-
-    before: PartitionState
-    state: LeaderAndIsrPartitionState
-    topic_id: TopicId
+_Requested: TypeAlias = tuple[PartitionState, LeaderAndIsrPartitionState, TopicId]
+"""The state of a partition so far, and the one that a LeaderAndIsr request has for it, with the topic's id."""
 
 
 class _Verdict(NamedTuple):
@@ -106,7 +102,7 @@ def leader_and_isr_step(
             verdict = _judge(before, state, topic_id, broker_id, refuses)
             errors[topic_partition] = verdict.error
             if verdict.is_newer:
-                (to_lead if state.leader == broker_id else to_follow).append(_Requested(before, state, topic_id))
+                (to_lead if state.leader == broker_id else to_follow).append((before, state, topic_id))
             elif verdict.changes_topic_id:
                 # A follower fetches by topic id, or by name, from now on.
                 changed[topic_partition] = msgspec.structs.replace(before, topic_id=topic_id)
@@ -245,11 +241,8 @@ class FetcherManager(Protocol):
         """Fetch `partitions` no more."""
 
 
-_EMPTY_LOG = EmptyLog()
-
-
 def _empty_log(_: TopicPartition) -> PartitionLog:
-    return _EMPTY_LOG
+    return EMPTY_LOG
 
 
 class ReplicaManager:

@@ -13,7 +13,7 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.coordinator.coordinators import partition_counts
 from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
-from brokers.log.partition_log import PartitionLog
+from brokers.log.partition_log import EMPTY_LOG, PartitionLog
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
@@ -110,7 +110,7 @@ class Stage:
         *,
         detail: bool = False,
         producer_ids: ProducerIdManager | None = None,
-        log: PartitionLog | None = None,
+        log: PartitionLog = EMPTY_LOG,
     ) -> None:
         self.clock = StillClock()
         self._producer_ids = producer_ids

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from brokers.log.partition_log import EmptyLog, PartitionLog
+from brokers.log.partition_log import EMPTY_LOG, PartitionLog
 from brokers.replication.partition import Partition
 from brokers.replication.replica_manager import ReplicaManager
 from foundation.cluster.identifiers import TopicId, TopicPartition
@@ -121,7 +121,7 @@ def replica_manager(
     *states: LeaderAndIsrPartitionState,
     switched_off: Collection[Fence] = (),
     topic_id: TopicId = ORDERS,
-    log: PartitionLog | None = None,
+    log: PartitionLog = EMPTY_LOG,
 ) -> tuple[ReplicaManager, Fetchers, Recorder]:
     """The replica manager of broker 1 after a LeaderAndIsr with `states`; brokers 1 to 3 are alive.
 
@@ -130,7 +130,7 @@ def replica_manager(
     """
     recorder, fetchers = Recorder(), Fetchers()
     fences = Fences(recorder.log, switched_off=switched_off)
-    manager = ReplicaManager(ME, fences=fences, fetchers=fetchers, open_log=lambda _: log or EmptyLog())
+    manager = ReplicaManager(ME, fences=fences, fetchers=fetchers, open_log=lambda _: log)
     if states:
         apply_leader_and_isr(manager, leader_and_isr(*states, topic_id=topic_id))
     return manager, fetchers, recorder

@@ -11,10 +11,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from docker.errors import APIError  # type: ignore[import-untyped]  # docker carries no types
 from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
 
@@ -169,8 +170,11 @@ class ComposeCluster:
         self._container(broker).start()
 
     def pause(self, broker: int) -> None:
-        """Freeze every process of the container; its connections stay open."""
-        self._container(broker).pause()
+        """Freeze every process of the container; its connections stay open.
+
+        On a busy machine runc may refuse ("unable to freeze") and let the processes go on: the request is sent again.
+        """
+        eventually(partial(_freeze, self._container(broker)), f"broker-{broker} is paused")
 
     def resume(self, broker: int) -> None:
         self._container(broker).unpause()
@@ -219,6 +223,17 @@ def eventually(predicate: Callable[[], T | None], what: str, timeout_s: float = 
             raise NotInTime(f"not within {timeout_s:g} s: {what}")
         time.sleep(_POLL_S)
     return value
+
+
+def _freeze(container: Any) -> bool:
+    """Whether the engine paused the container. Raises APIError for any other reason than a refusal of runc."""
+    try:
+        container.pause()
+    except APIError as error:
+        if "unable to freeze" not in str(error):
+            raise
+        return False
+    return True
 
 
 def free_ports(count: int) -> list[int]:

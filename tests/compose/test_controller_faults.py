@@ -1,4 +1,4 @@
-"""The container of the controller is killed, paused past its session, or taken off its network, while stock clients on
+"""The controller's container is killed, paused past its session, or disconnected from its network, while stock clients on
 this machine use the cluster."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
@@ -16,7 +17,7 @@ from brokers.machine.socket_network import SocketNetwork
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import ControllerElected, ControllerResigned, Payload
 from tests.clients.clients import NO_ANSWER, Confluent, KafkaPython, Refused, StockClient
-from tests.compose.compose_cluster import BROKERS, ComposeCluster, eventually
+from tests.compose.compose_cluster import BROKERS, ComposeCluster, NotInTime, eventually
 from understudy.admin_client import AdminClient
 
 pytestmark = [
@@ -75,6 +76,7 @@ class Client:
         self._kind = kind
         self._reopens = reopens
         self._client: StockClient | None = None
+        self._last_error: Exception | None = None
 
     def create(self, topic: str, *, replication_factor: int) -> None:
         """Create `topic`. It may exist after a failed attempt: the controller can fail between its write and its
@@ -92,7 +94,10 @@ class Client:
 
     def wait_until(self, predicate: Callable[[StockClient], bool], what: str) -> None:
         """Evaluate `predicate` until it is answered, and true."""
-        eventually(lambda: self._attempt(predicate), f"{self.name}: {what}")
+        try:
+            eventually(lambda: self._attempt(predicate), f"{self.name}: {what}")
+        except NotInTime as late:
+            raise NotInTime(f"{late}; its last error: {self._last_error!r}") from None
 
     def close(self) -> None:
         if self._client is not None:
@@ -103,7 +108,8 @@ class Client:
         try:
             self._client = self._client or self._kind(self.bootstrap, request_timeout_ms=REQUEST_TIMEOUT_MS)
             return predicate(self._client)
-        except NO_ANSWER:
+        except NO_ANSWER as error:
+            self._last_error = error
             if self._reopens:
                 self.close()
             return False
@@ -142,7 +148,7 @@ def test_another_broker_takes_over_and_the_controller_returns(
         for client in clients:
             client.bootstrap = cluster.bootstrap(others)
             topic = f"before-{run}-{client.name}"
-            client.wait_until(lambda stock, topic=topic: topic in stock.topics(), f"{topic} is listed")  # type: ignore[misc]
+            client.wait_until(lists(topic), f"{topic} is listed")
             client.create(f"during-{run}-{client.name}", replication_factor=2)
         during = eventually(lambda: successor(cluster, epoch), "another broker is controller")
         assert during["controller"] in others
@@ -179,21 +185,24 @@ def test_metadata_names_for_every_container_the_address_that_this_machine_reache
     eventually(cluster.is_whole, "three brokers and a controller")
     for host, port in cluster.addresses.values():
         client = AdminClient(SocketNetwork(), [f"{host}:{port}"])
-        advertised = eventually(
-            lambda: found if len(found := advertised_addresses(client)) == len(BROKERS) else None,  # noqa: B023
-            f"{host}:{port} has metadata of all brokers",
-        )
+        advertised = eventually(partial(addresses_of_all, client), f"{host}:{port} has metadata of all brokers")
         assert advertised == cluster.addresses
 
 
-def advertised_addresses(client: AdminClient) -> dict[int, tuple[str, int]]:
-    return {broker.node_id: (broker.host, broker.port) for broker in asyncio.run(client.metadata()).brokers}
+def addresses_of_all(client: AdminClient) -> dict[int, tuple[str, int]] | None:
+    """Host and port of every broker in the metadata; None while one is missing."""
+    brokers = asyncio.run(client.metadata()).brokers
+    return {broker.node_id: (broker.host, broker.port) for broker in brokers} if len(brokers) == len(BROKERS) else None
 
 
 def successor(cluster: ComposeCluster, epoch: int) -> dict[str, Any] | None:
     """The status of the cluster, once it has a controller of a later epoch."""
     status = cluster.status()
     return status if status["controller"] is not None and status["controller_epoch"] > epoch else None
+
+
+def lists(topic: str) -> Callable[[StockClient], bool]:
+    return lambda client: topic in client.topics()
 
 
 def has_full_isr(topic: str, replicas: int) -> Callable[[StockClient], bool]:

@@ -207,7 +207,7 @@ def lost_races() -> list[Line]:
                 events=log,
                 points=UnarmedPoints(),
             )
-            await election.elect(LostRace(winner))  # type: ignore[arg-type]
+            await election.elect(LostRace(winner))  # type: ignore[arg-type]  # a fake of the store
             assert election.active_controller_id == (NO_CONTROLLER if winner is None else winner)
 
     with operators_log(logging.DEBUG) as lines:

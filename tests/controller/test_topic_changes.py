@@ -24,10 +24,10 @@ def test_topics_whose_id_could_not_be_written_are_new_next_time() -> None:
         set_topic_ids = harness.term.zk.topics.set_ids
 
         async def failing(topic_ids: Mapping[str, TopicId], epoch_zk_version: int) -> None:
-            harness.term.zk.topics.set_ids = set_topic_ids  # type: ignore[method-assign]
+            harness.term.zk.topics.set_ids = set_topic_ids  # type: ignore[method-assign]  # replaces the write
             raise ZooKeeperFailure(Failure.BAD_VERSION, "/brokers/topics/orders")
 
-        harness.term.zk.topics.set_ids = failing  # type: ignore[method-assign]
+        harness.term.zk.topics.set_ids = failing  # type: ignore[method-assign]  # replaces the write
         with pytest.raises(ZooKeeperFailure):
             harness.run(process_topic_change(harness.term))
         harness.run(process_topic_change(harness.term))

@@ -217,14 +217,14 @@ def test_topic_that_cannot_be_deleted_does_not_delay_others() -> None:
                 raise ZooKeeperFailure(Failure.NO_AUTH, "/brokers/topics/orders")
             await delete_topics(partitions_by_topic, epoch_zk_version)
 
-        harness.term.zk.topics.delete = locked  # type: ignore[method-assign]
+        harness.term.zk.topics.delete = locked  # type: ignore[method-assign]  # replaces the deletion
         harness.mark("orders", "payments")
         harness.process_responses()
         assert harness.left_of("payments") == []
         assert "/admin/delete_topics/orders" in harness.left_of("orders")
         assert harness.is_queued("orders")
         assert harness.controller.records(TopicsChanged) == [TopicsChanged(new=(), deleted=("payments",))]
-        harness.term.zk.topics.delete = delete_topics  # type: ignore[method-assign]
+        harness.term.zk.topics.delete = delete_topics  # type: ignore[method-assign]  # replaces the deletion
         harness.run(topic_deletion.resume_deletions(harness.term))
         assert harness.left_of("orders") == []
         assert not harness.is_queued("orders")
@@ -237,7 +237,7 @@ def test_deletion_with_unknown_outcome_raises() -> None:
         async def lost(partitions_by_topic: Mapping[str, Iterable[TopicPartition]], epoch_zk_version: int) -> None:
             raise ZooKeeperFailure(Failure.UNKNOWN, "/brokers/topics/orders")
 
-        harness.term.zk.topics.delete = lost  # type: ignore[method-assign]
+        harness.term.zk.topics.delete = lost  # type: ignore[method-assign]  # replaces the deletion
         harness.mark("orders")
         with pytest.raises(ZooKeeperFailure, match="Unknown"):
             harness.process_responses()

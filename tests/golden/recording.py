@@ -286,7 +286,8 @@ def _refused_as_ineligible(requests: Iterable[Json]) -> Iterator[TopicPartition]
 
 def _named(topic: Json) -> str:
     """The topic's id, or its name in old versions of AlterPartition."""
-    return topic["topicId"] if "topicId" in topic else topic["topicName"]  # type: ignore[no-any-return]
+    name: str = topic["topicId"] if "topicId" in topic else topic["topicName"]
+    return name
 
 
 def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:
@@ -311,7 +312,8 @@ def merge_neighbours(requests: Iterable[Answered]) -> Iterator[Answered]:
 def _topic_states(request: Json) -> list[Json]:
     """The partition states by topic, as new versions have them, from whichever of `TOPICS` a request has."""
     if "topicStates" in request:
-        return request["topicStates"]  # type: ignore[no-any-return]
+        states: list[Json] = request["topicStates"]
+        return states
     by_topic: dict[str, list[Json]] = {}
     for state in request.get("ungroupedPartitionStates", request.get("ungroupedPartitions", [])):
         by_topic.setdefault(state["topicName"], []).append({name: state[name] for name in state if name != "topicName"})

@@ -56,7 +56,8 @@ HARMLESS = {
 """Patterns of log entries that Kafka's brokers write in a cluster of their own too, and when they do."""
 
 _READY = re.compile(
-    r'Ready to serve as the new controller with epoch (\d+)|"epoch": (\d+),.*"ready to serve as the new controller"'
+    r"Ready to serve as the new controller with epoch (\d+)"
+    r'|"event": "ready to serve as the new controller".*"controller_epoch": (\d+)'
 )
 _ENTRY = re.compile(r"^\[[^]]+\] (ERROR|WARN|FATAL) ")
 

@@ -115,7 +115,7 @@ def _arrays() -> list[type[msgspec.Struct]]:
     kinds = [
         field.type
         for payload in PAYLOAD_BY_TYPE.values()
-        for field in inspect.type_info(payload).fields  # type: ignore[attr-defined]
+        for field in inspect.type_info(payload).fields  # type: ignore[attr-defined]  # payloads are structs
     ]
     items = [kind.item_type for kind in kinds if isinstance(kind, inspect.VarTupleType)]
     return list(dict.fromkeys(item.cls for item in items if isinstance(item, inspect.StructType)))

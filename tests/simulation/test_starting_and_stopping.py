@@ -1,5 +1,5 @@
-"""How brokers start with, without and against an id, and how they stop while ZooKeeper is gone. Each story has its model
-in Kafka's `ServerGenerateBrokerIdTest` or `ServerShutdownTest`."""
+"""How brokers start with, without and against an id, and how they stop while ZooKeeper is gone. Each story has its
+model in Kafka's `ServerGenerateBrokerIdTest` or `ServerShutdownTest`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic ids that some do not know, and ids that do not match: a controller at 2.8-IV0, a topic znode rewritten by hand."""
+"""Unknown and mismatched topic ids: a controller at 2.8-IV0, a topic znode rewritten by hand."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ class NoEarlierRegistration(Check):
 class NoOldLeadership(Check):
     id = "C4c"
     sentence = (
-        "a broker takes a partition from a LeaderAndIsr only at a leader epoch above its own, and stops one only at its own "
+        "a broker takes a partition from a LeaderAndIsr only at a leader epoch above its own, and "
+        "stops one only at its own "
         "epoch, a newer one, or without an epoch"
     )
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated)
@@ -119,7 +120,8 @@ class NoOldLeadership(Check):
 class BrokersAreKnownBeforeLeaders(Check):
     id = "C10"
     sentence = (
-        "a broker hears of the live brokers from a controller before that controller's first LeaderAndIsr, and before it is "
+        "a broker hears of the live brokers from a controller before that controller's first "
+        "LeaderAndIsr, and before it is "
         "told to follow one of them"
     )
     reads = (MetadataUpdated, LeaderAndIsrApplied)

@@ -89,8 +89,10 @@ class ElectionIsOneTransaction(Check):
 class ControllerWritesAreFenced(Check):
     id = "C3"
     sentence = (
-        "a broker's write of controller state carries a check of the current version of /controller_epoch, but for the ISR a "
-        "leader older than AlterPartition writes itself, and the controller epochs it leaves in partition states never decrease"
+        "a broker's write of controller state carries a check of the current version of "
+        "/controller_epoch, but for the ISR a "
+        "leader older than AlterPartition writes itself, and the controller epochs it leaves in "
+        "partition states never decrease"
     )
     reads_transactions = True
 
@@ -186,7 +188,8 @@ NOBODY_ELIGIBLE = "StateChangeFailed"
 class ContextIsTrue(Check):
     id = "C6"
     sentence = (
-        "a controller without events knows the live brokers and the partitions' states as ZooKeeper held them when it last "
+        "a controller without events knows the live brokers and the partitions' states as ZooKeeper "
+        "held them when it last "
         "read, but for ISRs that leaders older than AlterPartition have just written themselves"
     )
     reads = (LeadershipNotWritten, FenceHit, ContextAtIdle)
@@ -288,7 +291,8 @@ class _Reign(NamedTuple):
 class RoleFollowsSession(Check):
     id = "C8"
     sentence = (
-        "an active controller's own session owns /controller or is dead; a lost session's role ends before anything of the "
+        "an active controller's own session owns /controller or is dead; a lost session's role ends "
+        "before anything of the "
         "next session; and who owns /controller does not stay resigned"
     )
     reads = (SessionOpened, BrokerRegistered, ControllerElected, ControllerResigned, ContextAtIdle, ProcessExiting)

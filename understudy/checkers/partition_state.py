@@ -63,7 +63,8 @@ class LeaderIsInSync(_StateCheck):
 class IsrIsAssigned(_StateCheck):
     id = "P2"
     sentence = (
-        "an ISR is never empty, names nobody twice, and holds only replicas the topic assigns, or that a leader older than "
+        "an ISR is never empty, names nobody twice, and holds only replicas the topic assigns, or "
+        "that a leader older than "
         "AlterPartition took in before it heard of their removal"
     )
 
@@ -89,7 +90,8 @@ class IsrIsAssigned(_StateCheck):
 class LeaderEpochsGrow(_StateCheck):
     id = "P3"
     sentence = (
-        "a leader epoch starts at 0 and never decreases, another leader gets a higher one, and every write of the controller "
+        "a leader epoch starts at 0 and never decreases, another leader gets a higher one, and every "
+        "write of the controller "
         "but for an AlterPartition raises it by one"
     )
     reads = (LeadershipWritten,)
@@ -121,7 +123,8 @@ class LeaderEpochsGrow(_StateCheck):
 class OneLeaderPerEpoch(Check):
     id = "P4"
     sentence = (
-        "a broker that starts to lead a partition at a leader epoch is the leader ZooKeeper names at that epoch, and no "
+        "a broker that starts to lead a partition at a leader epoch is the leader ZooKeeper names at "
+        "that epoch, and no "
         "other broker does"
     )
     reads = (LeaderAndIsrApplied,)
@@ -153,7 +156,8 @@ class OneLeaderPerEpoch(Check):
 class CleanElections(_StateCheck):
     id = "P5"
     sentence = (
-        "a new leader was in the ISR it inherits, unless the election is marked as unclean, in the controller's own record "
+        "a new leader was in the ISR it inherits, unless the election is marked as unclean, in the "
+        "controller's own record "
         "and, since the protocol knows of recovery, in the znode"
     )
     reads = (LeadershipWritten,)
@@ -220,7 +224,8 @@ class IsrChangesReplaceWhatTheyNamed(Check):
 class JoinersHaveCaughtUp(_StateCheck):
     id = "P7"
     sentence = (
-        "a replica joins an ISR only when it has reached its leader's high watermark and the start of the leader's epoch, and "
+        "a replica joins an ISR only when it has reached its leader's high watermark and the start "
+        "of the leader's epoch, and "
         "has registered"
     )
     reads = (IsrProposed,)
@@ -241,7 +246,10 @@ class JoinersHaveCaughtUp(_StateCheck):
             self.judged += 1
             reached = end_offsets.get(replica)
             if reached is None or reached < needed:
-                what = f"{replica} at offset {reached} let into the ISR of {data.topic}-{data.partition}, which needs {needed}"
+                what = (
+                    f"{replica} at offset {reached} let into the ISR of "
+                    f"{data.topic}-{data.partition}, which needs {needed}"
+                )
                 self.violated(record, what)
 
 

@@ -91,7 +91,8 @@ class MovesKeepData(Check):
 class TopicsKeepTheirPartitions(Check):
     id = "A3"
     sentence = (
-        "a topic never loses a partition while it lives, and never its id; one that is marked for deletion loses only what was "
+        "a topic never loses a partition while it lives, and never its id; one that is marked for "
+        "deletion loses only what was "
         "added without ever having had a state"
     )
     reads_transactions = True
@@ -154,7 +155,10 @@ class ProducerIdsAreGivenOnce(Check):
                 continue
             self.judged += 1
             if int(block.block_start) != self._next:
-                what = f"the block from {block.block_start} to {block.block_end} was given, the next one begins at {self._next}"
+                what = (
+                    f"the block from {block.block_start} to {block.block_end} was given, the next "
+                    f"one begins at {self._next}"
+                )
                 self.violated(transaction, what)
             self._next = int(block.block_end) + 1
 

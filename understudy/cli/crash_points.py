@@ -126,8 +126,10 @@ def _table(
     bad = sum(bool(outcome.problems) for outcome in outcomes)
     fenced = sum(bool(outcome.fenced) for outcome in outcomes)
     yield (
-        f"{len(outcomes)} strikes at {len({(o.procedure, o.passing) for o in outcomes})} points of {len(list(procedures))} "
-        f"procedures: {len(outcomes) - bad} ended as in peace, {bad} did not; after {fenced} an old controller was refused"
+        f"{len(outcomes)} strikes at {len({(o.procedure, o.passing) for o in outcomes})} points of "
+        f"{len(list(procedures))} "
+        f"procedures: {len(outcomes) - bad} ended as in peace, {bad} did not; after {fenced} an old "
+        "controller was refused"
     )
 
 

@@ -98,7 +98,8 @@ class Play:
         picture = self._cluster.view.picture()
         self._epochs.append(picture.controller_epoch)
         self._stage.tell(
-            f"ZooKeeper and brokers {_listed(picture.brokers)} are up; broker {picture.controller} is controller, epoch 1"
+            f"ZooKeeper and brokers {_listed(picture.brokers)} are up; broker {picture.controller} "
+            "is controller, epoch 1"
         )
         _ask(self._client().create_topic(TOPIC, partitions=self._partitions, replication_factor=3))
         self._stage.tell(f"topic {TOPIC} created over Kafka's protocol: {self._partitions} partitions × 3 replicas")
@@ -228,7 +229,8 @@ class Play:
         )
         if picture.controller_epoch != self._epochs[-1] + 1:
             raise StoryBroken(
-                f"the epoch went from {self._epochs[-1]} to {picture.controller_epoch}; exactly one election was expected"
+                f"the epoch went from {self._epochs[-1]} to {picture.controller_epoch}; exactly one "
+                "election was expected"
             )
         self._epochs.append(picture.controller_epoch)
         assert picture.controller is not None

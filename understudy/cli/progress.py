@@ -11,7 +11,8 @@ _REDRAWN_EVERY_S = 0.2
 
 
 class Progress:
-    """
+    """Counts the finished steps of a long command, and shows them on a terminal.
+
     Args:
         total: of how many.
         what: their name, in the plural.

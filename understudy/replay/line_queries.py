@@ -22,7 +22,8 @@ _IS_ENVELOPE = f"""
     is_valid_utf8(value) AND endswith(rtrim(' \\t\\r\\n', value), '}}')
     AND e IS NOT NULL AND e.corrupt IS NULL AND e.version IS NOT NULL AND e.run IS NOT NULL
     AND e.node IS NOT NULL AND e.type IS NOT NULL AND e.data IS NOT NULL
-    AND coalesce(e.incarnation BETWEEN 1 AND {reader.MAX_SEQ}, false) AND coalesce(e.seq BETWEEN 1 AND {reader.MAX_SEQ}, false)
+    AND coalesce(e.incarnation BETWEEN 1 AND {reader.MAX_SEQ}, false)
+    AND coalesce(e.seq BETWEEN 1 AND {reader.MAX_SEQ}, false)
     AND coalesce(e.mono_ms BETWEEN 0 AND {reader.MAX_CLOCK_MS!r}D, false)
     AND coalesce(e.wall_ms BETWEEN 0 AND {reader.MAX_CLOCK_MS!r}D, false)"""
 
@@ -77,7 +78,8 @@ VIEWS: dict[str, str] = {
     "flaws": f"""
         SELECT l.file, l.block, l.id,
                CASE WHEN problem <> '{_UNREADABLE}' THEN problem
-                    WHEN struct(l.block, l.id) = f.last THEN '{reader.TORN_LINE}' ELSE '{reader.NOT_A_RECORD}' END AS kind,
+                    WHEN struct(l.block, l.id) = f.last THEN '{reader.TORN_LINE}'
+                    ELSE '{reader.NOT_A_RECORD}' END AS kind,
                what, 1L AS times
         FROM lines l JOIN files f ON f.file = l.file WHERE problem IS NOT NULL
         UNION ALL
@@ -90,7 +92,8 @@ VIEWS: dict[str, str] = {
                      flaw -> flaw.times > 0)) AS flaw
               FROM lines WHERE is_numbered)""",
     "flaws_by_file": """
-        SELECT file, kind, what, sum(times) AS times, min(struct(block, id)) AS first FROM flaws GROUP BY file, kind, what""",
+        SELECT file, kind, what, sum(times) AS times, min(struct(block, id)) AS first
+        FROM flaws GROUP BY file, kind, what""",
     "findings": """
         SELECT f.file, count(*) AS line, f.kind, f.what, first(f.times) AS times
         FROM flaws_by_file f JOIN lines l ON l.file = f.file AND struct(l.block, l.id) <= f.first

@@ -101,7 +101,8 @@ _REIGNS = {
                min_by(struct(us, size(data.brokers) AS brokers, data.partitions), struct({_KEY})) AS ready
         FROM ControllerReady GROUP BY run, node, incarnation, data.epoch""",
     "reign_times": """
-        SELECT e.*, r.ready, n.noticed, coalesce(e.fault_us, s.us, CASE WHEN e.next_us IS NULL THEN e.words_us END) AS ended_us,
+        SELECT e.*, r.ready, n.noticed,
+               coalesce(e.fault_us, s.us, CASE WHEN e.next_us IS NULL THEN e.words_us END) AS ended_us,
                coalesce(e.fault, e.words, CASE WHEN e.next_us IS NULL THEN '' ELSE 'silence' END) AS ended_by
         FROM reign_ends e
         LEFT JOIN reign_notices n ON n.run = e.run AND n.reign = e.reign
@@ -211,7 +212,8 @@ _PARTITIONS = {
         WHERE s.leader >= 0""",
     "partitions": f"""
         SELECT j.*, coalesce(w.writes, 0) AS writes, {_ms("coalesce(l.us, 0)")} AS leaderless_ms
-        FROM (SELECT run, topic, partition, last.leader, last.leader_epoch, last.isr, clean_elections, unclean_elections,
+        FROM (SELECT run, topic, partition, last.leader, last.leader_epoch, last.isr,
+                     clean_elections, unclean_elections,
                      isr_shrinks, isr_expands
               FROM (SELECT run, topic, partition,
                            max_by(CASE WHEN why <> 'deleted' THEN struct(leader, leader_epoch, isr) END,
@@ -239,7 +241,8 @@ _PARTITIONS = {
 
 _REQUESTS = {
     "ranked_requests": """
-        SELECT s.run, s.data.event, s.data.api, s.data.attempt, s.data.partitions, a.us - s.us AS waited_us, f.seq AS failed,
+        SELECT s.run, s.data.event, s.data.api, s.data.attempt, s.data.partitions, a.us - s.us AS waited_us,
+               f.seq AS failed,
                row_number() OVER (PARTITION BY s.run, s.data.event, s.data.api
                                   ORDER BY a.us - s.us ASC NULLS LAST) AS place,
                count(a.us) OVER (PARTITION BY s.run, s.data.event, s.data.api) AS n
@@ -272,7 +275,8 @@ _REQUESTS = {
                   FROM EventEnded""",
     "events": f"""
         SELECT run, event, count_if(step = 'queued') AS queued, count_if(step = 'started') AS started,
-               count_if(step = 'ended') AS ended, count_if(step = 'preempted') AS preempted, count_if(not_done) AS not_done,
+               count_if(step = 'ended') AS ended, count_if(step = 'preempted') AS preempted,
+               count_if(not_done) AS not_done,
                {_ms(f"max(CASE WHEN step = 'started' AND place = {_rank(50)} THEN took_us END)")} AS queued_p50_ms,
                {_ms(f"max(CASE WHEN step = 'started' AND place = {_rank(99)} THEN took_us END)")} AS queued_p99_ms,
                {_ms(f"max(CASE WHEN step = 'ended' AND place = {_rank(50)} THEN took_us END)")} AS took_p50_ms,
@@ -305,13 +309,15 @@ _TOTALS = {
                {_ms("coalesce(l.us, 0)")} AS leaderless_ms,
                coalesce(p.clean_elections, 0) AS clean_elections, coalesce(p.unclean_elections, 0) AS unclean_elections,
                coalesce(p.isr_shrinks, 0) AS isr_shrinks, coalesce(p.isr_expands, 0) AS isr_expands,
-               coalesce(q.requests, 0) AS requests, coalesce(f.hits, 0) AS fence_hits, coalesce(f.let_through, 0) AS let_through
+               coalesce(q.requests, 0) AS requests, coalesce(f.hits, 0) AS fence_hits,
+               coalesce(f.let_through, 0) AS let_through
         FROM (SELECT run, min(wall_ms) AS started_ms, count(DISTINCT node) AS nodes,
                      count(DISTINCT node, incarnation) AS incarnations, count(*) AS records
               FROM records GROUP BY run) r
         JOIN run_ends e ON e.run = r.run
         LEFT JOIN (SELECT run, count(*) AS controllers FROM elections_of_controllers GROUP BY run) c ON c.run = r.run
-        LEFT JOIN (SELECT run, min(since_us) AS first_us, sum(until_us - since_us) AS ruled_us FROM rule_times GROUP BY run) t
+        LEFT JOIN (SELECT run, min(since_us) AS first_us, sum(until_us - since_us) AS ruled_us
+                   FROM rule_times GROUP BY run) t
           ON t.run = r.run
         LEFT JOIN (SELECT run, count(*) AS partitions, sum(clean_elections) AS clean_elections,
                           sum(unclean_elections) AS unclean_elections, sum(isr_shrinks) AS isr_shrinks,
@@ -319,7 +325,8 @@ _TOTALS = {
                    FROM partitions GROUP BY run) p ON p.run = r.run
         LEFT JOIN (SELECT run, sum(us) AS us FROM leaderless_spans GROUP BY run) l ON l.run = r.run
         LEFT JOIN (SELECT run, count(*) AS requests FROM RequestSent GROUP BY run) q ON q.run = r.run
-        LEFT JOIN (SELECT run, count(*) AS hits, count_if(data.switched_off) AS let_through FROM FenceHit GROUP BY run) f
+        LEFT JOIN (SELECT run, count(*) AS hits, count_if(data.switched_off) AS let_through
+                   FROM FenceHit GROUP BY run) f
           ON f.run = r.run""",
 }
 

@@ -213,7 +213,8 @@ def _many_runs(replay: Replay) -> list[list[str]]:
             "Longest without a controller",
             *_some(
                 [
-                    f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}  {_count(len(run.failovers), 'failover')}"
+                    f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}"
+                    f"  {_count(len(run.failovers), 'failover')}"
                     for run in sorted(replay.runs, key=lambda run: (-run.totals.without_controller_ms, run.run))
                 ],
                 8,

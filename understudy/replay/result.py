@@ -13,7 +13,8 @@ from foundation.eventlog.reader import Finding, read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """
+    """The result of a replay.
+
     Attributes:
         runs: sorted by id.
         findings: what was wrong with the logs, sorted by file and line.

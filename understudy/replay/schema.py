@@ -49,7 +49,8 @@ def field_rules() -> str:
     entries = []
     for name in sorted(PAYLOAD_BY_TYPE):
         rules = (
-            f"struct('{field.encode_name}', '{_kind(field.type)}', {_sql(field.required)}, {_sql(_nullable(field.type))})"
+            f"struct('{field.encode_name}', '{_kind(field.type)}', "
+            f"{_sql(field.required)}, {_sql(_nullable(field.type))})"
             for field in _fields(PAYLOAD_BY_TYPE[name])
         )
         entries.append(f"'{name}', array({', '.join(rules)})")

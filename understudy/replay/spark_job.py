@@ -58,7 +58,8 @@ class TablesExist(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """
+    """How to start Spark, and where it runs.
+
     Attributes:
         master: where Spark runs, as spark-submit's option of the name.
         memory: heap of the driver's Java, as `-Xmx` takes it.

@@ -19,9 +19,9 @@ _RESTART_AFTER_MS = 1_000
 class SimulatedBroker:
     """One broker of a simulation; implements `BrokerHandle`.
 
-    `kill`, `pause`, `resume`, `depose`, `isolate`, `heal` and `arm` act at once and let no time pass. `start`, `stop` and
-    `restart` run the simulated loop until they are done; actions that are scheduled inside that loop use `begin_start`
-    and `begin_stop` instead.
+    `kill`, `pause`, `resume`, `depose`, `isolate`, `heal` and `arm` act at once and let no time pass. `start`, `stop`
+    and `restart` run the simulated loop until they are done; actions that are scheduled inside that loop use
+    `begin_start` and `begin_stop` instead.
 
     Args:
         peers: the names of all nodes that this one talks to, for `isolate`.

@@ -7,8 +7,8 @@
         cluster.settle()
         assert cluster.leader_id("orders", 0) is not None
 
-It implements `understudy.cluster.Cluster`, as a cluster of processes does. `run_for`, `wait_until` and `settle` let time
-pass. The brokers are `brokers.broker.Broker`, the very code of a real process; all that differs is their `World`.
+It implements `understudy.cluster.Cluster`, as a cluster of processes does. `run_for`, `wait_until` and `settle` let
+time pass. The brokers are `brokers.broker.Broker`, the very code of a real process; all that differs is their `World`.
 """
 
 from __future__ import annotations

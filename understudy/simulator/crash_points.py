@@ -31,7 +31,7 @@ SESSION_MS = 6_000
 SETTLE_TIMEOUT_S = 40.0
 _QUIET_MS = 2_000
 _FORGOTTEN_AFTER_MS = 500
-"""A broker that is struck comes back after its session has ended and another has had time to take over."""
+"""A broker returns this long after its session has ended, so that another has had time to take over."""
 _DEPOSED_FOR_MS = 4_000
 """Shorter than a session: who is deposed and sleeps this long wakes in the session it fell asleep in."""
 
@@ -78,7 +78,7 @@ class Passing(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peace:
-    """The run in which nobody is struck."""
+    """The run without an injected fault."""
 
     passed: tuple[Passing, ...]
     rest: Rest
@@ -87,7 +87,7 @@ class Peace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one strike. It is good when `problems` is empty."""
+    """The result of one injected fault. It is good when `problems` is empty."""
 
     procedure: str
     passing: Passing
@@ -95,7 +95,7 @@ class Outcome:
     problems: tuple[str, ...]
     left_as_in_kafka: tuple[LeftBehind, ...]
     fenced: int
-    """How often the struck controller, or what it had sent, was refused for its old epoch after the strike."""
+    """How often the faulty controller's writes or requests were refused for their old epoch after the fault."""
 
     @property
     def command(self) -> str:
@@ -128,7 +128,7 @@ def strike(
     fences_off: tuple[Fence, ...] = (),
     events: Path | None = None,
 ) -> Outcome:
-    """Play `procedure` with the controller struck when it reaches `passing`, and compare the end with that in `peace`.
+    """Play `procedure` with a fault at `passing`, and compare its end with that of the run without a fault.
 
     Args:
         events: where to leave the event logs; None: nowhere.
@@ -155,7 +155,7 @@ def play_all_in_peace(procedures: Iterable[Procedure]) -> list[Peace]:
 def strike_all(
     procedures: Sequence[Procedure], peaces: Sequence[Peace], hows: Sequence[How] = tuple(How), *, workers: int = 1
 ) -> Iterator[Outcome]:
-    """Every strike at every passing of each procedure, in order, on `workers` processes."""
+    """Every fault at every passing of each procedure, in order, on `workers` processes."""
     runs = [
         (procedure, peace, passing, how)
         for procedure, peace in zip(procedures, peaces, strict=True)
@@ -193,11 +193,11 @@ class _Run:
         self._target: tuple[Passing, How] | None = None
         self._struck_until_ms: float | None = None
         self._epoch_to_end = 0
-        """The controller epoch of whoever is struck; 0 where it rules nothing yet."""
+        """The epoch of the controller at which the fault is injected; 0 where the broker is not the controller yet."""
         self._asleep: BrokerId | None = None
-        """Who is struck and lives through it."""
+        """The broker that is paused and resumed."""
         self._unsent: frozenset[tuple[BrokerId, TopicPartition]] = frozenset()
-        """Replicas that nothing assigns any more when the strike comes, and that are still there."""
+        """Replicas that exist without being assigned when the fault is injected."""
 
     def play(self, target: tuple[Passing, How] | None, events: Path | None = None) -> list[str]:
         """Play it to the end; what went wrong."""
@@ -246,7 +246,7 @@ class _Run:
         self._come_to_rest()
 
     def _come_to_rest(self) -> None:
-        """Everybody is back, leaderships are where they belong, and it stays so."""
+        """Heal all faults, elect the preferred leaders, and check that the cluster stays settled."""
         cluster = self._cluster
         cluster.heal()
         cluster.settle(timeout_s=SETTLE_TIMEOUT_S)

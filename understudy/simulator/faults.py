@@ -1,10 +1,9 @@
 """Seeded trouble: a schedule of faults drawn from a seed, and the hand that carries it out.
 
-A schedule is values, drawn before the run, so that it can be printed, shortened and replayed. What a fault strikes is a
-role
-or a number that is resolved when its time comes: "the controller" is whoever it is then. Every fault that lasts has its
-end in the schedule; after the last one everything is healed and a quiet time begins in which the cluster must come to
-rest.
+A schedule is values, drawn before the run, so that it can be printed, shortened and replayed. The target of a fault
+is a role or an id that is resolved when the fault is injected: "the controller" is the controller of that moment.
+Every fault that lasts has its end in the schedule; after the last one everything is healed and a quiet time begins in
+which the cluster must come to rest.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ SESSION_MS = 6_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault: when it strikes, whom, and for how long."""
+    """One fault: when it is injected, into which broker, and for how long."""
 
     at_ms: int
     kind: str
     target: int
-    """A broker's id; 0: whoever is controller then."""
+    """A broker's id; 0 for the controller at that moment."""
     lasts_ms: int
     detail: str = ""
     """A point's name, a path, the direction of a cut, or by how many ms a clock steps."""
@@ -85,7 +84,7 @@ def _draw_fault(source: random.Random, kinds: list[str], brokers: int, now: int,
 
 
 def run_schedule(cluster: SimulatedCluster, schedule: Schedule) -> None:
-    """Set every fault to strike at its time, beginning now, and the healing after them. Lets no time pass."""
+    """Schedule every fault from now on, and the healing after them. Lets no time pass."""
     cluster.zookeeper.unknown_probability = schedule.unknown_probability
     for fault in schedule.faults:
         cluster.after(fault.at_ms, _striking(cluster, fault))

@@ -255,7 +255,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return task
 
     def _sweep(self) -> None:
-        """Let go of finished tasks; one whose exception nobody retrieved reports it now, through its finaliser."""
+        """Drop finished tasks; a task with an unretrieved exception reports it now, through its finaliser."""
         self._tasks = [task for task in self._tasks if not task.done()]
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._tasks))
 
@@ -382,8 +382,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Collect what asyncio reports, most of all exceptions that nobody retrieved; a dead process has no
-        failures."""
+        """Collect what asyncio reports, above all unretrieved exceptions; a dead process has no failures."""
         task = context.get("task") or context.get("future")
         process = getattr(task, "process", None)
         if self._dropping or (process is not None and not process.alive):
@@ -421,7 +420,7 @@ def current_process() -> Process | None:
 
 
 def _close_coroutine(coroutine: Any) -> None:
-    """Unwind `coroutine`. One that awaits on its way out (a task group does) needs to be told more than once."""
+    """Unwind `coroutine`. One that awaits on its way out (a task group does) needs to be closed more than once."""
     for _ in range(5):
         try:
             coroutine.close()

@@ -1,7 +1,7 @@
 """From a record of the event log to a sentence a person reads: the prose of the stories.
 
-It tells what matters to somebody who follows a controller failover: who was struck, who won, what was decided, written,
-sent, accepted and refused. Bookkeeping (the event queue, transitions, answers without errors) stays untold.
+It describes what matters in a controller failover: faults, elections, and what was decided, written, sent, accepted and
+refused. Bookkeeping (the event queue, transitions, answers without errors) is left out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNTOLD_APIS = ("Fetch", "UpdateMetadata")
 
 
 def tell(record: Envelope) -> str | None:
-    """A sentence without a full stop, or None for what is not told."""
+    """A sentence without a full stop, or None for a record that is left out."""
     return (
         _tell_of_surroundings(record)
         or _tell_of_session(record)

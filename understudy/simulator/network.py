@@ -5,7 +5,7 @@ holds
 what is sent over it, as TCP does: a cut *delays*, and what was held arrives when the link heals, however old it is by
 then; that is where stale orders come from. A link may be cut in one direction only. When a process is killed its kernel
 ends its connections (by a reset if something was left unread) and refuses new ones; while it is paused its kernel still
-accepts, and nobody reads.
+accepts, and nothing is read.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class SimulatedNetwork:
         process.at_death(lambda: self._bury(process))
         return NodeNetwork(self, process)
 
-    # ------------------------------------------------------------------ what a nemesis does
+    # ------------------------------------------------------------------ injected faults
 
     def cut(self, sources: Iterable[str], destinations: Iterable[str]) -> None:
         """Hold everything from any of `sources` to any of `destinations`; the other direction flows on."""

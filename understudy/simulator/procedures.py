@@ -23,12 +23,13 @@ Verb = Callable[[SimulatedCluster], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """
+    """A scenario that brings the controller into the middle of one procedure.
+
     Attributes:
         passes: the beginning of a point's name that a run must reach; otherwise the scenario has missed its subject.
         prepare: from an empty cluster to the state before; afterwards it comes to rest.
         trigger: sets it going; whatever the controller does from here on is attacked.
-        lasts_ms: by when a run in which nobody is killed has come to its end.
+        lasts_ms: by when a run without an injected fault has ended.
     """
 
     name: str
@@ -76,7 +77,7 @@ def _payments_without_a_leader(cluster: SimulatedCluster) -> None:
 
 
 def _orders_on_the_move(cluster: SimulatedCluster) -> None:
-    """`orders-0` moves to a broker that is dead: asked for in ZooKeeper, where nobody checks that (BUG-19)."""
+    """`orders-0` moves to a broker that is down: requested by znode, which Kafka does not validate (BUG-19)."""
     _orders(cluster)
     cluster.settle()
     controller, one, _, _, dead = _controller_first(cluster)

@@ -40,7 +40,7 @@ class Rest:
     configs: Mapping[str, bytes]
     """Of topics, by path."""
     leftovers: tuple[str, ...]
-    """Znodes that somebody should have removed."""
+    """Znodes that should have been removed."""
     strays: tuple[tuple[BrokerId, TopicPartition], ...]
     """Replicas on brokers that should have none."""
 
@@ -60,7 +60,8 @@ def rest_of(cluster: SimulatedCluster) -> Rest:
 
 
 def differences(calm: Rest, disturbed: Rest) -> list[str]:
-    """What is not as it was where nobody was killed; a sentence each. Leftovers and strays are not compared."""
+    """How the end differs from that of the run without a fault, one sentence each. Leftovers and strays are not
+    compared."""
     return [
         *_differences("the assignment of {}", calm.assignments, disturbed.assignments),
         *_differences("the leader of {}", calm.leaders, disturbed.leaders),

@@ -58,7 +58,7 @@ class SeedReport:
 
     @property
     def plan(self) -> str:
-        """Everything that strikes and everything that is done, in order of time; a line each."""
+        """The faults and the clients' actions in order of time, one line each."""
         faults = [(fault.at_ms, str(fault)) for fault in self.schedule.faults]
         planned = sorted([*faults, *((deed.at_ms, str(deed)) for deed in self.deeds)])
         return "\n".join([*(line for _, line in planned), f"{self.schedule.healed_at_ms:6d} ms  heal"])
@@ -66,7 +66,8 @@ class SeedReport:
     def __str__(self) -> str:
         head = (
             f"seed {self.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.schedule.faults)} faults, "
-            f"{len(self.deeds)} deeds, {self.judgement.elections} controller elections, {self.transactions} transactions, "
+            f"{len(self.deeds)} deeds, {self.judgement.elections} controller elections, "
+            f"{self.transactions} transactions, "
             f"{self.judgement.records} records, at rest {self.settled_after_ms:.0f} ms after the last fault"
         )
         if not self.problems:
@@ -138,7 +139,7 @@ def run_seed(
 
 
 def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
-    """As on machines that nobody looks after: minutes apart, and one in a thousand too fast or too slow."""
+    """Set the clocks minutes apart, and let them run up to one in a thousand too fast or too slow."""
     draw = derived(cluster.seed, "clocks")
     for broker in cluster.brokers:
         broker.node.clock.offset_ms = draw.uniform(-600_000, 600_000)

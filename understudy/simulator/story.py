@@ -60,7 +60,7 @@ class BadStory(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Commands, and what was told after them."""
+    """Commands, and their transcript."""
 
     comment: tuple[str, ...]
     commands: tuple[str, ...]
@@ -179,7 +179,7 @@ class _Player:
     # ------------------------------------------------------------------ the transcript
 
     def _news(self) -> Iterator[str]:
-        """What has been told since the last block."""
+        """The transcript lines since the last block."""
         for line in self._cluster.chronicle[self._told :]:
             record = decode_record(line)
             sentence = tell(record)

@@ -39,7 +39,7 @@ MOST_PARTITIONS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """One thing that somebody does."""
+    """One action of a client or an operator."""
 
     at_ms: int
     kind: str
@@ -125,7 +125,7 @@ def _move_and_cancel(cluster: SimulatedCluster, draw: random.Random) -> None:
 
 
 def _move_by_znode(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """To brokers that may be dead: nobody checks (BUG-19)."""
+    """Move to brokers that may be down; a request by znode is not validated (BUG-19)."""
     partitions = {_some_partition(cluster, draw) for _ in range(draw.randint(1, 3))}
     moves = {partition: _some_brokers(cluster, draw) for partition in sorted(p for p in partitions if p is not None)}
     if moves:
@@ -172,7 +172,7 @@ def _notify_of_isr_by_hand(cluster: SimulatedCluster, draw: random.Random) -> No
 
 
 def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """Somebody says that a broker has lost a disk; the broker, when it is asked, says that all is well."""
+    """Report a failed disk of a broker by znode; the broker itself answers that its replicas are fine."""
     broker = draw.choice(list(cluster.broker_ids))
     cluster.write(
         LogDirEventNotificationZNode.sequence_path, LogDirEventNotificationZNode.encode(broker), sequential=True

@@ -29,7 +29,7 @@ EPOCH_MS = 1_767_225_600_000.0
 
 
 VOLUME_BYTES = 2**40
-"""What a node's disk holds: nobody runs out of it."""
+"""The size of a node's disk: more than any simulation fills."""
 
 
 class SimulatedClock:
@@ -195,7 +195,7 @@ class Node:
         chronicle: the lines of all nodes in the order in which they were written.
         switched_off: fences that let everything pass, from the next incarnation on.
         armed: what happens at which points.
-        at_point: told of every point that is reached, before what it is armed with happens; it may arm that very point.
+        at_point: called with each point that is reached, before its armed action; it may arm that very point.
     """
 
     def __init__(

@@ -52,7 +52,8 @@ class LostAnswer:
 
 
 class Link:
-    """The way between one node and the server, and what a nemesis does to it. Survives the node's incarnations."""
+    """The connection path between one node and the server, and the faults injected into it. Outlasts the node's
+    incarnations."""
 
     def __init__(self, node: str, *, latency_ms: float, random: random.Random) -> None:
         self.node = node
@@ -157,7 +158,7 @@ class ServerConnection:
             self._leave(self._in_flight + len(self._held_up))
 
     def reset(self, *, arriving: int | None = None) -> None:
-        """Break it now; the client is told at once. `arriving` is how many of its requests still arrive; None:
+        """Break it now; the client notices at once. `arriving` is how many of its requests still arrive; None:
         drawn."""
         if self.client_open:
             self._leave(
@@ -240,7 +241,7 @@ class SimulatedZooKeeper:
     def _now_ms(self) -> float:
         return self.loop.time() * 1000
 
-    # ------------------------------------------------------------------ what a nemesis does
+    # ------------------------------------------------------------------ injected faults
 
     def link(self, node: str) -> Link:
         """The link of `node`, made at first mention."""
@@ -331,7 +332,8 @@ class SimulatedZooKeeper:
     ) -> None:
         """Serve a connect request: a new session (`session_id` None) or the continuation of one.
 
-        `welcome` hears the session's id and timeout; `refuse` means that the session is over. From here on nothing that
+        `welcome` receives the session's id and timeout; `refuse` means that the session is over. From here on
+        nothing that
         an older connection of the session still carries is applied.
         """
         if session_id is None:

@@ -2,8 +2,8 @@
 
 One `NodeZooKeeper` per incarnation of a node opens sessions; each `SimulatedSession` keeps its connection alive with
 pings, gives it up after two thirds of the session timeout without a word, connects again after a drawn delay and arms
-its watches anew. Everything here runs as the node's process: a paused node sends no pings and hears nothing, a killed
-one is gone.
+its watches anew. Everything here runs as the node's process: a paused node sends no pings and receives nothing, a
+killed one is gone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NodeZooKeeper:
 
     Args:
         node: whose link is used.
-        chroot: prefix of every path, such as `/kafka`; made by whoever uses it.
+        chroot: prefix of every path, such as `/kafka`; created by its user.
     """
 
     def __init__(
@@ -380,7 +380,7 @@ class SimulatedSession:
     def _watch_fired(self, fired: WatchFired) -> None:
         own = WatchFired(self._own(fired.path), fired.kind)
         if not any(own.path in armed for armed in (self._data_watches, self._absent_watches, self._child_watches)):
-            # Both the data and the child watch of a node that ended during a cut are answered; it is told once.
+            # Both the data and the child watch of a node that ended during a cut are answered; it is reported once.
             return
         if fired.kind is WatchKind.CHILDREN:
             self._child_watches.pop(own.path, None)

@@ -1,7 +1,7 @@
 """The real world on one machine: an embedded ZooKeeper, broker processes, and what can be done to them.
 
 `embedded_zookeeper` starts Apache ZooKeeper from the jars inside the PySpark wheel; `local_cluster` runs brokers as
-child processes that die with their owner, and strikes them by name or by role; every fault is on record before it
-strikes. Kafka's relatives are `EmbeddedZookeeper` and ducktape's `KafkaService`. Imports `brokers` (configuration
+child processes that end with their owner, and injects faults by id or by role; every fault is recorded before it is
+injected. Kafka's relatives are `EmbeddedZookeeper` and ducktape's `KafkaService`. Imports `brokers` (configuration
 only), `zk` and below; never the simulator.
 """

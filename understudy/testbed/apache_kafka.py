@@ -1,7 +1,7 @@
 """Apache Kafka 3.9 in ZooKeeper mode on this machine: its brokers as processes beside ours, its tools as commands.
 
-Nothing of Kafka is fetched or shipped here: `ApacheKafka` is told where the jars are (`libs/` of a download, or what
-Maven copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
+Nothing of Kafka is fetched or shipped here: `ApacheKafka` takes the folder with the jars (`libs/` of a download, or
+what Maven copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
 """
 
 from __future__ import annotations
@@ -110,6 +110,9 @@ class KafkaProcess(BrokerProcess):
         self.request_log = directory / "requests.log"
         self._kafka = kafka
         self._logs_requests = logs_requests
+
+    def prepare(self) -> None:
+        """Nothing: a Java process reads its configuration at once."""
 
     def _command(self) -> list[str]:
         logging = self.directory / "log4j.properties"

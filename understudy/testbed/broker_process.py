@@ -10,7 +10,7 @@ from pathlib import Path
 
 from brokers.config.properties import format_properties
 from brokers.metrics.metrics_server import ADDRESS_FILE
-from understudy.testbed import linux
+from understudy.testbed import linux, waiting_broker
 from understudy.testbed.processes import ChildProcess
 from understudy.testbed.run_folder import BrokerEntry, write_whole
 
@@ -33,7 +33,8 @@ class BrokerProcess:
         self.process: ChildProcess | None = None
         self.should_run = False
         """Whether it has been started, and no fault has been injected that ends it."""
-        self._properties = dict(properties)
+        self.properties = dict(properties)
+        """Keys of `server.properties` over those that this class sets; read at each launch."""
 
     @property
     def name(self) -> str:
@@ -47,11 +48,20 @@ class BrokerProcess:
     def is_paused(self) -> bool:
         return self.process is not None and self.process.is_running and linux.is_paused(self.process.pid)
 
+    def prepare(self) -> None:
+        """Start a process that does its imports and then waits for `launch`; does not wait itself."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-P", "-m", waiting_broker.MODULE, self.config.name]
+        self.process = ChildProcess(self.name, command, log=self.log, directory=self.directory, waits=True)
+
     def launch(self) -> None:
-        """Write its configuration and start it; does not wait."""
+        """Write its configuration, and start it or let the prepared process go ahead; does not wait."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.config.write_text(format_properties(self._all_properties()), encoding="utf-8")
-        self.process = ChildProcess(self.name, self._command(), log=self.log, directory=self.directory)
+        if self.process is not None and self.process.is_waiting:
+            self.process.go_ahead()
+        else:
+            self.process = ChildProcess(self.name, self._command(), log=self.log, directory=self.directory)
         self.should_run = True
 
     def arm(self, point: str, action: str) -> None:
@@ -64,7 +74,7 @@ class BrokerProcess:
             self.should_run = False
 
     def armed(self) -> dict[str, str]:
-        """The points that are armed and have not struck yet."""
+        """The points that are armed and have not been reached yet."""
         try:
             found = json.loads(self.points.read_bytes())
         except FileNotFoundError:
@@ -104,7 +114,7 @@ class BrokerProcess:
             "log.dirs": str(self.directory / "data"),
             "understudy.events.dir": str(self.events),
             "understudy.points.file": str(self.points),
-            **self._properties,
+            **self.properties,
         }
 
 

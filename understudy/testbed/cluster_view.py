@@ -29,8 +29,7 @@ from understudy.picture import NOTIFICATION_QUEUES, ClusterPicture, PartitionPic
 
 T = TypeVar("T")
 
-# A connection that breaks is news for whoever asks next, not for the terminal; a program that logs hears of it as
-# before.
+# A broken connection shows in the next answer and is not printed; a program that configures logging still logs it.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 SESSION_TIMEOUT_MS = CONNECTION_TIMEOUT_MS = 10_000
@@ -38,8 +37,7 @@ ANSWER_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
 
 NO_ANSWER = (MalformedZNode, SessionLost, TimeoutError, ZooKeeperFailure, ZooKeeperUnreachable)
-"""What a question to a `ClusterView` may come to instead: nobody there, nobody in time, or znodes that make no
-sense."""
+"""What a read of a `ClusterView` raises: no server answers, none answers in time, or a znode cannot be decoded."""
 
 
 class RegisteredBroker(NamedTuple):
@@ -61,7 +59,7 @@ class ClusterView:
     """A window on the cluster at `zookeeper_connect`; opens its session at the first question.
 
     All questions raise what is in `NO_ANSWER`: `ZooKeeperUnreachable` where no server answers, `TimeoutError` where one
-    stops answering, `MalformedZNode` where somebody has written what cannot be read.
+    stops answering, `MalformedZNode` where a znode cannot be decoded.
 
     Args:
         answer_timeout_s: how long one question may take.
@@ -76,18 +74,17 @@ class ClusterView:
         self._thread.start()
 
     def controller_id(self) -> int | None:
-        """Who is registered in `/controller`; None while nobody is."""
+        """The id of the broker that owns `/controller`; None where there is no controller."""
         return self._ask(lambda session: session.store.controller.id())
 
     def brokers(self) -> dict[int, RegisteredBroker]:
-        """Who is registered, in order of id."""
+        """The registered brokers, in order of id."""
         return {
             broker_id: _registered(found) for broker_id, found in self._ask(lambda s: s.store.brokers.all()).items()
         }
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """Who leads the partition according to its state znode; None where nobody does or there is no such
-        partition."""
+        """The leader in the partition's state znode; None where it has no leader or does not exist."""
         state = self._ask(lambda session: session.store.states.read([partition]))[partition]
         if isinstance(state, Failure) or state.leader_and_isr.leader < 0:
             return None

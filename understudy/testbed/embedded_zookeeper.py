@@ -24,7 +24,7 @@ from understudy.testbed.processes import ChildProcess, ProcessDied
 
 _JARS = ("zookeeper-[0-9]*.jar", "zookeeper-jute-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar", "snappy-java-*.jar")
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
-_POLL_S = 0.01
+_POLL_S = 0.02
 _READY_TIMEOUT_S = 60.0
 _BIND_ATTEMPTS = 20
 _BIND_PAUSE_S = 0.25
@@ -128,12 +128,13 @@ class EmbeddedZooKeeper:
                 self._launch(wanted or (0 if linux.tells_ports() else _free_port(self._reachable_host)))
                 self._await_ready()
             except ProcessDied as died:
-                # Between two lives of the server, or after `_free_port`, somebody else may hold the port for a moment.
+                # Between two starts, or after `_free_port`, another process may hold the port for a moment.
                 if self._can_bind(self._configured_port):
                     raise ZooKeeperNotStarted(f"ZooKeeper did not start with {self.java}: {died}") from None
                 if not attempts_left:
                     raise ZooKeeperNotStarted(
-                        f"ZooKeeper did not start: port {self._configured_port} of {self.host} is taken; give another, or 0"
+                        f"ZooKeeper did not start: port {self._configured_port} of {self.host} is "
+                        "taken; give another, or 0"
                     ) from None
                 time.sleep(_BIND_PAUSE_S)
             else:
@@ -202,9 +203,10 @@ class EmbeddedZooKeeper:
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + _READY_TIMEOUT_S
+        port: int | None = None
         while time.monotonic() < deadline:
             self.process.check()
-            port = self._bound_port()
+            port = port or self._bound_port()
             if port and "Mode:" in four_letter_word(self._reachable_host, port, "srvr"):
                 self.port = port
                 return
@@ -265,7 +267,7 @@ def zookeeper_jars() -> tuple[Path, ...]:
 
 
 def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) -> str:
-    """What the server answers to one of ZooKeeper's four-letter words; empty where nobody answers."""
+    """What the server answers to one of ZooKeeper's four-letter words; empty where no server answers."""
     answer = b""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:

@@ -56,7 +56,9 @@ def is_paused(pid: int) -> bool:
 def listening_ports(pid: int) -> tuple[int, ...]:
     """The TCP ports the process listens on, sorted; empty where there are none yet, or no /proc."""
     try:
-        inodes = {_socket_inode(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir()}
+        inodes = {_socket_inode(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir()} - {None}
+        if not inodes:
+            return ()  # reading the tables of a machine with many connections takes tens of milliseconds
         tables = [Path(f"/proc/{pid}/net/{table}").read_text() for table in ("tcp", "tcp6")]
     except OSError:
         return ()
@@ -95,7 +97,7 @@ def _become(owner: int, command: list[str]) -> None:
     if sys.platform == "linux":
         if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             sys.exit(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
-        # The owner may have died before the promise was made; nobody would ever send the signal then.
+        # Where the owner ended before prctl was called, the kernel would never send the signal.
         if os.getppid() != owner:
             sys.exit(f"the owner, process {owner}, is gone")
     try:

@@ -5,8 +5,8 @@
         fallen.kill()
         cluster.wait_until(lambda: cluster.controller_id() not in (None, fallen.id), "another broker is controller")
 
-It implements `understudy.cluster.Cluster`. Every fault is recorded in the testbed's event log before it is injected, and
-only into processes that this cluster has started. Kafka's relatives are `QuorumTestHarness` and ducktape's
+It implements `understudy.cluster.Cluster`. Every fault is recorded in the testbed's event log before it is injected,
+and only into processes that this cluster has started. Kafka's relatives are `QuorumTestHarness` and ducktape's
 `KafkaService`.
 """
 
@@ -207,10 +207,11 @@ class LocalCluster:
             return
         self._claim_directory()
         self._open_event_log()
-        if self.embedded_zookeeper is not None:
-            self.embedded_zookeeper.start()
-        self._properties["zookeeper.connect"] = self.zookeeper_connect
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
+        if self.embedded_zookeeper is not None:
+            self._start_zookeeper(self.embedded_zookeeper)
+        for broker in self._brokers.values():
+            broker.properties["zookeeper.connect"] = self.zookeeper_connect
         self._view = ClusterView(self.zookeeper_connect)
         ours = [broker for broker_id, broker in self._brokers.items() if broker_id not in self._kafka_brokers]
         kafkas = [broker for broker_id, broker in self._brokers.items() if broker_id in self._kafka_brokers]
@@ -376,8 +377,20 @@ class LocalCluster:
             return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
         return BrokerProcess(broker_id, folder, rack=rack, properties=self._properties)
 
+    def _start_zookeeper(self, server: EmbeddedZooKeeper) -> None:
+        """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""
+        try:
+            for broker in self._brokers.values():
+                broker.prepare()
+            server.start()
+        except BaseException:
+            for broker in self._brokers.values():
+                if broker.process is not None:
+                    broker.process.kill()
+            raise
+
     def _start_brokers(self, brokers: Sequence[BrokerProcess]) -> None:
-        """Start them at the same time; wait until they are registered, and a controller has told them of each other."""
+        """Start brokers at the same time; wait until all are registered and have metadata of each other."""
         ids = {broker.id for broker in brokers}
         for broker in brokers:
             broker.should_run = False
@@ -408,8 +421,7 @@ class LocalCluster:
         return found if ids.issubset(found) else None
 
     def _knows_everybody(self, broker: BrokerProcess) -> bool:
-        """Whether it has been told by a controller of all who are registered; before, it would refuse to place
-        replicas."""
+        """Whether the broker's metadata has every registered broker; before, it would refuse to place replicas."""
         client = AdminClient(
             SocketNetwork(), [f"{HOST}:{broker.port}"], client_id="understudy-testbed", timeout_ms=2_000
         )
@@ -477,7 +489,7 @@ class LocalCluster:
         run_folder.write_cluster_file(self.directory, entry)
 
     def _situation(self) -> str:
-        """Who is there, for the message of a wait that was in vain."""
+        """The registered brokers and the ends of the logs, for the message of a wait that timed out."""
         try:
             registered = ", ".join(map(str, self.view.brokers())) or "none"
             who = f"Registered brokers: {registered}; controller: {self.controller_id()}"

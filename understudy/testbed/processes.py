@@ -25,10 +25,13 @@ class ProcessDied(Exception):
 
 
 class ChildProcess:
-    """One run of one command; output goes to the end of `log`.
+    """One run of one command; its output is appended to `log`.
 
     Signals reach only the process that was started here: its pid cannot be given to another one before its end is
     collected by this object.
+
+    Args:
+        waits: the command reads a line from its standard input before it does anything; `go_ahead` writes that line.
     """
 
     def __init__(
@@ -39,17 +42,37 @@ class ChildProcess:
         log: Path,
         directory: Path,
         environment: Mapping[str, str] | None = None,
+        waits: bool = False,
     ) -> None:
         self.name = name
         self.log = log
+        source = subprocess.PIPE if waits else subprocess.DEVNULL
         with log.open("ab") as output:
-            self._process = _spawn(linux.launcher(list(command)), output.fileno(), directory, environment)
+            self._process = _spawn(linux.launcher(list(command)), source, output.fileno(), directory, environment)
         self.started = linux.start_time(self._process.pid) or 0
         """Start time in clock ticks; with `pid` it says which process this is, also to other programs."""
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was started to wait, and `go_ahead` has not been called."""
+        return self._process.stdin is not None and not self._process.stdin.closed
+
+    def go_ahead(self) -> None:
+        """Let a process that `waits` begin its work; nothing happens where it has ended."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(b"\n")
+            self._process.stdin.flush()
+        self._close_input()
+
+    def _close_input(self) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
 
     @property
     def exit_code(self) -> int | None:
@@ -68,6 +91,7 @@ class ChildProcess:
         """SIGKILL, and wait for the end."""
         self.send(signal.SIGKILL)
         self._process.wait()
+        self._close_input()
 
     def pause(self) -> None:
         """SIGSTOP: when this returns all its threads stand still; its sockets stay open."""
@@ -81,7 +105,7 @@ class ChildProcess:
         self.send(signal.SIGCONT)
 
     def ask_to_end(self) -> None:
-        """SIGTERM; a paused process is woken to hear it."""
+        """Send SIGTERM, and SIGCONT so that a paused process can handle it."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
 
@@ -121,12 +145,12 @@ def describe_exit(code: int) -> str:
 
 
 def _spawn(
-    command: list[str], output: int, directory: Path, environment: Mapping[str, str] | None
+    command: list[str], source: int, output: int, directory: Path, environment: Mapping[str, str] | None
 ) -> subprocess.Popen[bytes]:
     return _spawner(os.getpid())(
         lambda: subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=source,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=directory,

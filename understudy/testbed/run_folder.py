@@ -6,7 +6,7 @@ RUN/zookeeper/                    the embedded server: zoo.cfg, data/, zookeeper
 RUN/broker-N/server.properties    its configuration
 RUN/broker-N/{data,events}/       its log directory; its event log
 RUN/broker-N/points.json          points an experiment has armed
-RUN/broker-N/broker.log           what it told its operator
+RUN/broker-N/broker.log           its operator's log
 RUN/testbed/events/               what was done to whom, and when
 """
 

@@ -1,7 +1,7 @@
 """The znode history, read from ZooKeeper's own transaction log: an independent oracle in the one order there is.
 
 ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it, so what is read here is what was
-committed, whoever asked for it, whatever the brokers say. Reads the files of a running server too: the entry being
+committed, independent of what the brokers report. Reads the files of a running server too: the entry being
 written is left for the next time. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of
 ZooKeeper's `zookeeper.jute`.
 """

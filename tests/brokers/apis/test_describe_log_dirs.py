@@ -24,7 +24,7 @@ def ask(request: DescribeLogDirsRequest, *, broken: bool = False) -> DescribeLog
         for topic, partition in (("orders", 1), ("orders", 0), ("bills", 7)):
             stage.lead(topic, partition)
         if broken:
-            stage.services.storage.volume = _broken  # type: ignore[method-assign]
+            stage.services.storage.volume = _broken  # type: ignore[method-assign]  # the disk fails from now on
         return await describe_log_dirs.handle(stage.services, request, stage.context(4))
 
     return asyncio.run(answer())

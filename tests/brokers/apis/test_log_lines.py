@@ -116,7 +116,7 @@ async def registers(stage: Stage) -> None:
     endpoint = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "h1", 9092)
     broker = Broker(id=BrokerId(ME), endpoints=(endpoint,))
     registration = Registration(broker, znode_version=5, clock=stage.clock, events=stage.recorder.log)
-    await registration.register(Store())  # type: ignore[arg-type]
+    await registration.register(Store())  # type: ignore[arg-type]  # a fake of the store
 
 
 def stopping(*, leader_epoch: int) -> StopReplicaRequest:

@@ -114,8 +114,8 @@ def kafkas(logger: str, event: str, **fields: object) -> str:
     *before, renderer = rendering(LogFormat.KAFKA, broker_id=7, now=lambda: datetime(2026, 11, 22, 3, 16, 17, 123_456))
     line: object = {"event": event, "level": "info", "logger": logger, "node": "broker-7", **fields}
     for processor in before:
-        line = processor(None, "info", line)  # type: ignore[arg-type]
-    text = renderer(None, "info", line)  # type: ignore[arg-type]
+        line = processor(None, "info", line)  # type: ignore[arg-type]  # structlog passes a plain dict here
+    text = renderer(None, "info", line)  # type: ignore[arg-type]  # structlog passes a plain dict here
     assert isinstance(text, str)
     assert text.startswith("[2026-11-22 03:16:17,123] INFO ")
     return text.removeprefix("[2026-11-22 03:16:17,123] INFO ")

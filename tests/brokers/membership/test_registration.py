@@ -31,7 +31,7 @@ def check(broker: Broker, *registered: Broker) -> None:
             return {other.id: BrokerAndEpoch(other, 7) for other in registered}
 
     registration = Registration(broker, znode_version=5, clock=StillClock(), events=Recorder().log)
-    asyncio.run(registration.check_endpoints(Store(), broker.endpoints))  # type: ignore[arg-type]
+    asyncio.run(registration.check_endpoints(Store(), broker.endpoints))  # type: ignore[arg-type]  # a fake of the store
 
 
 @pytest.mark.spec("BR-2")
@@ -135,7 +135,7 @@ def test_addresses_that_change_while_a_new_session_registers_are_not_lost() -> N
             return self
 
         async def register(self, broker: Broker, **_: object) -> int:
-            await registration.change(at(1, 9093), self)  # type: ignore[arg-type]
+            await registration.change(at(1, 9093), self)  # type: ignore[arg-type]  # a fake of the store
             self.written = broker
             return 7
 
@@ -143,5 +143,5 @@ def test_addresses_that_change_while_a_new_session_registers_are_not_lost() -> N
             self.written = broker
 
     registration, store = Registration(at(1, 9092), znode_version=5, clock=StillClock(), events=Recorder().log), Store()
-    assert asyncio.run(registration.register(store)) == 7  # type: ignore[arg-type]
+    assert asyncio.run(registration.register(store)) == 7  # type: ignore[arg-type]  # a fake of the store
     assert store.written == registration.broker == at(1, 9093)

@@ -102,7 +102,7 @@ def test_isr_written_by_the_leader_itself_completes_a_reassignment() -> None:
             watched.extend(partitions if watch else ())
             return await read(partitions, watch=watch)
 
-        harness.term.zk.states.read = watching  # type: ignore[method-assign,assignment]
+        harness.term.zk.states.read = watching  # type: ignore[method-assign,assignment]  # replaces the read
         harness.reassign({"orders-0": [3, 1, 2]})
         assert watched == [tp("orders-0")]
         harness.start_recording()
@@ -307,7 +307,7 @@ def test_state_that_keeps_conflicting_fails_its_reassignment() -> None:
         ) -> dict[TopicPartition, object]:
             return {partition: harness.term.context.leadership[partition] for partition in partitions}
 
-        harness.term.zk.states.read = as_memory_has_it  # type: ignore[method-assign,assignment]
+        harness.term.zk.states.read = as_memory_has_it  # type: ignore[method-assign,assignment]  # replaces the read
         assert harness.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "UNKNOWN_SERVER_ERROR"}
         assert harness.replica_state("orders-0", 3) is None
 
@@ -323,7 +323,7 @@ def test_conflicting_state_is_read_again() -> None:
             asked.append(partitions)
             return {tp("orders-0"): before} if len(asked) == 1 else await read(partitions, watch=watch)
 
-        harness.term.zk.states.read = late  # type: ignore[method-assign,assignment]
+        harness.term.zk.states.read = late  # type: ignore[method-assign,assignment]  # replaces the read
         assert harness.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "NONE"}
         assert harness.steps()[-1] == "state 0 0@1 [0, 1, 2]"
 

@@ -136,7 +136,8 @@ def test_a_demo_plays_in_no_folder_that_holds_something(tmp_path: Path, capsys: 
 def test_help_imports_nothing_slow() -> None:
     program = (
         "import sys; from understudy.cli.main import parser; parser().format_help(); "
-        "print([name for name in ('msgspec', 'kazoo', 'structlog', 'pyspark', 'asyncio', 'ctypes') if name in sys.modules])"
+        "print([name for name in ('msgspec', 'kazoo', 'structlog', 'pyspark', 'asyncio', 'ctypes') "
+        "if name in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout == "[]\n"

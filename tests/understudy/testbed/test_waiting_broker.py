@@ -1,0 +1,81 @@
+"""A broker process that does its imports, waits for the go-ahead, and only then starts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brokers.config.properties import format_properties
+from understudy.testbed import linux, waiting_broker
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, ZooKeeperNotStarted
+from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.processes import ChildProcess
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[ChildProcess]:
+    command = [sys.executable, "-P", "-m", waiting_broker.MODULE, "server.properties"]
+    process = ChildProcess("broker-1", command, log=tmp_path / "broker.log", directory=tmp_path, waits=True)
+    yield process
+    process.kill()
+
+
+def test_its_configuration_is_read_after_the_go_ahead(process: ChildProcess, tmp_path: Path) -> None:
+    """The configuration names ZooKeeper's port, which is not known before."""
+    waited = process.is_waiting
+    assert not process.wait(1.0)
+    (tmp_path / "server.properties").write_text(format_properties({"broker.id": "1", "process.roles": "broker"}))
+    process.go_ahead()
+    assert (waited, process.is_waiting) == (True, False)
+    assert process.wait(60)
+    assert process.exit_code == 1
+    assert "ZooKeeper mode only" in process.log.read_text()
+
+
+def test_it_ends_where_the_go_ahead_never_comes(process: ChildProcess) -> None:
+    process._close_input()
+    assert process.wait(60)
+    assert (process.exit_code, process.log.read_text()) == (0, "")
+
+
+def test_a_go_ahead_for_a_process_that_has_ended_is_harmless(process: ChildProcess) -> None:
+    process.kill()
+    assert not process.is_waiting
+    second = ChildProcess(
+        "ended", [sys.executable, "-c", ""], log=process.log, directory=process.log.parent, waits=True
+    )
+    assert second.wait(60)
+    second.go_ahead()
+
+
+def test_brokers_do_their_imports_while_zookeeper_starts() -> None:
+    with LocalCluster(brokers=2) as cluster:
+        assert cluster.embedded_zookeeper is not None
+        for broker in cluster.brokers:
+            child = broker.process.process
+            assert child is not None
+            assert child.started <= cluster.embedded_zookeeper.process.started
+            assert "error" not in child.log.read_text(), "it has not tried to connect before ZooKeeper was ready"
+            assert "warning" not in child.log.read_text()
+        cluster.broker(1).restart()
+        assert cluster.broker(1).is_running
+
+
+def test_no_broker_waits_for_a_zookeeper_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(server: EmbeddedZooKeeper) -> None:
+        raise ZooKeeperNotStarted("no luck")
+
+    monkeypatch.setattr(EmbeddedZooKeeper, "start", fail)
+    cluster = LocalCluster(brokers=2, directory=tmp_path)
+    with pytest.raises(ZooKeeperNotStarted, match="no luck"):
+        cluster.start()
+    for broker in cluster.brokers:
+        child = broker.process.process
+        assert child is not None
+        assert linux.start_time(child.pid) is None
+    cluster.close()
