@@ -343,7 +343,7 @@ def _check_versions(config: KafkaConfig, message_format: str) -> None:
         needed = next(version for version in MetadataVersion if version.highest_supported_record_version == stored)
         raise ConfigError(
             f"log.message.format.version {message_format} can only be used when inter.broker.protocol.version is set "
-            f"to version {needed.release} or higher; it is {config.inter_broker_protocol_version}; "
+            f"to version {needed.release} or higher; it is {config.inter_broker_protocol_version}: "
             "lower the former, too"
         )
 

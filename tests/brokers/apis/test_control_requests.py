@@ -122,13 +122,13 @@ def test_differing_listeners_are_an_error_in_the_log_and_nowhere_else() -> None:
             response, stage = played(update_of(*listeners))
             assert response.error_code == Errors.NONE
             assert sorted(stage.metadata.snapshot.live_brokers) == [1, 2]
-    fields = {"broker": 1, "brokers": 2, "listeners": {1: ("A",), 2: ("B",)}}
+    fields = {"broker": 1, "count": 2, "listeners": {1: ("A",), 2: ("B",)}}
     name = "kafka.server.metadata.ZkMetadataCache"
     assert lines == [Line(name, "error", "listeners are not identical across brokers", fields)]
     with operators_log(logging.ERROR) as lines:
         played(update_of("A", *"B" * 1_000))
     shown = {number: ("A",) if number == 1 else ("B",) for number in range(1, LINES + 1)}
-    assert [line.fields for line in lines] == [{"broker": 1, "brokers": 1_001, "listeners": shown}]
+    assert [line.fields for line in lines] == [{"broker": 1, "count": 1_001, "listeners": shown}]
 
 
 @pytest.mark.spec("BK-1", "BK-2", "BK-12")

@@ -293,7 +293,7 @@ def test_two_thousand_random_frames_do_nothing_but_close_connections() -> None:
     with operators_log(logging.DEBUG) as lines:
         played = asyncio.run(frames_of_one_peer(2_000))
     assert played.stage.recorder.of("TaskFailed") == []
-    refused = [str(line.fields["reason"]) for line in lines if line.text == "closing socket because of error"]
+    refused = [str(line.fields["why"]) for line in lines if line.text == "closing socket because of error"]
     assert len(refused) > 1_500
     assert not any("internal error" in reason for reason in refused)
 
