@@ -299,7 +299,7 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
 @pytest.mark.parametrize(
     ("kind", "name", "changes", "answer"), REFUSED, ids=[f"{row[1]}-{row[2][0]}" for row in REFUSED]
 )
-def test_what_is_refused_and_in_which_words(
+def test_refusals_have_kafkas_error_and_message(
     cluster: SimulatedCluster, kind: int, name: str, changes: Sequence[Change], answer: Answer
 ) -> None:
     before = len(cluster.zookeeper.transactions)
@@ -322,7 +322,7 @@ def test_any_broker_writes_a_topics_config_and_announces_it(cluster: SimulatedCl
 
 
 @pytest.mark.spec("CF-8")
-def test_one_bad_resource_harms_none_of_its_neighbours(cluster: SimulatedCluster) -> None:
+def test_one_bad_resource_does_not_affect_the_others(cluster: SimulatedCluster) -> None:
     answers = alter(
         cluster,
         resource(TOPIC, "nope", ("retention.ms", SET, "1")),
@@ -344,7 +344,7 @@ def test_a_resource_named_twice_is_refused_each_time(cluster: SimulatedCluster) 
 
 
 @pytest.mark.spec("CF-8")
-def test_to_validate_changes_nothing(cluster: SimulatedCluster) -> None:
+def test_validate_only_changes_nothing(cluster: SimulatedCluster) -> None:
     before = len(cluster.zookeeper.transactions)
     good = [resource(TOPIC, "orders", ("retention.ms", SET, "1")), resource(BROKER, "1", ("num.io.threads", SET, "9"))]
     assert (
@@ -381,7 +381,7 @@ def test_the_old_request_replaces_the_whole_config(cluster: SimulatedCluster) ->
 
 
 @pytest.mark.spec("RA-17")
-def test_a_throttle_is_accepted_and_taken_off_as_the_tool_does(cluster: SimulatedCluster) -> None:
+def test_a_throttle_is_set_and_removed_as_kafkas_tool_does(cluster: SimulatedCluster) -> None:
     rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
     replicas = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
     topic, broker = "orders", str(1)
@@ -428,7 +428,7 @@ def test_two_changes_at_the_same_time_are_both_kept(cluster: SimulatedCluster) -
 
 
 @pytest.mark.spec("ZN-9")
-def test_while_a_controller_of_the_other_kind_is_in_charge_nothing_is_written(cluster: SimulatedCluster) -> None:
+def test_nothing_is_written_under_a_kraft_controller(cluster: SimulatedCluster) -> None:
     before = stored(cluster, "topics/orders")
     cluster.zookeeper.operate([SetData("/controller", b'{"version":2,"brokerid":3000,"kraftControllerEpoch":5}')])
     [(error, message)] = alter(cluster, resource(TOPIC, "orders", ("retention.ms", SET, "77")))

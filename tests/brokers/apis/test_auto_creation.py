@@ -48,7 +48,7 @@ def config_of(cluster: SimulatedCluster, topic: str) -> dict[str, str | None]:
 
 
 @pytest.mark.spec("TC-9")
-def test_any_broker_makes_a_topic_that_is_asked_for(cluster: SimulatedCluster) -> None:
+def test_any_broker_creates_a_topic_whose_metadata_is_requested(cluster: SimulatedCluster) -> None:
     other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     assert ask(cluster, "wanted", broker=other) == {"wanted": "LEADER_NOT_AVAILABLE"}
     cluster.run_for(2_000)
@@ -58,7 +58,7 @@ def test_any_broker_makes_a_topic_that_is_asked_for(cluster: SimulatedCluster) -
 
 @pytest.mark.spec("TC-9")
 @pytest.mark.parametrize("version", [1, 4, 12])
-def test_a_topic_that_exists_is_answered_beside_one_that_is_made(cluster: SimulatedCluster, version: int) -> None:
+def test_existing_and_created_topics_are_in_one_response(cluster: SimulatedCluster, version: int) -> None:
     cluster.create_topic(f"there-{version}")
     assert ask(cluster, f"there-{version}", f"new-{version}", "..", version=version) == {
         f"there-{version}": "NONE",
@@ -67,7 +67,7 @@ def test_a_topic_that_exists_is_answered_beside_one_that_is_made(cluster: Simula
     }
 
 
-def test_an_entry_that_names_nothing_is_refused_beside_a_topic_that_is_made(cluster: SimulatedCluster) -> None:
+def test_an_entry_without_name_and_id_is_refused_and_the_others_are_created(cluster: SimulatedCluster) -> None:
     asked = MetadataRequest(topics=(MetadataRequestTopic(name=None), MetadataRequestTopic(name="beside-nothing")))
     response = cluster.ask(cluster.admin.ask("broker-1", 9092, asked, version=12))
     assert isinstance(response, MetadataResponse)
@@ -78,7 +78,7 @@ def test_an_entry_that_names_nothing_is_refused_beside_a_topic_that_is_made(clus
 
 
 @pytest.mark.spec("TC-9")
-def test_who_does_not_want_a_topic_made_gets_none(cluster: SimulatedCluster) -> None:
+def test_no_topic_is_created_without_allow_auto_topic_creation(cluster: SimulatedCluster) -> None:
     assert ask(cluster, "unwanted", may=False) == {"unwanted": "UNKNOWN_TOPIC_OR_PARTITION"}
     cluster.run_for(1_000)
     assert ask(cluster, "unwanted", may=False) == {"unwanted": "UNKNOWN_TOPIC_OR_PARTITION"}
@@ -108,7 +108,7 @@ def test_the_coordinators_topics_have_settings_of_their_own(cluster: SimulatedCl
 
 
 @pytest.mark.spec("TC-10")
-def test_what_is_configured_of_the_coordinators_topics_counts() -> None:
+def test_the_coordinators_topics_follow_their_configuration() -> None:
     config = KafkaConfig.from_properties(
         {
             "zookeeper.connect": "z",
@@ -140,7 +140,7 @@ def test_the_topic_of_share_groups_is_one_like_any_other_and_that_of_kraft_is_no
 
 
 @pytest.mark.spec("TC-9")
-def test_a_cluster_that_makes_no_topics_says_there_is_none() -> None:
+def test_without_auto_creation_a_topic_is_unknown() -> None:
     with SimulatedCluster(seed=3, brokers=1, settings={"auto.create.topics.enable": "false"}) as cluster:
         cluster.start()
         assert ask(cluster, "wanted") == {"wanted": "UNKNOWN_TOPIC_OR_PARTITION"}

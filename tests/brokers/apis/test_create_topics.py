@@ -70,14 +70,14 @@ def refusal(
         ("with_dot", "collides with existing topics: with.dot"),
     ],
 )
-def test_names_that_no_topic_may_have(name: str, part: str) -> None:
+def test_invalid_topic_names_are_refused(name: str, part: str) -> None:
     error, message = refusal(name)
     assert error == "INVALID_TOPIC_EXCEPTION"
     assert part in message
 
 
 @pytest.mark.spec("TC-5")
-def test_names_that_a_topic_may_have() -> None:
+def test_valid_topic_names_are_accepted() -> None:
     for name in ("a" * 249, "A.b_c-9", "__consumer_offsets"):
         assert validated(CreatableTopic(name=name), placed((1,)), ("withXdot",), DEFAULTS).topic == name
 
@@ -95,7 +95,7 @@ def test_names_that_a_topic_may_have() -> None:
         ({1: (BrokerId(1),)}, "partitions should be a consecutive 0-based integer sequence"),
     ],
 )
-def test_assignments_that_cannot_be(assignment: dict[int, tuple[BrokerId, ...]], part: str) -> None:
+def test_invalid_assignments_are_refused(assignment: dict[int, tuple[BrokerId, ...]], part: str) -> None:
     error, message = refusal(assignment=assignment)
     assert error == "INVALID_REPLICA_ASSIGNMENT"
     assert part in message
@@ -169,7 +169,7 @@ def test_configurations_that_contradict_each_other() -> None:
         ),
     ],
 )
-def test_placements_that_cannot_be(topic: CreatableTopic, error: Errors, part: str) -> None:
+def test_impossible_placements_are_refused(topic: CreatableTopic, error: Errors, part: str) -> None:
     async def scene() -> None:
         stage = Stage()
         with pytest.raises(ApiError) as raised:
@@ -195,7 +195,7 @@ def test_defaults_come_from_the_brokers_configuration() -> None:
 
 
 @pytest.mark.spec("TC-3")
-def test_names_that_a_request_may_not_carry() -> None:
+def test_prohibited_and_duplicate_names_are_refused() -> None:
     topics = [CreatableTopic(name=name) for name in ("a", "b", "a", "__cluster_metadata")]
     prohibited = {name: (error.error.name, error.message) for name, error in prohibited_names(topics).items()}
     assert prohibited == {
@@ -230,7 +230,7 @@ def topic(name: str, partitions: int = 2, replication_factor: int = 2, *brokers:
 
 @pytest.mark.spec("TC-3", "TC-4", "TC-7", "TC-8")
 @pytest.mark.parametrize("version", range(8))
-def test_good_topics_are_made_and_bad_ones_do_not_harm_them(cluster: SimulatedCluster, version: int) -> None:
+def test_valid_topics_are_created_beside_invalid_ones(cluster: SimulatedCluster, version: int) -> None:
     good, bad = f"good-{version}", topic("bad/name")
     request = CreateTopicsRequest(topics=(topic(good), bad, topic(good + "-too", 3, 3)), timeout_ms=5_000)
     answers = create(cluster, request, version=version)
@@ -243,7 +243,7 @@ def test_good_topics_are_made_and_bad_ones_do_not_harm_them(cluster: SimulatedCl
 
 
 @pytest.mark.spec("TC-3")
-def test_a_topic_that_is_there_twice_is_refused_each_time(cluster: SimulatedCluster) -> None:
+def test_a_topic_that_is_named_twice_is_refused_each_time(cluster: SimulatedCluster) -> None:
     request = CreateTopicsRequest(topics=(topic("twice"), topic("alone"), topic("twice")), timeout_ms=5_000)
     response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, request))
     assert isinstance(response, CreateTopicsResponse)
@@ -325,20 +325,20 @@ def test_looking_for_colliding_names_arms_no_watch() -> None:
 
 
 @pytest.mark.spec("TC-4")
-def test_a_topic_that_is_there_is_there(cluster: SimulatedCluster) -> None:
+def test_an_existing_topic_is_not_created_again(cluster: SimulatedCluster) -> None:
     cluster.create_topic("existing")
     answers = create(cluster, CreateTopicsRequest(topics=(topic("existing"),)))
     assert answers == {"existing": ("TOPIC_ALREADY_EXISTS", "Topic 'existing' already exists.")}
 
 
-def test_a_topic_larger_than_a_znode_is_refused_and_says_so(cluster: SimulatedCluster) -> None:
+def test_a_topic_larger_than_a_znode_is_refused_with_the_reason(cluster: SimulatedCluster) -> None:
     answers = create(cluster, CreateTopicsRequest(topics=(topic("vast", 100_000, 3),)))
     error, message = answers["vast"]
     assert error == "INVALID_PARTITIONS"
     assert "100000 partitions with their replicas do not fit into the topic's znode" in str(message)
 
 
-def test_topics_that_are_refused_neither_ask_zookeeper_nor_keep_others_waiting() -> None:
+def test_refused_topics_send_nothing_to_zookeeper_and_delay_no_other_request() -> None:
     async def scene() -> tuple[int, int]:
         stage, turns = Stage(), 0
 
@@ -370,7 +370,7 @@ def test_validate_only_writes_nothing(cluster: SimulatedCluster) -> None:
 
 @pytest.mark.spec("TC-7")
 @pytest.mark.parametrize(("name", "timeout_ms", "brokers"), [("hasty", 0, (1,)), ("leaderless", 500, (77,))])
-def test_without_time_or_leader_the_answer_is_a_timeout_though_the_topic_is_made(
+def test_a_created_topic_without_leaders_in_time_is_answered_with_a_timeout(
     cluster: SimulatedCluster, name: str, timeout_ms: int, brokers: tuple[int, ...]
 ) -> None:
     request = CreateTopicsRequest(topics=(topic(name, 1, 1, *brokers),), timeout_ms=timeout_ms)
@@ -380,7 +380,7 @@ def test_without_time_or_leader_the_answer_is_a_timeout_though_the_topic_is_made
 
 
 @pytest.mark.spec("TC-8")
-def test_the_answer_tells_what_was_made(cluster: SimulatedCluster) -> None:
+def test_the_response_describes_the_created_topic(cluster: SimulatedCluster) -> None:
     configured = CreatableTopic(
         name="told",
         num_partitions=2,

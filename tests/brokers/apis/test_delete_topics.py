@@ -94,7 +94,7 @@ def test_name_and_id_together_spoil_the_whole_request() -> None:
 
 
 @pytest.mark.spec("TX-1")
-def test_topics_that_nobody_knows() -> None:
+def test_unknown_topics_are_answered_with_an_error() -> None:
     asked = DeleteTopicsRequest(
         topics=(
             DeleteTopicState(topic_id=STRANGER),
@@ -232,7 +232,9 @@ def test_a_topic_is_deleted_by_its_id_and_asked_for_twice_it_is_deleted_once(clu
 
 @pytest.mark.spec("TX-1")
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_who_does_not_wait_hears_of_a_timeout_though_the_topic_goes(cluster: SimulatedCluster, timeout_ms: int) -> None:
+def test_without_a_timeout_the_response_is_timed_out_although_the_topic_is_deleted(
+    cluster: SimulatedCluster, timeout_ms: int
+) -> None:
     name = f"hasty{timeout_ms}"
     cluster.create_topic(name)
     assert answers(ask(cluster, by_name(name, timeout_ms=timeout_ms))) == [(name, NO_TOPIC_ID, "REQUEST_TIMED_OUT")]
@@ -241,7 +243,7 @@ def test_who_does_not_wait_hears_of_a_timeout_though_the_topic_goes(cluster: Sim
 
 
 @pytest.mark.spec("TX-1")
-def test_our_own_client_hears_of_a_refusal_too(cluster: SimulatedCluster) -> None:
+def test_the_admin_client_raises_the_error_of_a_refusal(cluster: SimulatedCluster) -> None:
     cluster.create_topic("hers")
     with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION: nosuch"):
         cluster.ask(cluster.admin.delete_topics("hers", "nosuch"))
@@ -265,7 +267,7 @@ def test_two_clients_wait_for_the_same_deletion(cluster: SimulatedCluster) -> No
 
 
 @pytest.mark.spec("TD-11", "TC-4", "TP-1", "PE-2")
-def test_a_topic_that_waits_to_be_deleted_can_be_nothing_else() -> None:
+def test_a_topic_with_a_marker_can_be_neither_created_nor_elected_nor_moved() -> None:
     with SimulatedCluster(seed=1, brokers=3) as cluster:
         cluster.start()
         cluster.create_topic("doomed", assignment={0: [1, 2, 3], 1: [2, 3, 1]})

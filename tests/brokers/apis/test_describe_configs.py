@@ -51,7 +51,7 @@ def describe(
     return response.results[0]
 
 
-def test_a_resource_asked_for_many_times_is_answered_once(cluster: SimulatedCluster) -> None:
+def test_a_resource_named_many_times_is_answered_once(cluster: SimulatedCluster) -> None:
     one = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("broker.id",))
     other = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=("listeners",))
     response = cluster.ask(
@@ -61,7 +61,7 @@ def test_a_resource_asked_for_many_times_is_answered_once(cluster: SimulatedClus
     assert [result.configs[0].name for result in response.results] == ["broker.id", "listeners"]
 
 
-def test_a_resource_asked_for_in_many_ways_is_looked_up_once(
+def test_a_resource_requested_with_different_keys_is_looked_up_once(
     cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_up: list[DynamicBrokerConfig] = []
@@ -107,7 +107,7 @@ def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: Simul
 
 
 @pytest.mark.parametrize("kind", [0, 1, 3, 32, -1])
-def test_a_type_of_resource_that_is_none_spoils_the_whole_request(cluster: SimulatedCluster, kind: int) -> None:
+def test_an_unknown_resource_type_refuses_the_whole_request(cluster: SimulatedCluster, kind: int) -> None:
     """As in Kafka, which looks at all types before it looks at any resource."""
     resources = tuple(DescribeConfigsResource(resource_type=each, resource_name="orders") for each in (TOPIC, kind))
     response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=resources), version=4))
@@ -126,7 +126,7 @@ def test_a_logger_has_a_level_and_an_empty_documentation(cluster: SimulatedClust
     assert (root.value, root.config_source, root.config_type, root.documentation) == ("INFO", 6, 0, "")
 
 
-def test_a_config_written_by_hand_that_cannot_be_read_harms_nobody_else(cluster: SimulatedCluster) -> None:
+def test_an_unreadable_config_does_not_affect_other_resources(cluster: SimulatedCluster) -> None:
     cluster.ask(cluster.admin.create_topic("scrawled", partitions=1, replication_factor=1))
     scrawl = b'{"version":1,"config":{"retention.ms":"soon"}}'
     assert cluster.zookeeper.operate([SetData("/config/topics/scrawled", scrawl)])
@@ -158,7 +158,7 @@ def test_a_broker_shows_every_key_of_kafkas(cluster: SimulatedCluster) -> None:
     assert shown["unclean.leader.election.enable"].read_only is False
 
 
-def test_only_what_is_asked_for_with_all_that_is_asked_for(cluster: SimulatedCluster) -> None:
+def test_only_the_requested_keys_and_details_are_returned(cluster: SimulatedCluster) -> None:
     result = describe(cluster, TOPIC, "orders", "retention.ms", include_synonyms=True, include_documentation=True)
     [retention] = result.configs
     assert [(synonym.name, synonym.value, synonym.source) for synonym in retention.synonyms] == [
@@ -187,7 +187,9 @@ def test_only_what_is_asked_for_with_all_that_is_asked_for(cluster: SimulatedClu
         (99, "", Errors.INVALID_REQUEST),
     ],
 )
-def test_what_is_not_described_here(cluster: SimulatedCluster, kind: int, name: str, error: Errors) -> None:
+def test_resources_of_other_brokers_and_kinds_are_refused(
+    cluster: SimulatedCluster, kind: int, name: str, error: Errors
+) -> None:
     result = describe(cluster, kind, name)
     assert (result.error_code, result.resource_type, result.configs) == (error, kind, ())
 

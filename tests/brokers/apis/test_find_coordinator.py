@@ -100,7 +100,7 @@ def test_a_leader_that_the_requests_listener_does_not_reach_is_no_coordinator() 
 
 @pytest.mark.spec("CO-3")
 @pytest.mark.parametrize(("key_type", "version"), [(3, 1), (-1, 3), (SHARE, 1), (SHARE, 3)])
-def test_a_type_there_is_not_is_refused(key_type: int, version: int) -> None:
+def test_an_unknown_coordinator_type_is_refused(key_type: int, version: int) -> None:
     answer = ask(FindCoordinatorRequest(key="k", key_type=key_type), version)
     assert (answer.error_code, answer.node_id, answer.port) == (Errors.INVALID_REQUEST, -1, -1)
     assert answer.error_message == MALFORMED_REQUEST
@@ -116,20 +116,20 @@ def test_a_type_there_is_not_is_refused(key_type: int, version: int) -> None:
         (SHARE, 6, "COORDINATOR_NOT_AVAILABLE"),
     ],
 )
-def test_a_type_nobody_coordinates_is_refused_for_every_key(key_type: int, version: int, error: str) -> None:
+def test_a_type_without_coordinators_is_refused_for_every_key(key_type: int, version: int, error: str) -> None:
     assert many(["a", "b"], version, key_type=key_type) == [("a", error, NOWHERE), ("b", error, NOWHERE)]
     answer = ask(FindCoordinatorRequest(coordinator_keys=("a",), key_type=key_type), version)
     assert answer.coordinators[0].error_message == ("" if key_type == SHARE else MALFORMED_REQUEST)
 
 
-def test_what_is_said_beside_the_error() -> None:
+def test_messages_of_errors_are_kafkas() -> None:
     assert ask(FindCoordinatorRequest(key="my-group"), 3).error_message == "NONE"
     assert ask(FindCoordinatorRequest(key="test"), 3).error_message == "The coordinator is not available."
     [found] = ask(FindCoordinatorRequest(coordinator_keys=("my-group",)), 4).coordinators
     assert found == Coordinator(key="my-group", node_id=2, host="h2", port=9092, error_message="")
 
 
-def test_a_request_with_very_many_keys_lets_others_have_a_turn() -> None:
+def test_a_request_with_very_many_keys_does_not_delay_other_requests() -> None:
     async def scene() -> list[str]:
         stage = Stage()
         stage.hear(dict(LEADERS))
@@ -168,7 +168,7 @@ def find(cluster: SimulatedCluster, broker: int, *keys: str, key_type: int = GRO
 
 
 @pytest.mark.spec("CO-3", "TC-10")
-def test_a_missing_topic_is_made_once_and_then_every_broker_says_the_same(cluster: SimulatedCluster) -> None:
+def test_a_missing_topic_is_created_once_and_every_broker_names_the_same_coordinator(cluster: SimulatedCluster) -> None:
     other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     assert find(cluster, other, "my-group", "group1") == [("COORDINATOR_NOT_AVAILABLE", -1)] * 2
     cluster.run_for(2_000)
@@ -179,7 +179,7 @@ def test_a_missing_topic_is_made_once_and_then_every_broker_says_the_same(cluste
 
 
 @pytest.mark.spec("CO-3")
-def test_whoever_leads_next_coordinates_next(cluster: SimulatedCluster) -> None:
+def test_the_next_leader_is_the_next_coordinator(cluster: SimulatedCluster) -> None:
     cluster.create_topic("__transaction_state", assignment={index: [3, 1] for index in range(50)})
     assert find(cluster, 1, "payments", key_type=TRANSACTION) == [("NONE", 3)]
     cluster.broker(3).kill()

@@ -104,7 +104,7 @@ def test_a_null_list_is_all_this_broker_knows_without_those_that_needed_nothing(
         ((TopicPartitions(topic="a", partitions=(1, 1)),), [("a", [(1, Errors.UNKNOWN_SERVER_ERROR)] * 2)]),
     ],
 )
-def test_an_election_nobody_knows(
+def test_an_unknown_election_type_is_refused(
     asked: tuple[TopicPartitions, ...] | None, answered: list[tuple[str, list[tuple[int, Errors]]]]
 ) -> None:
     async def scene() -> ElectLeadersResponse:
@@ -185,7 +185,7 @@ def test_reassignments_are_handed_over_and_answered_by_topic() -> None:
 
 
 @pytest.mark.spec("RA-1", "RA-7")
-def test_who_is_no_controller_says_so_of_all_reassignments() -> None:
+def test_a_broker_that_is_not_controller_refuses_all_reassignments() -> None:
     async def scene() -> list[tuple[int, str | None]]:
         stage = Stage()
         refused = ApiError(Errors.NOT_CONTROLLER, NOT_THE_CONTROLLER)

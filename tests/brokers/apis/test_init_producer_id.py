@@ -52,12 +52,12 @@ class Ids:
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1, producer_id=5, producer_epoch=3), 16),
     ],
 )
-def test_who_is_refused_and_why(request_: InitProducerIdRequest, refused: Errors | None) -> None:
+def test_refusals_come_in_kafkas_order(request_: InitProducerIdRequest, refused: Errors | None) -> None:
     assert error_of(request_, transaction_max_timeout_ms=900_000) == refused
 
 
 @pytest.mark.spec("CO-6")
-def test_each_producer_hears_an_id_of_its_own_with_epoch_zero() -> None:
+def test_each_producer_gets_an_id_of_its_own_with_epoch_zero() -> None:
     async def scene() -> list[InitProducerIdResponse]:
         stage = Stage(producer_ids=Ids())
         going_on = InitProducerIdRequest(producer_id=77, producer_epoch=8)

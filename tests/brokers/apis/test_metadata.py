@@ -80,7 +80,7 @@ def test_brokers_are_the_live_ones_that_have_the_listener_of_the_request() -> No
 
 
 @pytest.mark.spec("MC-5")
-def test_a_broker_that_has_heard_nothing_knows_nothing_and_no_controller() -> None:
+def test_before_the_first_update_metadata_the_response_is_empty() -> None:
     response = ask(MetadataRequest(), heard=None)
     assert (response.brokers, response.controller_id, response.topics) == ((), -1, ())
 
@@ -121,11 +121,11 @@ def test_version_0_hides_replicas_that_cannot_be_reached() -> None:
         (MetadataRequest(topics=()), 0, ["orders"]),
     ],
 )
-def test_what_stands_for_all_topics(request_: MetadataRequest, version: int, topics: list[str]) -> None:
+def test_requests_for_all_topics(request_: MetadataRequest, version: int, topics: list[str]) -> None:
     assert [topic.name for topic in ask(request_, version).topics] == topics
 
 
-def test_topics_that_are_not_there_and_are_not_made_by_asking() -> None:
+def test_unknown_topics_are_not_created_without_permission() -> None:
     topics = ask(named("nothing", "..", "bad/name", "__consumer_offsets")).topics
     assert [(topic.name, topic.error_code, topic.is_internal) for topic in topics] == [
         ("nothing", Errors.UNKNOWN_TOPIC_OR_PARTITION, False),
@@ -150,7 +150,7 @@ def test_topics_by_id(asked: MetadataRequestTopic, version: int, expected: tuple
     assert (topic.error_code, topic.name) == expected
 
 
-def test_what_cannot_be_asked_spoils_the_whole_request_before_version_12() -> None:
+def test_a_topic_without_a_name_refuses_the_whole_request_before_version_12() -> None:
     asked = (MetadataRequestTopic(name="orders"), MetadataRequestTopic(name=None))
     response = ask(MetadataRequest(topics=asked), 11)
     assert [(topic.name, topic.error_code) for topic in response.topics] == [("orders", 42), ("", 42)]
@@ -173,14 +173,14 @@ def test_a_topic_named_many_times_is_answered_once() -> None:
     assert [topic.name for topic in response.topics] == ["orders", "nothing"]
 
 
-def test_without_an_authorizer_everybody_may_do_everything() -> None:
+def test_without_an_authorizer_every_operation_is_allowed() -> None:
     asked = MetadataRequest(include_cluster_authorized_operations=True, include_topic_authorized_operations=True)
     response = ask(asked, 9)
     assert (response.cluster_authorized_operations, response.topics[0].topic_authorized_operations) == (8096, 3576)
     assert ask(MetadataRequest(), 9).cluster_authorized_operations == -(2**31)
 
 
-def test_nobody_may_do_anything_to_an_id_that_nobody_knows() -> None:
+def test_an_unknown_topic_id_has_no_authorized_operations() -> None:
     topics = (MetadataRequestTopic(topic_id=ORDERS), MetadataRequestTopic(topic_id=UNKNOWN_ID))
     response = ask(MetadataRequest(topics=topics, include_topic_authorized_operations=True))
     operations = {topic.topic_id: topic.topic_authorized_operations for topic in response.topics}

@@ -110,7 +110,7 @@ def test_a_notification_of_the_first_version_is_understood(cluster: SimulatedClu
 
 
 @pytest.mark.spec("CF-2")
-def test_what_cannot_be_understood_is_skipped(cluster: SimulatedCluster) -> None:
+def test_a_malformed_notification_is_skipped(cluster: SimulatedCluster) -> None:
     write(cluster, "/config/brokers/<default>", b'{"version":1,"config":{"min.insync.replicas":"3"}}')
     write(cluster, "/config/brokers/broken", b"]")
     for data in (
@@ -146,7 +146,7 @@ def test_a_notification_makes_the_config_be_read_as_it_is_now(cluster: Simulated
 
 
 @pytest.mark.spec("CF-2")
-def test_numbers_that_begin_again_are_no_old_ones(cluster: SimulatedCluster) -> None:
+def test_notifications_whose_numbers_begin_again_are_handled(cluster: SimulatedCluster) -> None:
     """Somebody has tidied up by hand. Kafka's brokers then wait until the numbers have passed where they were."""
     for value in ("5", "6"):
         change(cluster, "", {KEY: value})

@@ -29,7 +29,7 @@ def started(**properties: str) -> DynamicBrokerConfig:
 
 
 @pytest.mark.spec("CF-7")
-def test_what_is_dynamic_and_for_whom() -> None:
+def test_scopes_of_dynamic_keys() -> None:
     assert {
         "unclean.leader.election.enable",
         "min.insync.replicas",
@@ -95,7 +95,7 @@ def test_the_stronger_layer_counts_and_what_cannot_be_used_does_not(
     assert (again.current.broker_id, again.current.listeners) == (1, "PLAINTEXT://:9092")
 
 
-def test_a_stronger_layer_hides_what_is_said_under_another_name() -> None:
+def test_a_stronger_layer_hides_synonyms_of_weaker_ones() -> None:
     static = KafkaConfig.from_properties(BASE | {"log.retention.ms": "5", "log.retention.hours": "6"})
     merged = overridden(static, {"log.retention.ms": "7"}, {})
     assert {key: text for key, text in merged.originals.items() if "retention" in key} == {"log.retention.ms": "7"}
@@ -134,7 +134,7 @@ def test_configs_that_contradict_each_other_leave_the_broker_as_it_is() -> None:
         ({"leader.replication.throttled.rate": "-1"}, False, "Value must be at least 0"),
     ],
 )
-def test_what_a_running_broker_does_not_take(config: dict[str, str], per_broker: bool, message: str) -> None:
+def test_changes_that_a_running_broker_refuses(config: dict[str, str], per_broker: bool, message: str) -> None:
     dynamic = started()
     with pytest.raises(ConfigError, match=message):
         dynamic.validate(config, per_broker=per_broker)
@@ -144,7 +144,7 @@ def test_what_a_running_broker_does_not_take(config: dict[str, str], per_broker:
 @pytest.mark.parametrize(
     "name", ["somebodys.own.key", "listener.name.a.ssl.keystore.type", "listeners", "num.io.threads"]
 )
-def test_what_it_does_take(name: str) -> None:
+def test_changes_that_a_running_broker_accepts(name: str) -> None:
     value = {"listeners": "PLAINTEXT://:9093", "num.io.threads": "16"}.get(name, "anything")
     started().validate({name: value}, per_broker=True)
 
@@ -179,7 +179,7 @@ def test_every_place_a_value_may_come_from_is_shown_the_strongest_first() -> Non
     assert topic["segment.ms"].value == "604800000"
 
 
-def test_a_value_nobody_knows_is_shown_to_nobody() -> None:
+def test_values_of_unknown_keys_are_never_shown() -> None:
     topic = {config.name: config for config in describe_topic({"from.the.future": "x"}, started())}
     assert (topic["from.the.future"].value, topic["from.the.future"].is_sensitive) == (None, True)
 

@@ -105,7 +105,7 @@ def test_a_bad_value_is_named_with_what_was_expected(key: str, value: str, reaso
         ("principal.builder.class", "com.example.Outer$Builder"),
     ],
 )
-def test_what_kafka_can_read_is_accepted_though_nothing_is_done_with_it(key: str, value: str) -> None:
+def test_values_of_keys_without_effect_are_accepted_as_by_kafka(key: str, value: str) -> None:
     properties = BASE | {key: value}
     assert KafkaConfig.from_properties(properties) == config()
     assert unknown_keys(properties) == ()
@@ -156,7 +156,7 @@ def test_values_are_trimmed_as_kafka_trims_them() -> None:
         ("PLAINTEXT://\x00:1", "expected LISTENER://host:port"),
     ],
 )
-def test_a_listener_that_cannot_be(listeners: str, part: str) -> None:
+def test_invalid_listeners_are_refused(listeners: str, part: str) -> None:
     assert part in error(listeners=listeners)
 
 
@@ -188,7 +188,7 @@ def test_without_a_host_only_this_machine_can_connect() -> None:
     assert config(listeners="PLAINTEXT://:9092").advertised_endpoints() == (expected,)
 
 
-def test_what_is_bound_and_what_is_told_to_others() -> None:
+def test_bound_and_advertised_addresses_may_differ() -> None:
     both = config(
         listeners="internal://0.0.0.0:9092,OUT://[::1]:9093",
         advertised_listeners="INTERNAL://broker-1:9092,OUT://example.org:9093",
@@ -203,7 +203,7 @@ def test_what_is_bound_and_what_is_told_to_others() -> None:
     assert both.inter_broker_listener == "INTERNAL"
 
 
-def test_the_meta_address_is_no_address() -> None:
+def test_the_meta_address_cannot_be_advertised() -> None:
     assert "cannot use the nonroutable meta-address 0.0.0.0" in error(listeners="PLAINTEXT://0.0.0.0:9092")
 
 
@@ -258,7 +258,7 @@ def test_any_protocol_version_of_kafkas_is_taken(text: str, version: str) -> Non
 
 
 @pytest.mark.parametrize("key", ["inter_broker_protocol_version", "log_message_format_version"])
-def test_a_protocol_version_that_is_none_is_refused_with_those_that_are(key: str) -> None:
+def test_an_unknown_protocol_version_is_refused_with_the_known_ones(key: str) -> None:
     message = error(**{key: "2.9"})
     name = key.replace("_", ".")
     assert message.startswith(

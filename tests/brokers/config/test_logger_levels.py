@@ -14,7 +14,7 @@ from brokers.machine.operator_log import configure_operator_log
 PRODUCT = Path(__file__).resolve().parents[3]
 
 
-def test_every_logger_there_is_has_a_level() -> None:
+def test_every_logger_has_a_level() -> None:
     packages = ("foundation", "controller", "brokers")
     texts = [path.read_text() for package in packages for path in sorted((PRODUCT / package).rglob("*.py"))]
     named = {name for text in texts for name in re.findall(r'structlog\.get_logger\("([^"]+)"\)', text)}
@@ -22,7 +22,7 @@ def test_every_logger_there_is_has_a_level() -> None:
     assert named <= set(LOGGERS), "add it to brokers.config.logger_levels"
 
 
-def test_a_logger_takes_over_the_level_above_it() -> None:
+def test_a_logger_inherits_the_level_above_it() -> None:
     levels = LoggerLevels()
     assert levels.threshold("kafka.server.KafkaApis") == LEVELS["INFO"]
     levels.apply([Change("kafka", Operation.SET, "WARN"), Change("kafka.server.KafkaApis", Operation.SET, "DEBUG")])

@@ -29,7 +29,7 @@ SET, DELETE, APPEND, SUBTRACT = Operation
         ({"cleanup.policy": "a,b,a"}, SUBTRACT, "a", {"cleanup.policy": "b,a"}),
     ],
 )
-def test_what_an_operation_leaves(
+def test_results_of_operations(
     stored: dict[str, str], operation: Operation, value: str | None, left: dict[str, str]
 ) -> None:
     assert (
@@ -61,7 +61,7 @@ def test_more_than_a_znode_holds_is_refused_before_it_is_looked_at() -> None:
     check_changes([Change(str(number), SET, "x" * 30_000) for number in range(33)])
 
 
-def test_a_list_may_grow_until_no_answer_can_carry_it() -> None:
+def test_a_list_may_grow_until_it_does_not_fit_into_a_response() -> None:
     name = "leader.replication.throttled.replicas"
     largest = ",".join([f"{index:05}:1" for index in range(4095)])
     assert altered({name: largest}, [Change(name, APPEND, "1:1")], TOPIC_TABLE) == {name: f"{largest},1:1"}
@@ -89,7 +89,7 @@ def test_appending_many_to_many_takes_no_time() -> None:
         ((Change("a", 4, "1"),), "Unknown operations type 4"),
     ],
 )
-def test_changes_that_make_no_sense(changes: tuple[Change, ...], message: str) -> None:
+def test_malformed_changes_are_refused(changes: tuple[Change, ...], message: str) -> None:
     with pytest.raises(ApiError) as refused:
         check_changes(changes)
     assert (refused.value.error, refused.value.message) == (Errors.INVALID_REQUEST, message)

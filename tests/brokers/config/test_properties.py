@@ -38,5 +38,5 @@ _text = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
 @given(st.dictionaries(_text.filter(bool), _text, max_size=5))
-def test_what_is_written_is_read_again(properties: dict[str, str]) -> None:
+def test_formatted_properties_are_read_again(properties: dict[str, str]) -> None:
     assert parse_properties(format_properties(properties)) == properties

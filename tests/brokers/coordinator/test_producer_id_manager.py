@@ -61,7 +61,7 @@ def broken() -> None:
 @pytest.mark.parametrize(
     ("first", "size", "target"), [(0, 1_000, 900), (5_000, 1_000, 5_900), (7, 10, 16), (7, 1, 7), (0, 3, 2)]
 )
-def test_the_next_block_is_asked_for_at_nine_tenths(first: int, size: int, target: int) -> None:
+def test_the_next_block_is_requested_at_nine_tenths(first: int, size: int, target: int) -> None:
     assert prefetch_target(block(first, size)) == target
 
 
@@ -230,7 +230,7 @@ def test_producers_that_come_together_share_no_id(size: int) -> None:
         pytest.param(given(MAX_PRODUCER_ID, 10), id="ids beyond the last"),
     ],
 )
-def test_after_a_refusal_the_controller_is_left_alone_for_a_moment(trouble: Callable[[], Message | None]) -> None:
+def test_after_a_refusal_the_next_request_waits_for_the_backoff(trouble: Callable[[], Message | None]) -> None:
     """As `testUnrecoverableErrors`, `testInvalidRanges` and `testRetryBackoff`."""
     scene = Scene(trouble, given(0, 10))
 
@@ -282,7 +282,7 @@ def test_the_controller_is_looked_for_until_there_is_one() -> None:
 
 @pytest.mark.spec("CO-6")
 @pytest.mark.parametrize("nobody", ["unknown", "silent", "too old"])
-def test_a_controller_that_does_not_answer_is_given_up_and_asked_for_the_next_producer(nobody: str) -> None:
+def test_a_request_without_response_is_given_up_and_sent_again_for_the_next_producer(nobody: str) -> None:
     scene = Scene(given(0, 10), delay_s=60 if nobody == "silent" else 0.001, served=nobody != "too old")
     scene.controller = None if nobody == "unknown" else "controller-1"
 
@@ -433,7 +433,7 @@ def test_without_zookeeper_a_producer_waits_so_long_and_asks_again(brokers: Brok
 
 
 @pytest.mark.spec("ZN-8")
-def test_a_znode_that_says_nothing_costs_an_answer(brokers: Brokers) -> None:
+def test_an_unreadable_znode_is_a_server_error(brokers: Brokers) -> None:
     for data in (b"?", ProducerIdBlockZNode.encode(ProducerIdBlock(ME, MAX_PRODUCER_ID - 1_000, MAX_PRODUCER_ID - 1))):
         brokers.write(data)
         assert brokers.id(1) == "UNKNOWN_SERVER_ERROR"
@@ -443,7 +443,7 @@ def test_a_znode_that_says_nothing_costs_an_answer(brokers: Brokers) -> None:
 
 
 @pytest.mark.spec("ZN-8")
-def test_a_broker_that_is_always_second_gives_up_for_now(brokers: Brokers) -> None:
+def test_a_broker_gives_up_after_too_many_conflicts(brokers: Brokers) -> None:
     """Somebody else writes whenever it has read."""
     zk = brokers.stage.broker(1).zk
     read = zk.producer_ids.read

@@ -1,4 +1,4 @@
-"""A broker's connection to the controller, over the simulated network: what becomes of a request that gets no answer."""
+"""A broker's connection to the controller, over the simulated network: requests without a response end, too."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_zero_id_forgets_the_id_and_an_unlisted_topic_keeps_its_own() -> None:
 
 
 @pytest.mark.spec("MC-1")
-def test_a_negative_controller_is_nobody() -> None:
+def test_a_negative_controller_id_means_no_controller() -> None:
     assert updated(MetadataSnapshot(), request({}, controller=-1)).snapshot.controller_id is None
 
 

@@ -146,7 +146,7 @@ def test_answers_leave_in_the_order_of_requests_though_the_first_takes_longest()
     assert late == [1, 2, 3]
 
 
-def test_a_long_request_is_read_aside() -> None:
+def test_a_long_request_is_decoded_in_another_thread() -> None:
     """What a broker is told of every partition keeps nobody else waiting while it is taken apart."""
     aside: list[int] = []
 
@@ -191,7 +191,7 @@ def test_a_client_that_does_not_read_is_not_read_either() -> None:
     assert answered == 50
 
 
-def test_requests_that_come_together_let_others_in_between() -> None:
+def test_pipelined_requests_do_not_delay_other_connections() -> None:
     async def scene() -> list[int]:
         played = await play()
         greedy, greedy_task = played.connect()
@@ -241,7 +241,7 @@ def test_bytes_may_come_one_by_one() -> None:
         ),
     ],
 )
-def test_what_cannot_be_understood_closes_its_own_connection_with_a_reason(data: bytes, reason: str) -> None:
+def test_a_malformed_request_closes_its_own_connection_with_a_reason(data: bytes, reason: str) -> None:
     async def scene() -> tuple[Played, FakeConnection, FakeConnection]:
         played = await play()
         hostile, task = played.connect()
@@ -262,7 +262,7 @@ def test_what_cannot_be_understood_closes_its_own_connection_with_a_reason(data:
 
 
 @pytest.mark.spec("AP-4")
-def test_what_is_spoken_but_not_served_closes_its_connection_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_api_that_is_not_served_closes_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_apis, "_SERVED", ())
 
     async def scene() -> tuple[Played, FakeConnection]:
@@ -422,7 +422,7 @@ def test_an_answer_that_is_not_read_is_given_up_and_the_reason_says_so() -> None
     assert asyncio.run(scene()) == ["an answer was not read for 30 ms (connections.max.idle.ms)"]
 
 
-def test_who_asks_to_wait_for_weeks_is_given_up_and_may_be_gone() -> None:
+def test_a_fetch_that_waits_longer_than_the_idle_limit_is_given_up() -> None:
     async def scene() -> list[str]:
         played = await play(connections_max_idle_ms="30")
         played.stage.lead("orders", 0)
@@ -536,7 +536,7 @@ def test_connections_are_bounded_and_a_place_becomes_free_again(
 
 @pytest.mark.spec("AP-1", "AP-2")
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions_says_what_is_served(version: int) -> None:
+def test_api_versions_lists_what_is_served(version: int) -> None:
     async def scene() -> Message:
         played = await play()
         hello = ApiVersionsRequest(client_software_name="t", client_software_version="1")
@@ -570,7 +570,7 @@ def test_api_versions_says_what_is_served(version: int) -> None:
         ("", 2, True),
     ],
 )
-def test_software_with_a_name_that_is_none_is_not_told_what_is_served(name: str, version: int, valid: bool) -> None:
+def test_a_malformed_software_name_is_refused(name: str, version: int, valid: bool) -> None:
     hello = ApiVersionsRequest(client_software_name=name, client_software_version="1.0")
     response = api_versions.answer(hello, version, SERVED_VERSIONS, None)
     assert (response.error_code, response.api_keys) == ((0, SERVED_VERSIONS) if valid else (42, ()))
