@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.replication.partition import IsrProposal
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_named
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.wire.messages.alter_partition import (
     AlterPartitionBrokerState,
@@ -161,11 +161,3 @@ def _answers(response: AlterPartitionResponse) -> dict[tuple[str, int], AlterPar
         for topic in response.topics
         for partition in topic.partitions
     }
-
-
-def error_named(code: int) -> Errors:
-    """The error with this code; UNKNOWN_SERVER_ERROR where there is none."""
-    try:
-        return Errors(code)
-    except ValueError:
-        return Errors.UNKNOWN_SERVER_ERROR

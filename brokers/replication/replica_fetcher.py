@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.log.partition_log import PartitionLog
-from brokers.replication.alter_partition_manager import error_named
 from brokers.replication.partition import Partition
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_named
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.wire.errors import MalformedMessage

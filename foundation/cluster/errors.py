@@ -74,6 +74,14 @@ MALFORMED_REQUEST = (
 """Kafka's message of an INVALID_REQUEST that refuses a request as a whole."""
 
 
+def error_named(code: int) -> Errors:
+    """Return the error with this code; UNKNOWN_SERVER_ERROR where there is none."""
+    try:
+        return Errors(code)
+    except ValueError:
+        return Errors.UNKNOWN_SERVER_ERROR
+
+
 class ApiError(Exception):
     """The error of one item of a request: code and message, as the response has them.
 

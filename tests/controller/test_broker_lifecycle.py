@@ -155,7 +155,7 @@ def test_error_in_update_metadata_response_is_only_logged() -> None:
         assert len(harness.broker(1).requests()) == 2, "no request is repeated"
         assert harness.broker(0).controller.is_active
     errors = [(line.text, line.fields["broker"], line.fields["error"]) for line in lines if line.level == "error"]
-    assert errors == [("error in UpdateMetadata response", 1, 11)]
+    assert errors == [("error in UpdateMetadata response", 1, "STALE_CONTROLLER_EPOCH")]
 
 
 @pytest.mark.spec("RB-1", "BUG-9")
