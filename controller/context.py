@@ -34,7 +34,7 @@ class ControllerContext:
         self.epoch = epoch
         self.epoch_zk_version = epoch_zk_version
         self.changes = 0
-        """Grows with every change of leadership, assignment or live brokers."""
+        """Grows with every change of leadership, assignment, topic id or live brokers."""
 
         self.shutting_down_broker_ids: set[BrokerId] = set()
         self.replicas_on_offline_dirs: dict[BrokerId, set[TopicPartition]] = {}
@@ -121,6 +121,7 @@ class ControllerContext:
             )
         self.topic_ids[topic] = topic_id
         self.topic_names[topic_id] = topic
+        self.changes += 1
 
     def partition_assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         return self.assignments.get(partition, NO_ASSIGNMENT)

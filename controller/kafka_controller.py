@@ -298,6 +298,8 @@ class KafkaController:
 
     async def _process_and_count(self, event: ControllerEvent) -> str:
         outcome = await self._process(event)
+        if self._term is not None:
+            self._term.last_update_metadata.forget()
         self._counts.event_over(self._context)
         return outcome
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controller.channels.channel_manager import ControllerChannelManager
-from controller.channels.request_batch import RequestBatch
+from controller.channels.request_batch import LastUpdateMetadata, RequestBatch
 from controller.context import ControllerContext
 from controller.controller_metrics import ControllerStats
 from controller.events import ControllerEvent
@@ -61,6 +61,8 @@ class Term:
     """Whether a leader has announced an ISR change that it wrote itself: memory may be older than ZooKeeper."""
     changes_recorded: int = field(default=-1)
     """`context.changes` when the context was last recorded."""
+    last_update_metadata: LastUpdateMetadata = field(default_factory=LastUpdateMetadata)
+    """What the batches of the event in progress share."""
     state_changes: StateChangeLog = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +71,11 @@ class Term:
     def new_batch(self) -> RequestBatch:
         settings = self.settings
         return RequestBatch(
-            self.context, self.broker_id, settings.inter_broker_listener_name, settings.inter_broker_protocol_version
+            self.context,
+            self.broker_id,
+            settings.inter_broker_listener_name,
+            settings.inter_broker_protocol_version,
+            self.last_update_metadata,
         )
 
     async def flush(self, batch: RequestBatch, procedure: str) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.replication.partition import Partition
+from brokers.log.partition_log import PartitionLog
+from brokers.replication.partition import PartitionState, Role
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.fences import Fence
@@ -37,10 +39,13 @@ MAX_WAIT_MS = 60_000
 """The longest that a Fetch waits, whatever `max_wait_ms` the client sends."""
 
 
-class RequestedPartition(NamedTuple):
-    """One partition of a Fetch; `topic` is None where its topic id is unknown."""
+class RequestedPartition(msgspec.Struct, frozen=True, gc=False):
+    """One partition of a Fetch; `topic_partition` is None where its topic id is unknown.
 
-    topic: str | None
+    `gc=False` and one `TopicPartition` for all lookups: a follower fetches up to 33,000 partitions with each request.
+    """
+
+    topic_partition: TopicPartition | None
     topic_id: TopicId
     fetch: FetchPartition
 
@@ -67,44 +72,31 @@ def _requested_partitions(
     for topic in request.topics:
         name = names.get(topic.topic_id) if by_id else topic.topic
         for partition in topic.partitions:
-            yield RequestedPartition(name, topic.topic_id, partition)
+            topic_partition = None if name is None else TopicPartition(name, partition.partition)
+            yield RequestedPartition(topic_partition, topic.topic_id, partition)
 
 
 def partition_error(services: BrokerServices, requested: RequestedPartition, follower: int) -> Errors:
     """The error that one partition of a Fetch is answered with, or NONE (BK-13)."""
-    if requested.topic is None:
+    topic_partition = requested.topic_partition
+    if topic_partition is None:
         return Errors.UNKNOWN_TOPIC_ID
-    topic_partition = TopicPartition(requested.topic, requested.fetch.partition)
     if services.metadata.snapshot.partition(*topic_partition) is None:
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
     partition = services.replicas.partitions.get(topic_partition)
     if partition is None:
         return Errors.NOT_LEADER_OR_FOLLOWER
-    known_id = partition.topic_id
-    if NO_TOPIC_ID not in (requested.topic_id, known_id) and requested.topic_id != known_id:
+    state = partition.state
+    if requested.topic_id != state.topic_id and NO_TOPIC_ID not in (requested.topic_id, state.topic_id):
         return Errors.INCONSISTENT_TOPIC_ID
-    error = _epoch_error(services, partition, requested.fetch.current_leader_epoch)
-    if error is not Errors.NONE:
-        return error
-    return _leader_error(partition, requested.fetch, follower)
-
-
-def _epoch_error(services: BrokerServices, partition: Partition, offered: int) -> Errors:
-    known = partition.leader_epoch
-    if offered in (NO_EPOCH, known):
-        return Errors.NONE
-    if offered > known:
-        return Errors.UNKNOWN_LEADER_EPOCH
-    what = f"Fetch {partition.topic_partition}"
-    if services.fences.record_hit(Fence.FETCH_LEADER_EPOCH, what=what, offered=offered, known=known):
-        return Errors.FENCED_LEADER_EPOCH
-    return Errors.NONE
-
-
-def _leader_error(partition: Partition, fetch: FetchPartition, follower: int) -> Errors:
-    if not partition.is_leader:
+    fetch = requested.fetch
+    if fetch.current_leader_epoch not in (state.leader_epoch, NO_EPOCH):
+        error = _epoch_error(services, state, fetch.current_leader_epoch)
+        if error is not Errors.NONE:
+            return error
+    if state.role is not Role.LEADER:
         return Errors.NOT_LEADER_OR_FOLLOWER
-    if follower >= 0 and follower not in partition.state.replicas:
+    if follower >= 0 and follower not in state.replicas:
         with_epoch = fetch.current_leader_epoch != NO_EPOCH
         return Errors.UNKNOWN_LEADER_EPOCH if with_epoch else Errors.NOT_LEADER_OR_FOLLOWER
     if not partition.log.log_start_offset <= fetch.fetch_offset <= partition.log.log_end_offset:
@@ -112,14 +104,27 @@ def _leader_error(partition: Partition, fetch: FetchPartition, follower: int) ->
     return Errors.NONE
 
 
+def _epoch_error(services: BrokerServices, state: PartitionState, offered: int) -> Errors:
+    """The error of a Fetch that names another leader epoch than this broker's."""
+    known = state.leader_epoch
+    if offered > known:
+        return Errors.UNKNOWN_LEADER_EPOCH
+    what = f"Fetch {state.topic_partition}"
+    if services.fences.record_hit(Fence.FETCH_LEADER_EPOCH, what=what, offered=offered, known=known):
+        return Errors.FENCED_LEADER_EPOCH
+    return Errors.NONE
+
+
 def _note_progress(
     services: BrokerServices, requested: tuple[RequestedPartition, ...], errors: list[Errors], follower: int
 ) -> None:
+    partitions, isr = services.replicas.partitions, services.isr
     for each, error in zip(requested, errors, strict=True):
-        if error is Errors.NONE and each.topic is not None:
-            partition = services.replicas.partitions[TopicPartition(each.topic, each.fetch.partition)]
+        if error is Errors.NONE and each.topic_partition is not None:
             epoch = each.fetch.current_leader_epoch
-            services.isr.follower_fetched(partition, follower, each.fetch.fetch_offset, leader_epoch=epoch)
+            isr.follower_fetched(
+                partitions[each.topic_partition], follower, each.fetch.fetch_offset, leader_epoch=epoch
+            )
 
 
 async def _wait(
@@ -137,7 +142,7 @@ async def _wait(
     purgatory = services.replicas.delayed_fetches
     if not purgatory.has_room_for(len(requested)):
         return errors
-    partitions = (TopicPartition(each.topic, each.fetch.partition) for each in requested if each.topic is not None)
+    partitions = [each.topic_partition for each in requested if each.topic_partition is not None]
     with purgatory.watch(partitions) as delayed_fetch:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(max_wait_ms, 0) / 1000):
@@ -152,32 +157,39 @@ async def _wait(
 def _responses(
     services: BrokerServices, requested: tuple[RequestedPartition, ...], errors: list[Errors], version: int
 ) -> Iterator[FetchableTopicResponse]:
+    partitions = services.replicas.partitions
+    by_name = version < FIRST_VERSION_BY_TOPIC_ID
     topics: dict[tuple[str, TopicId], list[PartitionData]] = {}
     for each, error in zip(requested, errors, strict=True):
-        name = "" if version >= FIRST_VERSION_BY_TOPIC_ID else each.topic or ""
-        topics.setdefault((name, each.topic_id), []).append(_partition_data(services, each, error))
-    for (name, topic_id), partitions in topics.items():
-        yield FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(partitions))
+        topic_partition, index = each.topic_partition, each.fetch.partition
+        name = topic_partition.topic if by_name and topic_partition is not None else ""
+        if error is Errors.NONE and topic_partition is not None:
+            data = _readable(index, partitions[topic_partition].log)
+        else:
+            data = _refused(index, error)
+        topics.setdefault((name, each.topic_id), []).append(data)
+    for (name, topic_id), answers in topics.items():
+        yield FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(answers))
 
 
-def _partition_data(services: BrokerServices, requested: RequestedPartition, error: Errors) -> PartitionData:
-    index = requested.fetch.partition
-    if error is not Errors.NONE or requested.topic is None:
-        return PartitionData(
-            partition_index=index,
-            error_code=error,
-            high_watermark=NO_OFFSET,
-            last_stable_offset=NO_OFFSET,
-            log_start_offset=NO_OFFSET,
-            records=b"",
-        )
-    log = services.replicas.partitions[TopicPartition(requested.topic, index)].log
+def _readable(index: int, log: PartitionLog) -> PartitionData:
     return PartitionData(
         partition_index=index,
         error_code=Errors.NONE,
         high_watermark=log.high_watermark,
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.log_start_offset,
+        records=b"",
+    )
+
+
+def _refused(index: int, error: Errors) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=error,
+        high_watermark=NO_OFFSET,
+        last_stable_offset=NO_OFFSET,
+        log_start_offset=NO_OFFSET,
         records=b"",
     )
 

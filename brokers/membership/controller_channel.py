@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+import structlog
+
 from foundation.wire.errors import MalformedMessage
 from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
@@ -19,6 +21,8 @@ from foundation.wire.request_channel import RequestChannel, RequestTimedOut
 from foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.NodeToControllerRequestThread")
 
 LOOK_UP_INTERVAL_MS = 100
 API_VERSIONS_VERSION = 3
@@ -50,6 +54,8 @@ class ControllerChannel:
         self._channel: RequestChannel | None = None
         self._endpoint: UpdateMetadataEndpoint | None = None
         self._served: tuple[ApiVersion, ...] = ()
+        self._logged_unserved: dict[str, UpdateMetadataEndpoint] = {}
+        """By request, the controller that was last logged for serving no usable version of it."""
 
     async def request(self, request: Message, version: int, kind: type[R]) -> R | None:
         """Send `request` in one version; the answer, a `kind`, or None where it has to be sent again."""
@@ -112,5 +118,15 @@ class ControllerChannel:
         api = api_of(request)
         for served in self._served:
             if served.api_key == api.key and max(lowest, served.min_version) <= min(highest, served.max_version):
+                self._logged_unserved.pop(api.name, None)
                 return min(highest, served.max_version)
+        # Such a request is tried again every 50 ms for as long as this broker is the controller: one line is enough.
+        if self._endpoint is not None and self._logged_unserved.get(api.name) != self._endpoint:
+            self._logged_unserved[api.name] = self._endpoint
+            log.warning(
+                "the controller serves no version of the request that this broker can use, trying again",
+                api=api.name,
+                address=f"{self._endpoint.host}:{self._endpoint.port}",
+                versions=[lowest, highest],
+            )
         raise ConnectionFailed(f"the controller does not serve {api.name} v{lowest} to v{highest}")

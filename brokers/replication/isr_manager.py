@@ -85,6 +85,8 @@ class IsrManager:
             leader_epoch=leader_epoch,
         )
         partition.update_follower(follower, known)
+        if follower in state.isr:
+            return  # nearly every Fetch, and one brings up to 33,000 partitions
         proposal = isr.expansion(
             state,
             follower,

@@ -65,6 +65,38 @@ class ControlRequest:
 
 
 @dataclass(slots=True)
+class LastUpdateMetadata:
+    """The UpdateMetadata request that was built last, for a transition of the same event that needs an equal one.
+
+    A broker that returns is sent every partition twice: before its replicas are online, so that it knows their leaders,
+    and afterwards, with all other brokers. Where nothing has changed in between, the request is built and encoded once.
+    """
+
+    _made_from: tuple[object, ...] | None = None
+    _partitions: dict[TopicPartition, None] = field(default_factory=dict)
+    _built: tuple[UpdateMetadataRequest, SharedBody] | None = None
+
+    def find(
+        self, made_from: tuple[object, ...], partitions: dict[TopicPartition, None]
+    ) -> tuple[UpdateMetadataRequest, SharedBody] | None:
+        """Return the last request if it was made from equal input; None otherwise."""
+        return self._built if made_from == self._made_from and partitions == self._partitions else None
+
+    def keep(
+        self,
+        made_from: tuple[object, ...],
+        partitions: dict[TopicPartition, None],
+        built: tuple[UpdateMetadataRequest, SharedBody],
+    ) -> None:
+        """Keep a request instead of the last one."""
+        self._made_from, self._partitions, self._built = made_from, partitions, built
+
+    def forget(self) -> None:
+        """Drop the request; call it at the end of each event, because it may take many megabytes."""
+        self._made_from, self._partitions, self._built = None, {}, None
+
+
+@dataclass(slots=True)
 class RequestBatch:
     """The requests of one transition: add to it, then call `requests` once.
 
@@ -72,12 +104,14 @@ class RequestBatch:
         controller_id: the sender.
         listener: the listener of connections between brokers: LeaderAndIsr carries its endpoint of each leader.
         metadata_version: the controller's `inter.broker.protocol.version`.
+        last_update_metadata: shared by the batches of one event.
     """
 
     context: ControllerContext
     controller_id: BrokerId
     listener: str
     metadata_version: MetadataVersion = LATEST_PRODUCTION
+    last_update_metadata: LastUpdateMetadata = field(default_factory=LastUpdateMetadata)
     _leader_and_isr: dict[BrokerId, dict[TopicPartition, bool]] = field(default_factory=dict)
     """By broker and partition, whether the partition is new there."""
     _update_metadata_brokers: set[BrokerId] = field(default_factory=set)
@@ -234,16 +268,8 @@ class RequestBatch:
         ]
         if not targets:
             return
-        for_all = UpdateMetadataRequest(
-            controller_id=self.controller_id,
-            controller_epoch=self.context.epoch,
-            topic_states=self._update_metadata_topics(),
-            live_brokers=tuple(
-                _update_metadata_broker(broker) for broker in self.context.live_or_shutting_down_brokers
-            ),
-        )
         version = self.metadata_version.update_metadata_version
-        body = SharedBody(for_all, version)
+        for_all, body = self._update_metadata_for_all(version)
         partitions = sum(len(topic.partition_states) for topic in for_all.topic_states)
         for broker, broker_epoch in targets:
             yield ControlRequest(
@@ -254,6 +280,25 @@ class RequestBatch:
                 partitions=partitions,
                 body=body,
             )
+
+    def _update_metadata_for_all(self, version: int) -> tuple[UpdateMetadataRequest, SharedBody]:
+        """Return the request that every broker is sent, but for the broker epoch, and its bytes."""
+        context, last = self.context, self.last_update_metadata
+        offline_dirs = {broker: frozenset(offline) for broker, offline in context.replicas_on_offline_dirs.items()}
+        brokers = context.live_or_shutting_down_brokers
+        queued, live = frozenset(context.topics_to_be_deleted), context.live_broker_ids
+        made_from = (context.changes, brokers, live, offline_dirs, queued, version)
+        built = last.find(made_from, self._update_metadata)
+        if built is None:
+            message = UpdateMetadataRequest(
+                controller_id=self.controller_id,
+                controller_epoch=context.epoch,
+                topic_states=self._update_metadata_topics(),
+                live_brokers=tuple(_update_metadata_broker(broker) for broker in brokers),
+            )
+            built = message, SharedBody(message, version)
+            last.keep(made_from, self._update_metadata, built)
+        return built
 
     def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:
         """Return the states for UpdateMetadata, by topic. A partition that has had no leader is left out."""

@@ -104,6 +104,7 @@ def test_new_replica_cannot_be_the_leader() -> None:
 def test_new_replica_joins_the_assignment_when_online() -> None:
     with OnePartitionHarness() as harness:
         del harness.term.context.leadership[tp("orders-0")]
+        harness.term.context.changes += 1
         harness.move(NEW, 7)
         harness.move(ONLINE, 7)
         assert harness.term.context.partition_assignment(tp("orders-0")).replicas == (1, 2, 0, 7)
@@ -267,6 +268,7 @@ def test_isr_removal_of_a_queued_topic_sends_no_leader_and_isr() -> None:
 def test_replica_without_leadership_goes_offline() -> None:
     with OnePartitionHarness() as harness:
         del harness.term.context.leadership[tp("orders-0")]
+        harness.term.context.changes += 1
         harness.move(OFFLINE, 2)
         harness.settle()
         assert harness.replica_state("orders-0", 2) is OFFLINE

@@ -32,6 +32,7 @@ from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
 from tests.brokers.peers import ScriptedPeer
 from tests.brokers.stage import ORDERS
+from tests.operators_log import operators_log
 
 
 def change(partition: int, topic_id: TopicId = ORDERS, topic: str = "orders") -> IsrChange:
@@ -299,11 +300,17 @@ def test_controller_without_a_common_version_is_looked_up_again_until_there_is_o
 
     async def act() -> None:
         scene.manager.submit(change(0))
-        await until(lambda: scene.handshakes == 2)
+        await until(lambda: scene.handshakes == 3)
         scene.served, scene.controller = (0, 2), "controller-2"
         await until(lambda: bool(scene.settled))
 
-    scene.play(act())
+    with operators_log() as lines:
+        scene.play(act())
+    (line,) = [line for line in lines if line.logger == "kafka.server.NodeToControllerRequestThread"]
+    assert (line.level, line.fields) == (
+        "warning",
+        {"api": "AlterPartition", "address": "controller-1:9092", "versions": [0, 3]},
+    )
     assert scene.requests == [("controller-2:9092", [0])]
     assert scene.versions == [2]
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from controller.channels.request_batch import ControlRequest, RequestBatch
+from controller.channels.request_batch import ControlRequest, LastUpdateMetadata, RequestBatch
 from controller.context import ControllerContext
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId
+from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId
+from foundation.wire.codec import encode
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -27,6 +30,8 @@ from tests.controller.requests import (
     sent,
 )
 from tests.controller.values import context, ids, led, registered, replicas, tp
+
+ANOTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
 
 
 def batch_of(cluster: ControllerContext) -> RequestBatch:
@@ -317,3 +322,91 @@ def test_partitions_are_grouped_by_topic_in_order() -> None:
             (topic.topic_name, [state.partition_index for state in topic.partition_states])
             for topic in message.topic_states
         ] == expected
+
+
+def _two_brokers_lead() -> ControllerContext:
+    return context(
+        (1, 2, 3),
+        {"a-0": replicas(1, 2), "b-0": replicas(2, 1)},
+        {"a-0": led(1, (1, 2)), "b-0": led(2, (2, 1))},
+    )
+
+
+def _send_all(cluster: ControllerContext, last: LastUpdateMetadata, *, to: int = 3) -> ControlRequest:
+    batch = RequestBatch(cluster, BrokerId(1), "PLAINTEXT", last_update_metadata=last)
+    batch.add_update_metadata(ids(to), [tp("a-0"), tp("b-0")])
+    (request,) = batch.requests()
+    return request
+
+
+@pytest.mark.spec("RB-5", "BR-12")
+def test_equal_update_metadata_of_one_event_is_built_and_encoded_once() -> None:
+    cluster, last = _two_brokers_lead(), LastUpdateMetadata()
+    first, second = _send_all(cluster, last), _send_all(cluster, last, to=2)
+    assert first.body is not None
+    assert first.body is second.body
+    assert (first.message.broker_epoch, second.message.broker_epoch) == (103, 102)
+    last.forget()
+    assert _send_all(cluster, last).body is not first.body
+
+
+def _lead_at_epoch_9(cluster: ControllerContext) -> None:
+    cluster.put_leadership({tp("a-0"): led(1, (1,), epoch=9)})
+
+
+def _add_replica_3(cluster: ControllerContext) -> None:
+    cluster.update_partition_assignment(tp("a-0"), replicas(1, 2, 3))
+
+
+def _register_broker_4(cluster: ControllerContext) -> None:
+    cluster.add_live_brokers({BrokerId(4): registered(4)})
+
+
+def _remove_broker_2(cluster: ControllerContext) -> None:
+    cluster.remove_live_brokers(ids(2))
+
+
+def _shut_broker_2_down(cluster: ControllerContext) -> None:
+    cluster.shutting_down_broker_ids.add(BrokerId(2))
+
+
+def _fail_directory_of_broker_2(cluster: ControllerContext) -> None:
+    cluster.replicas_on_offline_dirs[BrokerId(2)] = {tp("a-0")}
+
+
+def _queue_deletion(cluster: ControllerContext) -> None:
+    cluster.topics_to_be_deleted.add("a")
+
+
+def _delete_topic(cluster: ControllerContext) -> None:
+    cluster.remove_topic("a")
+
+
+def _give_topic_an_id(cluster: ControllerContext) -> None:
+    del cluster.topic_names[cluster.topic_ids.pop("a")]
+    cluster.add_topic_id("a", ANOTHER_ID)
+
+
+@pytest.mark.spec("RB-5")
+@pytest.mark.parametrize(
+    "change",
+    [
+        _lead_at_epoch_9,
+        _add_replica_3,
+        _register_broker_4,
+        _remove_broker_2,
+        _shut_broker_2_down,
+        _fail_directory_of_broker_2,
+        _queue_deletion,
+        _delete_topic,
+        _give_topic_an_id,
+    ],
+)
+def test_update_metadata_is_built_anew_after_a_change(change: Callable[[ControllerContext], None]) -> None:
+    cluster, last = _two_brokers_lead(), LastUpdateMetadata()
+    before = _send_all(cluster, last)
+    change(cluster)
+    after, alone = _send_all(cluster, last), _send_all(cluster, LastUpdateMetadata())
+    assert after.message == alone.message != before.message
+    assert after.body is not None
+    assert after.body.at(103) == encode(alone.message, alone.version)
