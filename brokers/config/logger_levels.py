@@ -37,6 +37,7 @@ LOGGERS = (
     "kafka.server.KafkaApis",
     "kafka.server.KafkaServer",
     "kafka.server.MetricsServer",
+    "kafka.server.NodeToControllerRequestThread",
     "kafka.server.ReplicaManager",
     "kafka.server.ZkAlterPartitionManager",
     "kafka.server.ZkConfigManager",
