@@ -23,7 +23,7 @@ class Violation(NamedTuple):
         return f"{self.check} violated at {self.where}: {self.witness}. It should hold that {self.sentence}"
 
 
-class Check:
+class InvariantCheck:
     """One invariant. Transactions come in order of zxid; the records of a node in order of incarnation and `seq`.
 
     All transactions up to the zxid that a record names have been seen when the record arrives, and usually later ones
@@ -58,11 +58,11 @@ class Check:
             self.violation = Violation(self.id, self.sentence, witness, _place(where))
 
 
-Life = tuple[str, int]
+Incarnation = tuple[str, int]
 """(node, incarnation): what a process forgets when it dies, and a check with it."""
 
 
-def life_of(record: Envelope) -> Life:
+def incarnation_of(record: Envelope) -> Incarnation:
     return record.node, record.incarnation
 
 

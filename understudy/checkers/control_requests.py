@@ -11,7 +11,7 @@ from foundation.eventlog.records import (
     MetadataUpdated,
     StopReplicaApplied,
 )
-from understudy.checkers.check import Check, Life, life_of
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checkers.facts import ClusterFacts, Partition
 
 ANY_BROKER_EPOCH = -1
@@ -19,7 +19,7 @@ NO_LEADER_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 
 
-class NoOldController(Check):
+class NoOldController(InvariantCheck):
     id = "C4a"
     sentence = (
         "a broker applies a control request only of the newest controller epoch it has applied, and refuses only older "
@@ -29,7 +29,7 @@ class NoOldController(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._newest: dict[Life, int] = {}
+        self._newest: dict[Incarnation, int] = {}
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
@@ -40,14 +40,14 @@ class NoOldController(Check):
                 )
             return
         assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
-        newest = self._newest.get(life_of(record), 0)
+        newest = self._newest.get(incarnation_of(record), 0)
         self.judged += newest > 0
         if data.request_controller_epoch < newest:
             self.violated(record, f"{record.type} of epoch {data.request_controller_epoch} applied after {newest}")
-        self._newest[life_of(record)] = max(newest, data.request_controller_epoch)
+        self._newest[incarnation_of(record)] = max(newest, data.request_controller_epoch)
 
 
-class NoEarlierRegistration(Check):
+class NoEarlierRegistration(InvariantCheck):
     id = "C4b"
     sentence = (
         "a broker applies a control request only if it is not meant for an earlier registration than the one in force, "
@@ -57,25 +57,25 @@ class NoEarlierRegistration(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._in_force: dict[Life, int] = {}
+        self._in_force: dict[Incarnation, int] = {}
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
         if isinstance(data, BrokerRegistered):
-            self._in_force[life_of(record)] = data.broker_epoch
+            self._in_force[incarnation_of(record)] = data.broker_epoch
         elif isinstance(data, FenceHit):
             if data.fence == "broker.broker-epoch" and data.offered >= data.known:
                 what = f"{data.what} was refused at broker epoch {data.offered}, which is not older than {data.known}"
                 self.violated(record, what)
         else:
             assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
-            offered, in_force = data.request_broker_epoch, self._in_force.get(life_of(record), ANY_BROKER_EPOCH)
+            offered, in_force = data.request_broker_epoch, self._in_force.get(incarnation_of(record), ANY_BROKER_EPOCH)
             self.judged += ANY_BROKER_EPOCH not in (offered, in_force)
             if offered != ANY_BROKER_EPOCH and offered < in_force:
                 self.violated(record, f"{record.type} for broker epoch {offered} applied under {in_force}")
 
 
-class NoOldLeadership(Check):
+class NoOldLeadership(InvariantCheck):
     id = "C4c"
     sentence = (
         "a broker takes a partition from a LeaderAndIsr only at a leader epoch above its own, and "
@@ -86,11 +86,11 @@ class NoOldLeadership(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._epochs: dict[Life, dict[Partition, int]] = {}
-        self._live: dict[Life, tuple[int, ...]] = {}
+        self._epochs: dict[Incarnation, dict[Partition, int]] = {}
+        self._live: dict[Incarnation, tuple[int, ...]] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        life, data = incarnation_of(record), record.data
         epochs = self._epochs.setdefault(life, {})
         if isinstance(data, MetadataUpdated):
             self._live[life] = data.live_brokers
@@ -117,7 +117,7 @@ class NoOldLeadership(Check):
                     epochs.pop((topic, number), None)
 
 
-class BrokersAreKnownBeforeLeaders(Check):
+class BrokersAreKnownBeforeLeaders(InvariantCheck):
     id = "C10"
     sentence = (
         "a broker hears of the live brokers from a controller before that controller's first "
@@ -128,10 +128,10 @@ class BrokersAreKnownBeforeLeaders(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._heard: dict[Life, MetadataUpdated] = {}
+        self._heard: dict[Incarnation, MetadataUpdated] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        life, data = incarnation_of(record), record.data
         if isinstance(data, MetadataUpdated):
             self._heard[life] = data
             return
@@ -153,7 +153,7 @@ def _name(partition: tuple[object, ...]) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-CHECKS: tuple[type[Check], ...] = (
+CHECKS: tuple[type[InvariantCheck], ...] = (
     NoOldController,
     NoEarlierRegistration,
     NoOldLeadership,

@@ -32,12 +32,12 @@ from foundation.eventlog.records import (
     ZkWrite,
     leadership_digest,
 )
-from understudy.checkers.check import Check, Life, life_of
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checkers.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, StateWrite, controller_epoch
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 
-class OneWinnerPerEpoch(Check):
+class OneWinnerPerEpoch(InvariantCheck):
     id = "C1"
     sentence = (
         "at most one session is elected at a controller epoch, and it is the one whose transaction set that epoch"
@@ -46,13 +46,13 @@ class OneWinnerPerEpoch(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._winners: dict[int, tuple[Life, int]] = {}
+        self._winners: dict[int, tuple[Incarnation, int]] = {}
 
     def on_record(self, record: Envelope) -> None:
         elected = record.data
         assert isinstance(elected, ControllerElected)
         self.judged += 1
-        winner = (life_of(record), elected.session_id)
+        winner = (incarnation_of(record), elected.session_id)
         if (first := self._winners.setdefault(elected.epoch, winner)) != winner:
             self.violated(record, f"epoch {elected.epoch} was won by {first[0][0]} and by {record.node}")
         if self.facts.is_empty:
@@ -62,7 +62,7 @@ class OneWinnerPerEpoch(Check):
             self.violated(record, f"no transaction of session {elected.session_id:#x} set epoch {elected.epoch}")
 
 
-class ElectionIsOneTransaction(Check):
+class ElectionIsOneTransaction(InvariantCheck):
     id = "C2"
     sentence = "a broker raises /controller_epoch by exactly one, in the transaction that creates its /controller"
     reads_transactions = True
@@ -86,7 +86,7 @@ class ElectionIsOneTransaction(Check):
                 self.violated(transaction, f"epoch {self._epoch} was written without creating /controller")
 
 
-class ControllerWritesAreFenced(Check):
+class ControllerWritesAreFenced(InvariantCheck):
     id = "C3"
     sentence = (
         "a broker's write of controller state carries a check of the current version of "
@@ -148,7 +148,7 @@ def _needs_fence(op: ZnodeOp) -> bool:
     )
 
 
-class SilenceAfterResignation(Check):
+class SilenceAfterResignation(InvariantCheck):
     id = "C5"
     sentence = (
         "after a controller has resigned from an epoch it sends no request of that epoch and starts no write fenced "
@@ -158,11 +158,11 @@ class SilenceAfterResignation(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._resigned: dict[Life, int] = {}
-        self._version: dict[Life, dict[int, int]] = {}
+        self._resigned: dict[Incarnation, int] = {}
+        self._version: dict[Incarnation, dict[int, int]] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        life, data = incarnation_of(record), record.data
         resigned = self._resigned.get(life, 0)
         if isinstance(data, ControllerElected):
             self._version.setdefault(life, {})[data.epoch] = data.epoch_zk_version
@@ -185,7 +185,7 @@ NOBODY_ELIGIBLE = "StateChangeFailed"
 """How a refusal is recorded that is the controller's own decision; any other names what ZooKeeper answered."""
 
 
-class ContextIsTrue(Check):
+class ContextIsTrue(InvariantCheck):
     id = "C6"
     sentence = (
         "a controller without events knows the live brokers and the partitions' states as ZooKeeper "
@@ -197,10 +197,10 @@ class ContextIsTrue(Check):
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._digests: dict[int, str] = {}
-        self._excused: dict[Life, int] = {}
+        self._excused: dict[Incarnation, int] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        life, data = incarnation_of(record), record.data
         if isinstance(data, LeadershipNotWritten):
             # What could not be written or read is known to be unknown; the next controller reads it afresh. That nobody
             # was eligible excuses nothing.
@@ -239,7 +239,7 @@ class _Open(NamedTuple):
     event: str
 
 
-class OneEventAtATime(Check):
+class OneEventAtATime(InvariantCheck):
     id = "C7"
     sentence = (
         "a controller's events never overlap, start in the order they were queued, and each ends or is preempted once"
@@ -248,11 +248,11 @@ class OneEventAtATime(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._queued: dict[Life, dict[int, str]] = {}
-        self._running: dict[Life, _Open | None] = {}
+        self._queued: dict[Incarnation, dict[int, str]] = {}
+        self._running: dict[Incarnation, _Open | None] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        life, data = incarnation_of(record), record.data
         queued = self._queued.setdefault(life, {})
         running = self._running.get(life)
         if isinstance(data, EventQueued):
@@ -288,7 +288,7 @@ class _Reign(NamedTuple):
     record: Envelope
 
 
-class RoleFollowsSession(Check):
+class RoleFollowsSession(InvariantCheck):
     id = "C8"
     sentence = (
         "an active controller's own session owns /controller or is dead; a lost session's role ends "
@@ -302,13 +302,13 @@ class RoleFollowsSession(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._session: dict[Life, SessionOpened] = {}
-        self._reign: dict[Life, _Reign | None] = {}
-        self._last: dict[Life, Envelope] = {}
-        self._resigned: dict[Life, tuple[_Reign, Envelope]] = {}
+        self._session: dict[Incarnation, SessionOpened] = {}
+        self._reign: dict[Incarnation, _Reign | None] = {}
+        self._last: dict[Incarnation, Envelope] = {}
+        self._resigned: dict[Incarnation, tuple[_Reign, Envelope]] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        life, data = incarnation_of(record), record.data
         reign = self._reign.get(life)
         self._last[life] = record
         if isinstance(data, SessionOpened):
@@ -327,7 +327,7 @@ class RoleFollowsSession(Check):
             self._owns(record, reign)
 
     def _elected(self, record: Envelope, data: ControllerElected, reign: _Reign | None) -> None:
-        life = life_of(record)
+        life = incarnation_of(record)
         if reign is not None:
             self.violated(record, f"elected at epoch {data.epoch} while still controller of epoch {reign.epoch}")
         if (session := self._session.get(life)) and session.session_id != data.session_id:
@@ -374,7 +374,7 @@ REPLICA_SOURCES: dict[str, tuple[str, ...]] = {
 }
 
 
-class LegalTransitions(Check):
+class LegalTransitions(InvariantCheck):
     id = "C9"
     sentence = (
         "partitions and replicas move only along legal transitions, each from the state the last one left them in"
@@ -383,10 +383,10 @@ class LegalTransitions(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._states: dict[Life, dict[tuple[str, int, int], str]] = {}
+        self._states: dict[Incarnation, dict[tuple[str, int, int], str]] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        life, data = incarnation_of(record), record.data
         if isinstance(data, ControllerElected):
             self._states.pop(life, None)
         elif isinstance(data, TopicsChanged):
@@ -416,7 +416,7 @@ def _name(partition: tuple[object, ...]) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-CHECKS: tuple[type[Check], ...] = (
+CHECKS: tuple[type[InvariantCheck], ...] = (
     OneWinnerPerEpoch,
     ElectionIsOneTransaction,
     ControllerWritesAreFenced,

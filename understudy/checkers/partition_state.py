@@ -13,7 +13,7 @@ from foundation.eventlog.records import (
     LeadershipWritten,
     MetadataUpdated,
 )
-from understudy.checkers.check import Check, Life, broker_of, life_of
+from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
 from understudy.checkers.facts import ClusterFacts, Partition, StateWrite
 from understudy.checkers.history import ZnodeTransaction
 
@@ -23,7 +23,7 @@ LEADER_DURING_DELETE = -2
 RECOVERING = 1
 
 
-class _StateCheck(Check):
+class _StateCheck(InvariantCheck):
     """Looks at each state a transaction wrote."""
 
     reads_transactions = True
@@ -120,7 +120,7 @@ class LeaderEpochsGrow(_StateCheck):
                 self.violated(record, f"{data.why} took {_name(odd.partition)} {epochs}")
 
 
-class OneLeaderPerEpoch(Check):
+class OneLeaderPerEpoch(InvariantCheck):
     id = "P4"
     sentence = (
         "a broker that starts to lead a partition at a leader epoch is the leader ZooKeeper names at "
@@ -188,7 +188,7 @@ class CleanElections(_StateCheck):
                 self.violated(record, f"{what}, in an election recorded as {data.why}")
 
 
-class IsrChangesReplaceWhatTheyNamed(Check):
+class IsrChangesReplaceWhatTheyNamed(InvariantCheck):
     id = "P6"
     sentence = (
         "an accepted change replaced exactly the version it named, and what was written is what its writer believes"
@@ -197,14 +197,14 @@ class IsrChangesReplaceWhatTheyNamed(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._proposed: dict[tuple[Life, Partition], IsrProposed] = {}
+        self._proposed: dict[tuple[Incarnation, Partition], IsrProposed] = {}
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
         if isinstance(data, IsrProposed):
-            self._proposed[(life_of(record), (data.topic, data.partition))] = data
+            self._proposed[(incarnation_of(record), (data.topic, data.partition))] = data
         elif isinstance(data, IsrResult):
-            proposed = self._proposed.get((life_of(record), (data.topic, data.partition)))
+            proposed = self._proposed.get((incarnation_of(record), (data.topic, data.partition)))
             # The same epoch again: the proposal had been applied before, and its answer was lost (KAFKA-14144).
             if proposed is None or data.error != "NONE" or data.leader_epoch != proposed.leader_epoch:
                 return
@@ -253,7 +253,7 @@ class JoinersHaveCaughtUp(_StateCheck):
                 self.violated(record, what)
 
 
-class JoinersFetchAtThisEpoch(Check):
+class JoinersFetchAtThisEpoch(InvariantCheck):
     id = "R8"
     sentence = "a replica joins an ISR by a Fetch at the leader epoch of that ISR, or by one that names no epoch"
     reads = (IsrProposed,)
@@ -283,19 +283,19 @@ class LastInSyncStaysListed(_StateCheck):
         return f"without a leader, ISR {list(before.isr)} became {list(write.isr)}"
 
 
-class MetadataNeverGoesBack(Check):
+class MetadataNeverGoesBack(InvariantCheck):
     id = "P9"
     sentence = "the leader epoch and partition epoch of a partition in a broker's metadata never go back"
     reads = (MetadataUpdated,)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._known: dict[Life, dict[Partition, tuple[int, int]]] = {}
+        self._known: dict[Incarnation, dict[Partition, tuple[int, int]]] = {}
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
         assert isinstance(data, MetadataUpdated)
-        known = self._known.setdefault(life_of(record), {})
+        known = self._known.setdefault(incarnation_of(record), {})
         for leadership in data.partitions:
             partition = _partition(leadership)
             if leadership.leader == LEADER_DURING_DELETE:
@@ -335,7 +335,7 @@ def _name(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-CHECKS: tuple[type[Check], ...] = (
+CHECKS: tuple[type[InvariantCheck], ...] = (
     LeaderIsInSync,
     IsrIsAssigned,
     LeaderEpochsGrow,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from understudy.checkers.check import Check
+from understudy.checkers.check import InvariantCheck
 from understudy.checkers.facts import TOPICS, ClusterFacts, Partition
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
@@ -14,7 +14,7 @@ CONFIGS = "/config/topics/"
 PRODUCER_IDS = "/latest_producer_id_block"
 
 
-class DeletionsAreComplete(Check):
+class DeletionsAreComplete(InvariantCheck):
     id = "A1"
     sentence = "the marker of a topic that is being deleted goes last: by then its znode and its configuration are gone"
     reads_transactions = True
@@ -63,7 +63,7 @@ class DeletionsAreComplete(Check):
             self.violated(transaction, f"the marker of {topic} was removed and {CONFIGS}{topic} is still there")
 
 
-class MovesKeepData(Check):
+class MovesKeepData(InvariantCheck):
     id = "A2"
     sentence = "a move ends only when somebody who stays is in sync, and nobody is led by a broker that leaves"
     reads_transactions = True
@@ -88,7 +88,7 @@ class MovesKeepData(Check):
                     self.violated(transaction, f"{name} moved to {after.replicas} while {state.leader} led it")
 
 
-class TopicsKeepTheirPartitions(Check):
+class TopicsKeepTheirPartitions(InvariantCheck):
     id = "A3"
     sentence = (
         "a topic never loses a partition while it lives, and never its id; one that is marked for "
@@ -136,7 +136,7 @@ class _Block(msgspec.Struct, frozen=True):
 _decode_block = msgspec.json.Decoder(_Block).decode
 
 
-class ProducerIdsAreGivenOnce(Check):
+class ProducerIdsAreGivenOnce(InvariantCheck):
     id = "A4"
     sentence = "each block of producer ids begins right after the one before it, the first at 0"
     reads_transactions = True
@@ -163,7 +163,7 @@ class ProducerIdsAreGivenOnce(Check):
             self._next = int(block.block_end) + 1
 
 
-CHECKS: tuple[type[Check], ...] = (
+CHECKS: tuple[type[InvariantCheck], ...] = (
     DeletionsAreComplete,
     MovesKeepData,
     TopicsKeepTheirPartitions,

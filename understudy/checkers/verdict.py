@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from foundation.eventlog.records import Envelope
 from understudy.checkers import control_requests, controller, partition_state, topics, zookeeper
-from understudy.checkers.check import Check, Violation
+from understudy.checkers.check import InvariantCheck, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
 
@@ -16,7 +16,7 @@ class Family(NamedTuple):
     """Checks that belong together."""
 
     name: str
-    checks: tuple[type[Check], ...]
+    checks: tuple[type[InvariantCheck], ...]
 
 
 FAMILIES = (
@@ -27,18 +27,18 @@ FAMILIES = (
     Family("topics", topics.CHECKS),
 )
 
-ALL_CHECKS: tuple[type[Check], ...] = tuple(check for family in FAMILIES for check in family.checks)
+ALL_CHECKS: tuple[type[InvariantCheck], ...] = tuple(check for family in FAMILIES for check in family.checks)
 
 
 class Judge:
     """Folds a run as it happens. Feed transactions in order, each node's records in order, then ask for the
     violations."""
 
-    def __init__(self, checks: Iterable[type[Check]] = ALL_CHECKS) -> None:
+    def __init__(self, checks: Iterable[type[InvariantCheck]] = ALL_CHECKS) -> None:
         self._facts = ClusterFacts()
         self._checks = tuple(check(self._facts) for check in checks)
         self._on_transaction = tuple(check for check in self._checks if check.reads_transactions)
-        self._on_record: dict[type, list[Check]] = {}
+        self._on_record: dict[type, list[InvariantCheck]] = {}
         for check in self._checks:
             for payload in check.reads:
                 self._on_record.setdefault(payload, []).append(check)

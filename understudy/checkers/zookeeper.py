@@ -3,12 +3,12 @@ read."""
 
 from __future__ import annotations
 
-from understudy.checkers.check import Check
+from understudy.checkers.check import InvariantCheck
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
 
 
-class OneOrderOfTransactions(Check):
+class OneOrderOfTransactions(InvariantCheck):
     id = "Z1"
     sentence = "zxids strictly increase"
     reads_transactions = True
@@ -24,7 +24,7 @@ class OneOrderOfTransactions(Check):
         self._last = transaction.zxid
 
 
-class EphemeralsDieWithTheirSession(Check):
+class EphemeralsDieWithTheirSession(InvariantCheck):
     id = "Z2"
     sentence = "a session's end deletes all its ephemerals, and no session writes after its end"
     reads_transactions = True
@@ -51,7 +51,7 @@ class EphemeralsDieWithTheirSession(Check):
                 self.violated(transaction, f"session {transaction.session_id:#x} ended and left {left[0]}")
 
 
-class VersionsCount(Check):
+class VersionsCount(InvariantCheck):
     id = "Z6"
     sentence = (
         "a create meets no znode, a delete or set meets one, a set raises the version by one, a check sees its version"
@@ -84,4 +84,4 @@ class VersionsCount(Check):
         return None
 
 
-CHECKS: tuple[type[Check], ...] = (OneOrderOfTransactions, EphemeralsDieWithTheirSession, VersionsCount)
+CHECKS: tuple[type[InvariantCheck], ...] = (OneOrderOfTransactions, EphemeralsDieWithTheirSession, VersionsCount)

@@ -13,7 +13,7 @@ from brokers.config.changes import ConfigChangeListener
 from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.fences import Fences
-from foundation.zk.client import Children, Create, Delete, Failure, Node, Notification, SetData, WatchFired
+from foundation.zk.client import Children, Create, Delete, Failure, Notification, SetData, WatchFired, ZNodeData
 from foundation.zk.entity_configs import ConfigChange
 from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
 from tests.operators_log import operators_log
@@ -61,7 +61,7 @@ def announce(cluster: SimulatedCluster, data: bytes) -> None:
 
 
 def write(cluster: SimulatedCluster, path: str, data: bytes) -> None:
-    present = isinstance(cluster.zookeeper.tree.get(path), Node)
+    present = isinstance(cluster.zookeeper.tree.get(path), ZNodeData)
     assert cluster.zookeeper.operate([SetData(path, data) if present else Create(path, data)])
 
 
@@ -208,7 +208,7 @@ def test_a_short_loss_of_the_connection_loses_no_change(cluster: SimulatedCluste
 @pytest.mark.spec("CF-4")
 def test_a_new_topic_announces_nothing(cluster: SimulatedCluster) -> None:
     cluster.ask(cluster.admin.create_topic("orders", partitions=1, replication_factor=1, configs={"retention.ms": "7"}))
-    assert isinstance(cluster.zookeeper.tree.get("/config/topics/orders"), Node)
+    assert isinstance(cluster.zookeeper.tree.get("/config/topics/orders"), ZNodeData)
     assert notifications(cluster) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost
-from foundation.zk.client import Node
+from foundation.zk.client import ZNodeData
 from understudy.admin_client import BROKER, NoBrokerAnswers
 from understudy.simulator.cluster import SimulatedCluster
 
@@ -31,7 +31,7 @@ def change(cluster: SimulatedCluster, broker: int, changes: dict[str, str | None
 def registration(cluster: SimulatedCluster, broker: int) -> tuple[list[str], int]:
     """Its endpoints, and its epoch."""
     node = cluster.zookeeper.tree.get(f"/brokers/ids/{broker}")
-    assert isinstance(node, Node)
+    assert isinstance(node, ZNodeData)
     endpoints: list[str] = msgspec.json.decode(node.data)["endpoints"]
     return endpoints, node.stat.czxid
 
