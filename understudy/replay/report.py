@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics
 from foundation.eventlog.metrics import nearest_rank
-from foundation.eventlog.reader import Finding
+from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.run_records import micros
 from understudy.replay.result import Replay
 
@@ -248,7 +248,7 @@ def _findings(replay: Replay) -> list[str]:
     return [f"Logs: {replay.lines:,} lines, {_count(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
 
 
-def _placed(finding: Finding) -> str:
+def _placed(finding: LogFinding) -> str:
     """The end of a path says more than its beginning."""
     text = str(finding)
     return text if len(text) <= WIDTH - 2 else str(replace(finding, file=f"…{finding.file[-45:]}"))

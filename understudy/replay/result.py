@@ -8,7 +8,7 @@ from pathlib import Path
 
 from foundation.eventlog.metric_tables import RunMetrics
 from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import Finding, read
+from foundation.eventlog.reader import LogFinding, read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Replay:
     """
 
     runs: tuple[RunMetrics, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     lines: int
     engine: str
 

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
-from foundation.eventlog.reader import EMPTY_FILE, Finding, find_files
+from foundation.eventlog.reader import EMPTY_FILE, LogFinding, find_files
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.java import JavaRuntime, choose_java
 from understudy.replay import line_queries, queries
@@ -306,7 +306,9 @@ class _Row(NamedTuple):
     row: str
 
 
-def _collect(views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[Finding], engine: str) -> Replay:
+def _collect(
+    views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[LogFinding], engine: str
+) -> Replay:
     parts = [_as_json(views, name) for name in TABLES]
     parts += [
         views["flaws_by_file"].selectExpr(f"'{_FLAWS}' AS kind", "'' AS run", "0 AS place", "file AS row").limit(1)
@@ -339,15 +341,15 @@ def _as_json(views: Mapping[str, DataFrame], name: str) -> DataFrame:
     return views[name].selectExpr(f"'{name}' AS kind", "run", f"CAST({place} AS INT) AS place", row)
 
 
-def _flaws(findings: DataFrame, names: Mapping[str, str]) -> list[Finding]:
+def _flaws(findings: DataFrame, names: Mapping[str, str]) -> list[LogFinding]:
     return [
-        Finding(names[_path(row["file"])], row["line"], row["kind"], row["what"], row["times"])
+        LogFinding(names[_path(row["file"])], row["line"], row["kind"], row["what"], row["times"])
         for row in findings.select("file", "line", "kind", "what", "times").collect()
     ]
 
 
-def _empty(files: Sequence[Path]) -> list[Finding]:
-    return [Finding(str(file), 0, EMPTY_FILE, "") for file in files]
+def _empty(files: Sequence[Path]) -> list[LogFinding]:
+    return [LogFinding(str(file), 0, EMPTY_FILE, "") for file in files]
 
 
 def _path(uri: str) -> str:

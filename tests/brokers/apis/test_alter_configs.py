@@ -415,7 +415,7 @@ def test_two_changes_at_the_same_time_are_both_kept(cluster: SimulatedCluster) -
 
     async def all_at_once() -> list[object]:
         changes = [
-            cluster.admin.asking(f"broker-{broker}:9092").alter_config(TOPIC, "contended", {key: str(number)})
+            cluster.admin.with_bootstrap(f"broker-{broker}:9092").alter_config(TOPIC, "contended", {key: str(number)})
             for broker in (1, 2, 3)
             for number, key in enumerate(keys, start=broker)
         ]

@@ -9,7 +9,7 @@ import pytest
 
 from foundation.eventlog.metric_tables import RunMetrics
 from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import GAP, Finding, read_lines
+from foundation.eventlog.reader import GAP, LogFinding, read_lines
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.replay.report import PAGE, WIDTH, render
 from understudy.replay.result import Replay
@@ -61,7 +61,7 @@ def test_the_page_of_a_killed_controller() -> None:
 
 @pytest.mark.parametrize("runs", [0, 1, 2, 30])
 def test_a_page_stays_a_page(runs: int) -> None:
-    findings = tuple(Finding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
+    findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
     page = render(Replay(runs=random_runs(runs), findings=findings, lines=10, engine="a test")).splitlines()
     assert max(map(len, page)) <= WIDTH
     assert len(page) <= PAGE + 15, "even a run of nothing but faults"
