@@ -1,4 +1,4 @@
-"""The page: what must be on it, and what it must withstand. Numbers are tested where they are defined."""
+"""`render`: the page of a run, its size, and control characters in logs. The metrics have tests of their own."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def test_the_page_of_a_killed_controller() -> None:
 
 
 @pytest.mark.parametrize("runs", [0, 1, 2, 30])
-def test_a_page_stays_a_page(runs: int) -> None:
+def test_a_page_has_a_bounded_size(runs: int) -> None:
     findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
     page = render(Replay(runs=random_runs(runs), findings=findings, lines=10, engine="a test")).splitlines()
     assert max(map(len, page)) <= WIDTH
-    assert len(page) <= PAGE + 15, "even a run of nothing but faults"
-    assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers survive"
+    assert len(page) <= PAGE + 15, "even for a run with many faults"
+    assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers are kept"
 
 
-def test_what_a_log_says_cannot_write_on_the_terminal() -> None:
+def test_control_characters_in_a_log_are_escaped() -> None:
     run = killed().runs[0]
     moment = msgspec.structs.replace(run.moments[-1], kind="fault", what="\x1b[31mkill\n", target="broker-\u202e1")
     hostile = msgspec.structs.replace(run, run="run\x07", moments=(moment,))
