@@ -32,7 +32,7 @@ def test_the_page_of_a_killed_controller() -> None:
         "Run run-1: 8.100 s from 2023-11-14 22:13:21 UTC, 4 nodes, 48 records",
         "  computed by a test",
         "",
-        "Struck",
+        "Faults",
         "  at   2.000 s  kill broker-1, the controller",
         "",
         "Controllers: 3,050.0 ms without one",
@@ -55,7 +55,7 @@ def test_the_page_of_a_killed_controller() -> None:
         "Fences: refused 1",
         "  broker.controller-epoch on broker-1 refused LeaderAndIsr from 1: came with 1, known 2",
         "",
-        "Logs: 48 lines, nothing wrong with them",
+        "Logs: 48 lines, no findings",
     ]
 
 
