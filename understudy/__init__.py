@@ -1,9 +1,9 @@
 """Tools for a cluster: run it, inject faults into it, check its history, compute metrics from its event logs.
 
-`testbed` runs a cluster of processes on this machine, `simulator` runs the same code in virtual time; both implement the
-protocols of `cluster`. `findings` lists what is wrong with a cluster, `checkers` check its history against invariants,
-`replay` computes metrics from event logs with Spark, `cli` is the `understudy` command. Other projects import these
-names from here; each is loaded at first use:
+`testbed` runs a cluster of processes on this machine, `simulator` runs the same code in virtual time; both implement
+the protocols of `cluster`. `findings` lists what is wrong with a cluster, `checkers` check its history against
+invariants, `replay` computes metrics from event logs with Spark, `cli` is the `understudy` command. Other projects
+import these names from here; each is loaded at first use:
 
     from understudy import LocalCluster, SimulatedCluster
 """

@@ -114,7 +114,7 @@ class AdminClient:
         assignment: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create topic `name`, with the replicas of `assignment` (partition to brokers) or as the controller assigns them.
+        """Create topic `name`, with the replicas of `assignment` (partition to brokers) or as the controller assigns.
 
         Raises:
             ApiError: the controller refused it.
@@ -180,7 +180,7 @@ class AdminClient:
     ) -> None:
         """Set or delete keys in the config of a topic (2), a broker (4) or a broker's loggers (8).
 
-        A request about one broker's config or loggers is sent to that broker, any other to the first that answers (TC-1).
+        Requests about one broker's config or loggers are sent to that broker, others to the first that answers (TC-1).
 
         Args:
             changes: the value of each key; None deletes the key.

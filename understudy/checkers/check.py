@@ -44,7 +44,7 @@ class InvariantCheck:
     def __init__(self, facts: ClusterFacts) -> None:
         self.facts = facts
         self.times_tested = 0
-        """How often a record or transaction could have violated the invariant. At 0 the run has shown nothing about it."""
+        """How often a record or transaction could have violated the invariant; 0 means that the run shows nothing."""
         self.violation: Violation | None = None
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
@@ -63,7 +63,7 @@ class InvariantCheck:
 
 
 Incarnation: TypeAlias = tuple[str, int]
-"""(node, incarnation): one process of a node. What it holds in memory ends with it, and so does a check's state of it."""
+"""(node, incarnation): one process of a node. A check keeps its state by incarnation, as memory ends with a process."""
 
 
 def incarnation_of(record: Envelope) -> Incarnation:

@@ -1,4 +1,4 @@
-"""Invariants of the control requests that brokers receive: which they apply and refuse, and in which order (C4, C10)."""
+"""Invariants of the control requests that brokers receive: which are applied or refused, and their order (C4, C10)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ EPOCH_DURING_DELETE = -2
 class StaleControllerEpochsAreRefused(InvariantCheck):
     id = "C4a"
     sentence = (
-        "a broker applies no control request of an older controller epoch than it has applied before, and refuses only "
-        "such requests"
+        "a broker applies no control request of an older controller epoch than it has applied before, and refuses "
+        "only such requests"
     )
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
 
@@ -79,8 +79,8 @@ class StaleBrokerEpochsAreRefused(InvariantCheck):
 class StaleLeaderEpochsAreRefused(InvariantCheck):
     id = "C4c"
     sentence = (
-        "a broker applies a LeaderAndIsr to a partition only at a leader epoch above its own, and a StopReplica only at "
-        "its own leader epoch, a newer one, or without one"
+        "a broker applies a LeaderAndIsr to a partition only at a leader epoch above its own, and a StopReplica only "
+        "at its own leader epoch, a newer one, or without one"
     )
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated)
 
@@ -100,8 +100,8 @@ class StaleLeaderEpochsAreRefused(InvariantCheck):
                 own = epochs.get(partition, -1)
                 self.times_tested += own >= 0
                 if leadership.leader_epoch <= own:
-                    what = f"LeaderAndIsr for {_name(partition)} at leader epoch {leadership.leader_epoch} applied at {own}"
-                    self.violated(record, what)
+                    what = f"LeaderAndIsr for {_name(partition)} at leader epoch {leadership.leader_epoch}"
+                    self.violated(record, f"{what} applied at {own}")
                 # A follower whose leader is not in its metadata keeps its old epoch, so that the same LeaderAndIsr can
                 # be applied later (BK-9).
                 if leadership in data.leaders or leadership.leader in self._live.get(incarnation, ()):

@@ -290,9 +290,9 @@ class _ActiveController(NamedTuple):
 class RoleEndsWithSession(InvariantCheck):
     id = "C8"
     sentence = (
-        "the session of an active controller owns /controller or has ended; a controller whose session has ended resigns "
-        "before the broker registers or is elected in the next one; and a broker that owns /controller does not stay "
-        "resigned"
+        "the session of an active controller owns /controller or has ended; a controller whose session has ended "
+        "resigns before the broker registers or is elected in the next one; and a broker that owns /controller does "
+        "not stay resigned"
     )
     reads = (SessionOpened, BrokerRegistered, ControllerElected, ControllerResigned, ContextAtIdle, ProcessExiting)
 
@@ -380,8 +380,8 @@ VALID_PREVIOUS_REPLICA_STATES: dict[str, tuple[str, ...]] = {
 class TransitionsAreValid(InvariantCheck):
     id = "C9"
     sentence = (
-        "partitions and replicas change their state only by valid transitions, each from the state to which the previous "
-        "one led"
+        "partitions and replicas change their state only by valid transitions, each from the state to which the "
+        "previous one led"
     )
     reads = (ControllerElected, TopicsChanged, PartitionsMoved, ReplicasMoved, InvalidTransition)
 

@@ -47,8 +47,8 @@ class ZnodeTransaction(NamedTuple):
     session_id: int
     """The session that sent the request; for the end of a session, the session that ended."""
     ops: tuple[ZnodeOp, ...]
-    """All operations of a `multi`, its checks included. The end of a session has one delete for each ephemeral znode that
-    ZooKeeper removed with it."""
+    """All operations of a `multi`, its checks included. The end of a session has one delete for each ephemeral znode
+    that ZooKeeper removed with it."""
     closed_session: bool = False
     """Whether this transaction is the end of a session: closed by its client or expired by the server."""
 

@@ -31,7 +31,7 @@ ALL_CHECKS: tuple[type[InvariantCheck], ...] = tuple(check for group in CHECK_GR
 
 
 class InvariantChecker:
-    """Checks one run: call `run` for a finished one, or `transaction` and `record` as it proceeds and then `violations`.
+    """Checks one run: `run` checks a finished one; `transaction` and `record`, then `violations`, one in progress.
 
     Transactions come in order of zxid, each node's records in order of incarnation and `seq`.
     """

@@ -1,4 +1,4 @@
-"""Invariants of the partition states in ZooKeeper, and of what controllers and brokers record of them (P1 to P9, R8)."""
+"""Invariants of the partition states in ZooKeeper, and of controllers' and brokers' records of them (P1 to P9, R8)."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class LeaderIsInIsr(_StateCheck):
 class IsrHoldsAssignedReplicas(_StateCheck):
     id = "P2"
     sentence = (
-        "an ISR is never empty, names no replica twice, and holds only replicas that the topic assigns, or that a leader "
-        "older than AlterPartition added before it was informed of their removal"
+        "an ISR is never empty, names no replica twice, and holds only replicas that the topic assigns, or that a "
+        "leader older than AlterPartition added before it was informed of their removal"
     )
 
     def contradiction(self, write: StateWrite) -> str | None:
@@ -127,8 +127,8 @@ class LeaderEpochsIncrease(_StateCheck):
 class OneLeaderPerLeaderEpoch(InvariantCheck):
     id = "P4"
     sentence = (
-        "a broker that becomes leader of a partition at a leader epoch is the leader that ZooKeeper names at that epoch, "
-        "and no other broker becomes leader at it"
+        "a broker that becomes leader of a partition at a leader epoch is the leader that ZooKeeper names at that "
+        "epoch, and no other broker becomes leader at it"
     )
     reads = (LeaderAndIsrApplied,)
 
@@ -160,8 +160,8 @@ class OneLeaderPerLeaderEpoch(InvariantCheck):
 class UncleanElectionsAreMarked(_StateCheck):
     id = "P5"
     sentence = (
-        "a new leader was in the ISR before its election, unless the election is marked as unclean: in the controller's "
-        "record and, where its protocol has the leader recovery state, in the znode"
+        "a new leader was in the ISR before its election, unless the election is marked as unclean: in the "
+        "controller's record and, where its protocol has the leader recovery state, in the znode"
     )
     reads = (LeadershipWritten,)
 
@@ -195,8 +195,8 @@ class UncleanElectionsAreMarked(_StateCheck):
 class IsrChangesReplaceTheNamedVersion(InvariantCheck):
     id = "P6"
     sentence = (
-        "an accepted ISR change replaced exactly the version it named, and a state that a controller recorded as written "
-        "is in ZooKeeper's history"
+        "an accepted ISR change replaced exactly the version it named, and a state that a controller recorded as "
+        "written is in ZooKeeper's history"
     )
     reads = (IsrProposed, IsrResult, LeadershipWritten)
 
@@ -230,8 +230,8 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
 class NewIsrMembersHaveCaughtUp(_StateCheck):
     id = "P7"
     sentence = (
-        "a replica joins an ISR only after it has registered and has reached its leader's high watermark and the start "
-        "of the leader's epoch"
+        "a replica joins an ISR only after it has registered and has reached its leader's high watermark and the "
+        "start of the leader's epoch"
     )
     reads = (IsrProposed,)
 

@@ -65,8 +65,8 @@ class DeletionsAreComplete(InvariantCheck):
 class ReassignmentsKeepData(InvariantCheck):
     id = "A2"
     sentence = (
-        "a reassignment ends only when at least one target replica is in the ISR, and no replica that it removes is the "
-        "leader"
+        "a reassignment ends only when at least one target replica is in the ISR, and no replica that it removes is "
+        "the leader"
     )
     reads_transactions = True
 
@@ -95,8 +95,8 @@ class ReassignmentsKeepData(InvariantCheck):
 class TopicsKeepTheirPartitionsAndId(InvariantCheck):
     id = "A3"
     sentence = (
-        "a topic that exists never loses a partition or its id, except that a topic marked for deletion may lose added "
-        "partitions that have no state"
+        "a topic that exists never loses a partition or its id, except that a topic marked for deletion may lose "
+        "added partitions that have no state"
     )
     reads_transactions = True
 

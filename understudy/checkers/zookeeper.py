@@ -53,8 +53,8 @@ class EphemeralsEndWithTheirSession(InvariantCheck):
 class VersionsAreConsecutive(InvariantCheck):
     id = "Z6"
     sentence = (
-        "a create finds no znode, a delete or set finds one, a set raises the version by one, and a check passes only at "
-        "the version it names"
+        "a create finds no znode, a delete or set finds one, a set raises the version by one, and a check passes only "
+        "at the version it names"
     )
     reads_transactions = True
 

@@ -1,4 +1,4 @@
-"""`Activity` shows the current step of a long command: a moving line on a terminal, one plain line per step elsewhere."""
+"""`Activity` shows the step of a long command: a moving line on a terminal, one plain line for each step elsewhere."""
 
 from __future__ import annotations
 

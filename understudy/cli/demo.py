@@ -42,8 +42,8 @@ def register(verbs: Verbs) -> None:
     verb = verbs.add_parser(
         "demo",
         help="kill the controller of a real cluster and watch another take over",
-        description="Starts ZooKeeper and three brokers, kills the controller, pauses the next one until its session has "
-        "ended and resumes it, and ends with Spark's report on that run. The exit code is 0 only if all this happened.",
+        description="Starts ZooKeeper and three brokers, kills the controller, pauses the next one until its session "
+        "has ended, resumes it, and prints Spark's report on the run. The exit code is 0 only if all this happened.",
     )
     verb.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
     verb.add_argument(
@@ -201,7 +201,8 @@ class Demo:
             raise DemoFailed(f"an invariant was violated: {checked.violations[0]}")
         invariants = sum(len(group.ids) for group in checked.groups)
         self._output.print(
-            f"Invariants: all {invariants} hold over {checked.records:,} records and {checked.transactions:,} transactions"
+            f"Invariants: all {invariants} hold over {checked.records:,} records "
+            f"and {checked.transactions:,} transactions"
         )
         self._output.success(f"The story happened as told. Everything it left is in {folder}")
 
@@ -226,7 +227,7 @@ class Demo:
         return self._output.wait(found, what, timeout_s=TIMEOUT_S)
 
     def _wait_for_successor(self, former: int) -> int:
-        """Wait until another broker than `former` is controller, check that the epoch is one higher, and return its id."""
+        """Wait until a broker other than `former` is controller, check that the epoch is one higher, return its id."""
 
         def successor() -> ClusterPicture | None:
             picture = self._cluster.view.picture()
@@ -248,7 +249,7 @@ class Demo:
         return picture.controller
 
     def _refusals(self, brokers: list[int], epoch: int) -> list[tuple[str, FenceHit]] | None:
-        """Return a refused request of controller epoch `epoch` from each broker's event log; None until all have one."""
+        """Return a refused request of `epoch` from the event log of each broker; None until all of them have one."""
         found: dict[str, FenceHit] = {}
         for record in self._records():
             hit = _refusal(record, epoch)

@@ -1,4 +1,4 @@
-"""`DemoOutput` prints what `understudy demo` shows: headings, a line for each event, and a moving line while it waits."""
+"""`DemoOutput` prints what `understudy demo` shows: headings, a line for each event, a moving line while it waits."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Record the first SIGINT or SIGTERM within the block in the `Interruption`; raise KeyboardInterrupt at each further.
+    """Record the first SIGINT or SIGTERM in the `Interruption` while the block runs; raise KeyboardInterrupt at others.
 
     This also handles SIGINT where the shell has started the program in the background with SIGINT ignored.
     """

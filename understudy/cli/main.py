@@ -1,7 +1,7 @@
 """The entry point of the `understudy` command: its verbs, its errors and its exit codes.
 
-A verb is a module of this package with two functions: `register(verbs)` describes it to argparse, and the other one runs
-it and imports what it needs only then, so that `understudy --help` is fast.
+A verb is a module of this package with two functions: `register(verbs)` describes it to argparse, and another function
+runs it. That one imports what it needs only then, so that `understudy --help` is fast.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ EXIT_INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return the exit code.
 
-    It is 0 after success, 1 after a failure, 2 where the command line or something that it names is wrong, and 130 after
-    an interruption.
+    It is 0 after success, 1 after a failure, 2 where the command line or something that it names is wrong, and 130
+    after an interruption.
     """
     options = parser().parse_args(arguments)
     try:

@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         properties=dict(options.override),
         java=choose_java(options.java_home),
     )
-    # If the block is left before `stop` has returned, for example by a second Ctrl-C, the remaining processes are killed.
+    # If the block is left before `stop` has returned, for example by a second Ctrl-C, remaining processes are killed.
     with cluster:
         controller = cluster.controller()
         for line in introduction(cluster, controller):

@@ -1,8 +1,9 @@
 """The Spark SQL of the tables in `foundation.eventlog.metric_tables`. Each view is one sentence of a definition there.
 
-The first views read one view for each record type (`ControllerElected` …), with the columns run, us, node, incarnation,
-seq, cause, controller_epoch and `data`; later views read earlier ones. Only native expressions are used, so that Spark
-can split many runs by run, and a huge run by topic-partition and request. A view with the name of a table is that table.
+The first views read one view for each record type (`ControllerElected` …), with the columns run, us, node,
+incarnation, seq, cause, controller_epoch and `data`; later views read earlier ones. Only native expressions are used,
+so that Spark can split many runs by run, and a huge run by topic-partition and request. A view with the name of a table
+is that table.
 
 Times are whole microseconds in columns that end in `us`, and milliseconds only in the tables.
 """

@@ -84,7 +84,7 @@ def replay(
     memory: str | None = None,
     progress: Progress = _ignore,
 ) -> Replay:
-    """Compute the metrics of all runs in the logs at or below `paths`, in a new Spark session with settings for their size.
+    """Compute the metrics of all runs in the logs at or below `paths`, in a new Spark session fitted to their size.
 
     Args:
         output: a folder for the tables, as in `SparkReplay.replay`.
