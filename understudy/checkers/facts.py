@@ -223,7 +223,7 @@ class ClusterFacts:
         """Return the owner of `/controller` after `zxid`, or None."""
         return next((owner for owner in reversed(self.controllers) if _existed(owner, zxid)), None)
 
-    def state(self, partition: Partition, version: int) -> list[StateWrite]:
+    def writes_at_version(self, partition: Partition, version: int) -> list[StateWrite]:
         """Return every write of `partition` at `version`: several where the topic was deleted and created again."""
         return self._by_version.get((partition, version), [])
 

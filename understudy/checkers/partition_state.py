@@ -45,7 +45,7 @@ class _StateCheck(InvariantCheck):
         A record describes several writes where a deleted topic of the same name had the same state at the same version.
         The record is accepted if one of them is right.
         """
-        writes = self.facts.state(_partition(leadership), leadership.partition_epoch)
+        writes = self.facts.writes_at_version(_partition(leadership), leadership.partition_epoch)
         described = [write for write in writes if _describes(leadership, write)]
         if all(write.replaced is not None and is_wrong(write.replaced, write) for write in described):
             return next(iter(described), None)
@@ -221,7 +221,7 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
         elif isinstance(data, LeadershipWritten) and not self.facts.is_empty:
             self.times_tested += len(data.partitions)
             for leadership in data.partitions:
-                writes = self.facts.state(_partition(leadership), leadership.partition_epoch)
+                writes = self.facts.writes_at_version(_partition(leadership), leadership.partition_epoch)
                 if not any(_describes(leadership, write) for write in writes):
                     what = f"{_name(_partition(leadership))} is not in ZooKeeper's history as {leadership}"
                     self.violated(record, what)

@@ -30,15 +30,15 @@ class DeletionsAreComplete(InvariantCheck):
             if op.kind is OpKind.CHECK:
                 continue
             if op.path.startswith(DELETE_TOPICS):
-                self._marker(transaction, op)
+                self._apply_marker(transaction, op)
             elif op.path.startswith(TOPICS) and op.kind is OpKind.DELETE:
                 topic, _, rest = op.path.removeprefix(TOPICS).partition("/")
                 if topic in self._marked:
                     self._begun[topic] = self._begun.get(topic, False) or not rest
             elif op.path.startswith(CONFIGS):
-                self._config(op)
+                self._apply_config(op)
 
-    def _config(self, op: ZnodeOp) -> None:
+    def _apply_config(self, op: ZnodeOp) -> None:
         topic = op.path.removeprefix(CONFIGS)
         if op.kind is OpKind.DELETE:
             self._configs.pop(topic, None)
@@ -46,7 +46,7 @@ class DeletionsAreComplete(InvariantCheck):
             # A configuration that is written after the topic's znode was deleted is that of a new topic of this name.
             self._configs[topic] = self.facts.last_zxid
 
-    def _marker(self, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
+    def _apply_marker(self, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
         topic = op.path.removeprefix(DELETE_TOPICS)
         if op.kind is OpKind.CREATE:
             self._marked.add(topic)
