@@ -1,8 +1,9 @@
-"""What people do with a cluster: run it, inject faults, judge it, replay it.
+"""Tools for a cluster: run it, inject faults into it, check its history, compute metrics from its event logs.
 
-`testbed` runs a cluster of processes on this machine, `simulator` the same code in virtual time; `cluster` is their
-common vocabulary. `findings` lists what is wrong with a cluster, `checkers` judge its history, `replay` is Spark over
-event logs, `cli` the `understudy` command. Other projects import these names from here; each is loaded at first use:
+`testbed` runs a cluster of processes on this machine, `simulator` runs the same code in virtual time; both implement
+the protocols of `cluster`. `findings` lists what is wrong with a cluster, `checkers` check its history against
+invariants, `replay` computes metrics from event logs with Spark, `cli` is the `understudy` command. Other projects
+import these names from here; each is loaded at first use:
 
     from understudy import LocalCluster, SimulatedCluster
 """

@@ -1,8 +1,9 @@
-"""`AdminClient`: creates topics and asks questions over Kafka's protocol, as a stock client would.
+"""`AdminClient` sends admin requests over Kafka's protocol: topics, configurations, elections, reassignments.
 
-It speaks over the `Network` port, so the demo, the golden scenarios and the simulator use the same one. Controller-only
-calls go to the broker that Metadata names and follow it when it moves (KIP-590 is not needed: ZooKeeper mode forwards
-nothing). Mirrors the useful part of `org.apache.kafka.clients.admin.KafkaAdminClient`.
+It uses the `Network` port, so that the demo, the golden scenarios and the simulator share it. Requests for the
+controller are sent to the broker that Metadata names as controller, and again to its successor after a failover; in
+ZooKeeper mode brokers forward none of them (KIP-590). Mirrors the part of
+`org.apache.kafka.clients.admin.KafkaAdminClient` that is needed here.
 """
 
 from __future__ import annotations
@@ -67,15 +68,15 @@ _Call: TypeAlias = Callable[[], Awaitable[Message]]
 
 
 class NoBrokerAnswers(Exception):
-    """No broker served the request in time. The message names the brokers and the last reason."""
+    """No broker answered the request in time. The message names the brokers and the last error."""
 
 
 class AdminClient:
-    """A client of one cluster; opens a connection per call, holds none.
+    """A client of one cluster. It opens a connection for each request and closes it after the response.
 
     Args:
-        bootstrap: `host:port` pairs; asked in order until one answers.
-        timeout_ms: how long one call may take, retries included.
+        bootstrap: `host:port` pairs, tried in order until one answers.
+        timeout_ms: the time that one call may take, its retries included.
     """
 
     def __init__(
@@ -91,13 +92,13 @@ class AdminClient:
         self._client_id = client_id
         self._timeout_ms = timeout_ms
 
-    def asking(self, *bootstrap: str, timeout_ms: int | None = None) -> AdminClient:
-        """The same client, which asks others first, and may be less patient."""
-        patience_ms = self._timeout_ms if timeout_ms is None else timeout_ms
-        return AdminClient(self._network, bootstrap, client_id=self._client_id, timeout_ms=patience_ms)
+    def with_bootstrap(self, *bootstrap: str, timeout_ms: int | None = None) -> AdminClient:
+        """Return a client of the same cluster with other bootstrap servers and, if given, another timeout."""
+        timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        return AdminClient(self._network, bootstrap, client_id=self._client_id, timeout_ms=timeout_ms)
 
     async def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
-        """The metadata of `topics` from the first broker that answers; of all topics where None."""
+        """Return the metadata of `topics` (None: of all topics) from the first broker that answers."""
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         response = await self._retried(lambda: self._ask_any(request))
@@ -113,7 +114,7 @@ class AdminClient:
         assignment: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create `name`, placed by `assignment` (partition to brokers) or by the cluster.
+        """Create topic `name`, with the replicas of `assignment` (partition to brokers) or as the controller assigns.
 
         Raises:
             ApiError: the controller refused it.
@@ -143,8 +144,10 @@ class AdminClient:
     async def create_partitions(
         self, topic: str, count: int, assignment: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Raise `topic` to `count` partitions; `assignment` lists the brokers of each new one. Raises as
-        `create_topic`."""
+        """Increase `topic` to `count` partitions; `assignment` lists the brokers of each new one.
+
+        Raises the errors of `create_topic`.
+        """
         placed = (
             None if assignment is None else tuple(CreatePartitionsAssignment(broker_ids=tuple(b)) for b in assignment)
         )
@@ -157,10 +160,12 @@ class AdminClient:
             _raise_for(result.error_code, result.error_message, result.name)
 
     async def delete_topics(self, *topics: str) -> None:
-        """Delete `topics`. Returns when the controller's broker knows them no more; data and znodes may go later.
+        """Delete `topics`, and return when they are no longer in the metadata of the controller's broker.
+
+        Their znodes and data may be deleted later.
 
         Raises:
-            ApiError: the first refusal; REQUEST_TIMED_OUT where a topic is marked, but still there.
+            ApiError: a topic was refused; REQUEST_TIMED_OUT where it is marked for deletion, but still exists.
             NoBrokerAnswers: no controller could be reached in time.
         """
         asked = tuple(DeleteTopicState(name=topic) for topic in topics)
@@ -173,12 +178,15 @@ class AdminClient:
     async def alter_config(
         self, resource_type: int, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False
     ) -> None:
-        """Set single keys of the config of a topic (2), broker (4) or its loggers (8); None deletes a key.
+        """Set or delete keys in the config of a topic (2), a broker (4) or a broker's loggers (8).
 
-        A broker's own config and loggers are asked of that broker, everything else of whichever answers first (TC-1).
+        Requests about one broker's config or loggers are sent to that broker, others to the first that answers (TC-1).
+
+        Args:
+            changes: the value of each key; None deletes the key.
 
         Raises:
-            ApiError: it was refused.
+            ApiError: the change was refused.
             NoBrokerAnswers: no broker could be reached in time.
         """
         configs = tuple(
@@ -193,9 +201,9 @@ class AdminClient:
             _raise_for(result.error_code, result.error_message, result.resource_name)
 
     async def describe_config(self, resource_type: int, name: str) -> dict[str, DescribeConfigsResourceResult]:
-        """By key the config of a topic, broker or its loggers, with all places a value may come from.
+        """Return the config of a topic, a broker or a broker's loggers by key, with the synonyms of each value.
 
-        Raises as `alter_config`.
+        Raises the errors of `alter_config`.
         """
         resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name)
         request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
@@ -208,7 +216,7 @@ class AdminClient:
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None = None, *, election_type: int = PREFERRED
     ) -> dict[TopicPartition, Errors]:
-        """Elect preferred (or unclean) leaders; None means all partitions. What each partition was answered with."""
+        """Elect preferred (or unclean) leaders of `partitions` (None: of all), and return the error code of each."""
         asked: tuple[TopicPartitions, ...] | None = None
         if partitions is not None:
             by_topic = _by_topic(partitions)
@@ -225,10 +233,10 @@ class AdminClient:
     async def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, ApiError | None]:
-        """Move partitions to these brokers, or (None) cancel their moves. Why each has not begun; None where it has.
+        """Reassign partitions to brokers (None: cancel the reassignment), and return why each has not begun, or None.
 
         Raises:
-            ApiError: the request as a whole was refused.
+            ApiError: the whole request was refused.
             NoBrokerAnswers: no controller could be reached in time.
         """
         topics = tuple(
@@ -256,7 +264,10 @@ class AdminClient:
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ReplicaAssignment]:
-        """Those of `partitions` that are on the move; None asks for all. Raises as `alter_partition_reassignments`."""
+        """Return the reassignments in progress of `partitions` (None: of all).
+
+        Raises the errors of `alter_partition_reassignments`.
+        """
         asked = None
         if partitions is not None:
             by_topic = _by_topic(partitions)
@@ -280,16 +291,19 @@ class AdminClient:
         }
 
     async def ask(self, host: str, port: int, request: Message, *, version: int | None = None) -> Message:
-        """Send one request to one broker over a connection of its own.
+        """Send one request to one broker over a new connection, and return the response.
+
+        Args:
+            version: the version of the request; None for the newest.
 
         Raises:
-            ConnectionFailed, ConnectionLost, RequestTimedOut: no answer.
+            ConnectionFailed, ConnectionLost, RequestTimedOut: no response came.
         """
         connection = await self._network.connect(host, port, timeout_ms=self._timeout_ms)
         channel = RequestChannel(connection, client_id=self._client_id)
         try:
-            spoken = api_of(request).max_version if version is None else version
-            return await channel.request(request, spoken, timeout_ms=self._timeout_ms)
+            api_version = api_of(request).max_version if version is None else version
+            return await channel.request(request, api_version, timeout_ms=self._timeout_ms)
         finally:
             channel.close()
 
@@ -304,31 +318,31 @@ class AdminClient:
         raise ConnectionFailed(f"none of {', '.join(self._bootstrap)} answers; the last one: {failure}")
 
     async def _ask_about(self, resource_type: int, name: str, request: Message) -> Message:
-        """The answer of the broker that is responsible for a resource."""
+        """Send `request` to the broker that is responsible for a resource, and return the response."""
         if resource_type not in (BROKER, BROKER_LOGGER) or not name:
             return await self._ask_any(request)
         metadata = await self._ask_any(MetadataRequest(topics=(), allow_auto_topic_creation=False))
         assert isinstance(metadata, MetadataResponse)
         broker = next((broker for broker in metadata.brokers if str(broker.node_id) == name), None)
         if broker is None:
-            raise ConnectionFailed(f"there is no broker {name} that others know of")
+            raise ConnectionFailed(f"broker {name} is not in the metadata")
         return await self.ask(broker.host, broker.port, request)
 
     async def _ask_controller(self, request: Message) -> Message:
-        """The controller's answer; ConnectionFailed while there is none, so that the caller tries again."""
+        """Send `request` to the controller; raise ConnectionFailed while there is none, so that the caller retries."""
         metadata = await self._ask_any(MetadataRequest(topics=(), allow_auto_topic_creation=False))
         assert isinstance(metadata, MetadataResponse)
         controller = next((broker for broker in metadata.brokers if broker.node_id == metadata.controller_id), None)
         if controller is None:
-            raise ConnectionFailed("the cluster has no controller that its brokers know of")
+            raise ConnectionFailed("there is no controller in the metadata")
         response = await self.ask(controller.host, controller.port, request)
         if Errors.NOT_CONTROLLER in _errors_of(response):
             raise ConnectionFailed(f"broker {controller.node_id} is no longer the controller")
         return response
 
     async def _retried(self, call: _Call) -> Message:
-        """Repeat `call` until it answers or the time is up; a cluster between two controllers is no error yet."""
-        reason = "it was not asked"
+        """Repeat `call` until it returns a response or the timeout passes, as during a controller failover."""
+        reason = "no request was sent"
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 while True:
@@ -344,7 +358,7 @@ class AdminClient:
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Topics and partitions in order."""
+    """Return the partitions of each topic, sorted."""
     found: dict[str, list[int]] = {}
     for partition in sorted(partitions):
         found.setdefault(partition.topic, []).append(partition.partition)
@@ -352,7 +366,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _errors_of(response: Message) -> set[int]:
-    """Every code in the answer of a controller-only call."""
+    """Return every error code in the response to a request for the controller."""
     match response:
         case CreateTopicsResponse():
             return {topic.error_code for topic in response.topics}

@@ -1,13 +1,13 @@
-"""The one vocabulary for clusters: what can be done to a cluster and its brokers, and what can be seen of them.
+"""`Cluster` and `BrokerHandle`: the protocols by which experiments and tests act on a cluster and observe it.
 
 `testbed.local_cluster.LocalCluster` runs brokers as processes, `simulator.cluster.SimulatedCluster` runs them in
 virtual time. Both implement `Cluster`, and their brokers `BrokerHandle`, so that one experiment runs on either:
 
     def kill_the_controller(cluster: Cluster) -> None:
-        fallen = cluster.controller()
-        fallen.kill()
-        cluster.wait_until(lambda: cluster.controller_id() not in (None, fallen.id), "another broker is controller")
-        fallen.restart()
+        killed = cluster.controller()
+        killed.kill()
+        cluster.wait_until(lambda: cluster.controller_id() not in (None, killed.id), "another broker is controller")
+        killed.restart()
         cluster.settle()
 
 All calls are synchronous. On processes a call that waits sleeps; in the simulator it runs the simulated event loop, so
@@ -27,7 +27,7 @@ from understudy.picture import ClusterPicture
 T = TypeVar("T")
 
 POINT_ACTIONS = ("pause", "crash")
-"""What an armed point can do to its broker."""
+"""The faults that `BrokerHandle.arm` can inject."""
 
 
 class ClusterError(Exception):
@@ -62,19 +62,19 @@ class BrokerHandle(Protocol):
 
     @property
     def is_running(self) -> bool:
-        """Whether its process exists; a paused one does."""
+        """Whether its process exists, paused or not."""
 
     @property
     def is_paused(self) -> bool: ...
 
     def kill(self) -> None:
-        """Kill the process (SIGKILL). ZooKeeper ends its session only when that has timed out."""
+        """Kill the process (SIGKILL). ZooKeeper ends its session only after the session timeout."""
 
     def pause(self) -> None:
         """Pause the process (SIGSTOP): its connections stay open and silent, and its session times out."""
 
     def resume(self) -> None:
-        """Let a paused process go on where it was paused (SIGCONT). Harmless where it is not paused."""
+        """Resume a paused process (SIGCONT). Harmless where it is not paused."""
 
     def stop(self) -> None:
         """Stop the broker by a controlled shutdown (SIGTERM), and wait until its process has ended.
@@ -83,12 +83,12 @@ class BrokerHandle(Protocol):
         """
 
     def start(self) -> None:
-        """Start the broker again on its own data, and wait until it is registered.
+        """Start the broker on its own data, and wait until it is registered.
 
         After a kill this waits until ZooKeeper has deleted the old registration.
 
         Raises:
-            ClusterError: it is running, or it ended instead of registering.
+            ClusterError: the broker is running, or its process ended instead of registering.
         """
 
     def restart(self) -> None:
@@ -102,17 +102,17 @@ class BrokerHandle(Protocol):
         """
 
     def isolate(self) -> None:
-        """Hold everything between this broker and all others, their clients and ZooKeeper, until `heal`.
+        """Hold all traffic between this broker and the other brokers, clients and ZooKeeper, until `heal`.
 
         Raises:
             Unsupported: this cluster cannot hold its brokers' traffic.
         """
 
     def heal(self) -> None:
-        """End the isolation: what was held arrives, late and in order. Harmless where the broker is not isolated.
+        """End the isolation: the held traffic arrives late and in order. Harmless where the broker is not isolated.
 
         Raises:
-            Unsupported: as `isolate`.
+            Unsupported: as in `isolate`.
         """
 
     def arm(self, point: str, action: str) -> None:
@@ -123,7 +123,7 @@ class BrokerHandle(Protocol):
             action: one of `POINT_ACTIONS`.
 
         Raises:
-            ClusterError: there is no such point or action.
+            ClusterError: `point` or `action` does not exist.
         """
 
 
@@ -139,58 +139,58 @@ class Cluster(Protocol):
 
     @property
     def admin(self) -> AdminClient:
-        """A client of this cluster, for `ask`."""
+        """A client of this cluster, whose calls `ask` runs."""
 
     def start(self) -> None:
         """Start all brokers and wait until they serve requests. Harmless where the cluster has been started."""
 
     def close(self) -> None:
-        """End everything at once. Harmless where it has ended."""
+        """End all brokers and ZooKeeper at once, without a controlled shutdown. Harmless where it is closed already."""
 
     def broker(self, broker_id: int) -> BrokerHandle:
-        """The broker with this id.
+        """Return the broker with this id.
 
         Raises:
             ClusterError: this cluster has no such broker.
         """
 
     def controller_id(self) -> int | None:
-        """The id of the broker that owns `/controller`; None where there is no controller."""
+        """Return the id of the broker that owns `/controller`; None where there is no controller."""
 
     def controller(self) -> BrokerHandle:
-        """The broker that owns `/controller`.
+        """Return the broker that owns `/controller`.
 
         Raises:
             ClusterError: there is no controller at this moment, or it is not a broker of this cluster.
         """
 
     def leader_id(self, topic: str, partition: int) -> int | None:
-        """The id of the partition's leader in ZooKeeper; None where it has no leader, or does not exist."""
+        """Return the id of the partition's leader in ZooKeeper; None where it has no leader or does not exist."""
 
     def leader(self, topic: str, partition: int) -> BrokerHandle:
-        """The partition's leader in ZooKeeper.
+        """Return the partition's leader in ZooKeeper.
 
         Raises:
             ClusterError: it has no leader at this moment, or the leader is not a broker of this cluster.
         """
 
     def isr(self, topic: str, partition: int) -> tuple[int, ...]:
-        """The partition's in-sync replicas in ZooKeeper; empty where it does not exist."""
+        """Return the partition's ISR in ZooKeeper; empty where the partition does not exist."""
 
     def picture(self) -> ClusterPicture:
-        """What ZooKeeper holds now."""
+        """Read what ZooKeeper holds now."""
 
     def findings(self) -> Findings:
-        """What is wrong with the cluster now."""
+        """Find what is wrong with the cluster now."""
 
     def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = ...) -> T:
-        """Evaluate `condition` again and again until it is true, and return its value.
+        """Evaluate `condition` repeatedly until it is true, and return its value.
 
         Args:
             what: the condition in words, for the message of `WaitTimedOut`.
 
         Raises:
-            WaitTimedOut: it was not true within `timeout_s`.
+            WaitTimedOut: the condition was not true within `timeout_s`.
             ClusterError: meanwhile a broker ended although no fault was injected into it.
         """
 
@@ -198,11 +198,11 @@ class Cluster(Protocol):
         """Wait until no finding is left that the live brokers must resolve (`Findings.unresolved`).
 
         Raises:
-            Unsettled: one was left after `timeout_s`.
+            Unsettled: such findings were left after `timeout_s`.
         """
 
     def ask(self, call: Coroutine[Any, Any, T]) -> T:
-        """Run a client's call, such as `admin.elect_leaders()`, to its end, and return its result."""
+        """Run a call of a client, such as `admin.elect_leaders()`, and return its result."""
 
     def create_topic(
         self,
@@ -212,14 +212,14 @@ class Cluster(Protocol):
         replication_factor: int = ...,
         assignment: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        """Create a topic over Kafka's protocol. Raises as `AdminClient.create_topic`."""
+        """Create a topic over Kafka's protocol. Raises the errors of `AdminClient.create_topic`."""
 
     def record_step(self, step: str, note: str = "") -> None:
-        """Write into the event log how far an experiment has come."""
+        """Record in the event log which step of an experiment has been reached."""
 
 
 def check_point(point: str, action: str) -> None:
-    """Raise ClusterError where `BrokerHandle.arm` knows no such point or action."""
+    """Raise ClusterError if `point` or `action` does not exist."""
     if point not in POINTS:
         raise ClusterError(f"there is no point {point!r}; the points are {', '.join(POINTS)}")
     if action not in POINT_ACTIONS:
@@ -227,8 +227,10 @@ def check_point(point: str, action: str) -> None:
 
 
 def no_such_broker(broker_id: int, broker_ids: Sequence[int]) -> ClusterError:
+    """Return the error for a broker id that the cluster does not have."""
     return ClusterError(f"there is no broker {broker_id}; this cluster has {', '.join(map(str, broker_ids))}")
 
 
 def no_holder(role: str) -> ClusterError:
+    """Return the error for a role, such as controller or leader of a partition, that no broker has at this moment."""
     return ClusterError(f"no broker is {role} at this moment; wait for one with wait_until")

@@ -1,9 +1,10 @@
-"""What is wrong with a cluster: one list of findings for real processes, for simulations and for `understudy status`.
+"""Finds what is wrong with a cluster at one moment; used for real processes, simulations and `understudy status`.
 
-`findings` compares a `ClusterPicture` with itself, with the processes that run, and, where they can be read, with the
-memories of the brokers. Some findings only say what is missing, as `kafka-topics --describe
---under-replicated-partitions` does; those with `resolves_itself` must disappear by themselves, and a cluster
-has settled when there is none of them (L1 to L4). Safety is judged elsewhere, by `understudy.checkers`.
+`findings` compares the parts of a `ClusterPicture` with each other, with the running processes and, where it can be
+read, with the memory of the brokers. Some findings only say what is missing, as
+`kafka-topics --describe --under-replicated-partitions` does. Those with `resolves_itself` must disappear without an
+operator, and a cluster has settled when none of them is left (L1 to L4). What must hold at every moment is checked by
+`understudy.checkers`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from understudy.picture import BrokerMemory, ClusterPicture, PartitionPicture
 
 
 class FindingKind(Enum):
-    """What a finding is about."""
+    """The subject of a finding."""
 
     PROCESS = "process"
     """A broker that should run does not."""
@@ -29,11 +30,11 @@ class FindingKind(Enum):
     REGISTRATION = "registration"
     """A running broker is not registered, or a registered one does not run."""
     LEADERLESS = "leaderless"
-    """A partition has no leader, or one that is not live (L2)."""
+    """A partition has no leader, or its leader is not live (L2)."""
     UNDER_REPLICATED = "under-replicated"
     """An assigned replica is not in the ISR (L3)."""
     NOT_PREFERRED = "not-preferred"
-    """A partition is led by another live broker than the first of its replicas."""
+    """A partition's leader is live, but is not its preferred replica."""
     REASSIGNMENT = "reassignment"
     """A reassignment has not ended although all its target replicas are live."""
     DELETION = "deletion"
@@ -57,8 +58,8 @@ class Finding:
     kind: FindingKind
     message: str
     resolves_itself: bool = True
-    """The live brokers must correct it by themselves. False where that takes a broker that is away, or an election
-    that an operator has to request."""
+    """Whether the live brokers must correct it without an operator. False where that takes a broker that is down, or an
+    election that an operator has to request."""
     partition: TopicPartition | None = None
 
     def __str__(self) -> str:
@@ -71,32 +72,35 @@ class Findings:
 
     found: tuple[Finding, ...] = ()
     examined: Mapping[FindingKind, int]
-    """How many brokers, partitions, topics or znodes were compared, by kind. A kind with no case has shown nothing."""
+    """How many brokers, partitions, topics or znodes were compared, by kind. A kind with 0 has shown nothing."""
 
     @property
     def is_well(self) -> bool:
-        """Whether there is no finding at all: every replica is in sync, every leader is the preferred one."""
+        """Whether there is no finding at all: every replica is in sync, every leader is the preferred replica."""
         return not self.found
 
     @property
     def unresolved(self) -> tuple[Finding, ...]:
-        """The findings that the live brokers must still correct by themselves."""
+        """The findings that the live brokers must still correct without an operator."""
         return tuple(finding for finding in self.found if finding.resolves_itself)
 
     @property
     def leaderless(self) -> tuple[TopicPartition, ...]:
+        """The partitions without a live leader."""
         return self._partitions(FindingKind.LEADERLESS)
 
     @property
     def under_replicated(self) -> tuple[TopicPartition, ...]:
+        """The partitions with an assigned replica outside the ISR."""
         return self._partitions(FindingKind.UNDER_REPLICATED)
 
     @property
     def not_preferred(self) -> tuple[TopicPartition, ...]:
+        """The partitions whose live leader is not the preferred replica."""
         return self._partitions(FindingKind.NOT_PREFERRED)
 
     def _partitions(self, kind: FindingKind) -> tuple[TopicPartition, ...]:
-        """The partitions with a finding of `kind`, sorted."""
+        """Return the partitions with a finding of `kind`, sorted."""
         return tuple(sorted(found.partition for found in self.found if found.kind is kind and found.partition))
 
 
@@ -107,13 +111,13 @@ def findings(
     missing: Collection[BrokerId] = (),
     memories: Mapping[BrokerId, BrokerMemory] | None = None,
 ) -> Findings:
-    """What is wrong with the cluster in `picture`.
+    """Find what is wrong with the cluster in `picture`.
 
     Args:
         running: the brokers whose processes run and are not paused; they count as live. None where the processes are
             unknown: then every registered broker counts as live. Where no broker runs, only `missing` is reported.
-        missing: brokers that should run and do not.
-        memories: what running brokers hold in memory; empty where it cannot be read.
+        missing: the brokers that should run and do not.
+        memories: what running brokers hold in memory; None or empty where it cannot be read.
     """
     inspection = _Inspection(picture, running, memories or {})
     inspection.missing_processes(missing)
@@ -123,7 +127,7 @@ def findings(
 
 
 class _Inspection:
-    """One pass over a picture, collecting findings and counting what was examined."""
+    """Collects the findings about one picture, and counts what it has examined."""
 
     def __init__(
         self,
@@ -145,7 +149,7 @@ class _Inspection:
         self._deletions()
         self._context()
         self._requests()
-        # Brokers need not know a topic that waits for its deletion.
+        # A topic that waits for its deletion need not be in the brokers' memory.
         remaining = {tp: seen for tp, seen in self._picture.partitions.items() if tp.topic not in self._to_delete}
         for partition, seen in remaining.items():
             if not self._has_replica_of_former_topic(partition):
@@ -198,7 +202,7 @@ class _Inspection:
                 self._report(FindingKind.DELETION, f"topic {topic} is still to be deleted")
 
     def _context(self) -> None:
-        """The active controller knows the assignments that ZooKeeper holds."""
+        """The active controller's context has the assignments that ZooKeeper holds."""
         assigned = {partition: seen.assignment for partition, seen in self._picture.partitions.items()}
         self.examined[FindingKind.CONTEXT] += len(assigned)
         for number, memory in self._memories.items():
@@ -223,10 +227,10 @@ class _Inspection:
     # -- partitions
 
     def _has_replica_of_former_topic(self, partition: TopicPartition) -> bool:
-        """Whether a broker holds a replica of a deleted topic of the same name.
+        """Return whether a broker holds a replica of a deleted topic of the same name.
 
-        A reassignment had left it behind, and the deletion did not know of it (BUG-15). As in Kafka, that broker
-        answers INCONSISTENT_TOPIC_ID to every request about the new topic.
+        A reassignment left it behind, so that the deletion did not include it. As in Kafka, that broker answers
+        INCONSISTENT_TOPIC_ID to every request about the new topic (BUG-15).
         """
         topic_id = self._picture.topic_ids.get(partition.topic)
         if topic_id is None:
@@ -330,7 +334,7 @@ class _Inspection:
                 self._report(FindingKind.METADATA, message, partition=partition)
 
     def _fetchers(self, number: BrokerId, memory: BrokerMemory) -> None:
-        """A broker fetches only what it follows, from the leader it knows."""
+        """A broker fetches only partitions that it follows, and from their leader."""
         self.examined[FindingKind.FETCHER] += len(memory.fetched)
         for partition, leader in sorted(memory.fetched.items()):
             hosted = memory.hosted.get(partition)

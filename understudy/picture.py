@@ -1,4 +1,4 @@
-"""A cluster at one moment, as values: what ZooKeeper holds, and what running brokers hold in memory.
+"""`ClusterPicture` and `BrokerMemory`: what ZooKeeper and the running brokers hold at one moment, as values.
 
 `testbed.cluster_view` reads a picture from a real ZooKeeper, `simulator.znode_view` from the simulated one.
 `findings` lists what is wrong with a picture.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from brokers.replication.partition import Partition
 
 NOTIFICATION_QUEUES = (IsrChangeNotificationZNode.path, LogDirEventNotificationZNode.path)
-"""Znodes whose children notify the controller, which deletes each child once it has handled it."""
+"""The znodes whose children notify the controller, which deletes each child after it has handled it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,35 +35,35 @@ class PartitionPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPicture:
-    """What one reading of ZooKeeper found.
+    """What ZooKeeper held when it was read.
 
-    The parts are read one after the other: during a failover they may contradict each other.
+    The znodes are read one after the other, so during a failover they may contradict each other.
     """
 
     controller: BrokerId | None
     controller_epoch: int
-    """0 where no controller has ever been elected."""
+    """The value of `/controller_epoch`; 0 where no controller has ever been elected."""
     brokers: Mapping[BrokerId, BrokerAndEpoch]
     partitions: Mapping[TopicPartition, PartitionPicture]
     topic_ids: Mapping[str, TopicId | None] = field(default_factory=dict)
-    """The id of each topic; None for a topic that was created without one."""
+    """The id of each topic; None for a topic that has none."""
     topics_to_delete: tuple[str, ...] = ()
-    """Topics with a marker in `/admin/delete_topics`, whether they exist or not."""
+    """The topics with a marker in `/admin/delete_topics`, whether they exist or not."""
     requested_moves: tuple[TopicPartition, ...] = ()
-    """Partitions named in `/admin/reassign_partitions`."""
+    """The partitions that `/admin/reassign_partitions` names."""
     controller_requests: tuple[str, ...] = ()
-    """Paths of the znodes by which brokers and tools send the controller a request, and which it deletes when it has
-    handled them: ISR change and log dir event notifications, and the preferred replica election."""
+    """The paths of the znodes that ask the controller for something and that it deletes after it has handled them: ISR
+    change notifications, log dir event notifications and `/admin/preferred_replica_election`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMemory:
-    """What a running broker holds in memory. Only the simulator can read it."""
+    """What a running broker holds in memory; only the simulator can read it."""
 
     metadata: MetadataSnapshot
     hosted: Mapping[TopicPartition, Partition]
-    """The partitions it has a replica of."""
+    """The partitions of which it has a replica."""
     fetched: Mapping[TopicPartition, int]
-    """The partitions it fetches, and the broker it fetches each from."""
+    """The partitions that it fetches, each with the broker that it fetches from."""
     controller_assignments: Mapping[TopicPartition, ReplicaAssignment] | None
-    """The assignments in the context of the active controller; None for a broker that is not the active controller."""
+    """The assignments in the controller's context; None where the broker is not the active controller."""

@@ -21,7 +21,6 @@ from foundation.zk.client import (
     Listener,
     MultiFailed,
     MultiOk,
-    Node,
     Notification,
     Op,
     OpResult,
@@ -30,6 +29,7 @@ from foundation.zk.client import (
     SessionSuspended,
     SetData,
     Stat,
+    ZNodeData,
     ZooKeeper,
     ZooKeeperClient,
 )
@@ -157,7 +157,7 @@ class MeteredZooKeeperClient:
     async def connected(self) -> bool:
         return await self._client.connected()
 
-    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
+    async def get(self, path: str, *, watch: bool = False) -> ZNodeData | Failure:
         return await self._meters.timed(self._client.get(path, watch=watch))
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
@@ -166,7 +166,7 @@ class MeteredZooKeeperClient:
     async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
         return await self._meters.timed(self._client.children(path, watch=watch))
 
-    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         return await self._meters.timed(self._client.get_many(paths, watch=watch))
 
     async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:

@@ -1,8 +1,8 @@
-"""Reads the event logs of many nodes into records in one order, with findings where something is wrong.
+"""Reads the event logs of many nodes into records in one order, and reports damaged lines as findings.
 
-A log may end in a crash, meet a full disk or come from newer software. So every line that can be read is read, every
-other becomes a `Finding` with file and line, and nothing raises. Lines are decoded in two steps, the envelope first: a
-record of an unknown type still counts in its incarnation's sequence.
+A log may end in a crash or on a full disk, or come from newer software. So every line that can be read is read, every
+other line becomes a `LogFinding` with its file and number, and nothing raises. Lines are decoded in two steps, the
+envelope first: a record of an unknown type still counts in its incarnation's sequence.
 
 `understudy.replay` reads the same logs with Spark; a test requires the same findings.
 """
@@ -23,10 +23,10 @@ from foundation.eventlog.order import Writer, in_order
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
-"""A longer line is not read. The longest of a broker, for a failover of 200,000 partitions, has about 12 MB."""
+"""A longer line is not read. A failover of 200,000 partitions writes the longest known one, about 12 MB."""
 
 MAX_CLOCK_MS = float(2**43)
-"""A larger clock, beyond 278 years, makes a line malformed. The bound keeps microseconds exact in a double."""
+"""A line with a larger clock, beyond 278 years, is malformed. The bound keeps microseconds exact in a double."""
 
 MAX_SEQ = 2**53
 
@@ -43,21 +43,24 @@ NO_FILES = "no event-log files"
 GAP = "gap"
 """`count` sequence numbers are missing before this line. A missing end cannot be noticed."""
 REPEAT = "repeat"
-"""A sequence number occurs again. The first record of that number, by file and line, is the one that counts."""
+"""A sequence number occurs again. Only the first record with that number is used, in order of file and line."""
 CLOCK_WENT_BACK = "clock went back"
-"""A record is earlier, by the monotonic clock, than the one before it in its incarnation."""
+"""A record's monotonic clock is earlier than that of the record before it in its incarnation."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
-    """Something wrong with a log: one finding for all occurrences of `kind` and `what` in a file."""
+class LogFinding:
+    """One kind of damage to one file of an event log: a single finding stands for all its occurrences in the file."""
 
     file: str
     line: int
-    """The first line concerned, from 1; 0 where the file as a whole is meant."""
+    """The first damaged line, from 1; 0 where the finding is about the whole file."""
     kind: str
+    """One of the constants of this module, for example `TORN_LINE`."""
     what: str
+    """What the kind applies to: a record type, a version, an incarnation; may be empty."""
     count: int = 1
+    """The number of occurrences."""
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
@@ -67,16 +70,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReading:
-    """The records and findings of some logs.
+    """The records and findings of event logs.
 
     Attributes:
-        records: of all runs and nodes, in the order of `in_order`.
-        findings: sorted by file and line.
-        lines: how many lines there were, good and bad.
+        records: the records of all runs and nodes, in the order of `in_order`.
+        findings: the damage that was found, sorted by file and line.
+        lines: the number of lines, readable or not.
     """
 
     records: tuple[Envelope, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     lines: int
 
     def by_run(self) -> dict[str, tuple[Envelope, ...]]:
@@ -98,22 +101,22 @@ def read(paths: Iterable[Path]) -> RunReading:
             with file.open("rb") as stream:
                 collector.add(str(file), _bounded_lines(stream))
         except OSError as error:
-            collector.note(Finding(str(file), 0, UNREADABLE_FILE, error.strerror or "input/output error"))
+            collector.note(LogFinding(str(file), 0, UNREADABLE_FILE, error.strerror or "input/output error"))
     return collector.reading()
 
 
 def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> RunReading:
-    """Read lines in memory, with or without their newline; findings name the key as the file."""
+    """Read lines from memory, with or without their newline; findings have the key as their file."""
     collector = _Collector()
     for source in sorted(lines_by_source):
         collector.add(source, (line.removesuffix(b"\n") for line in lines_by_source[source]))
     return collector.reading()
 
 
-def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
-    """List the event-log files at or below `paths`, each once, sorted; and the paths without any.
+def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[LogFinding, ...]]:
+    """Return the event-log files at or below `paths`, each once and sorted, and a finding for each path without any.
 
-    A path that is a file is taken whatever its name. Links to folders are not followed.
+    A path that is a file is returned whatever its name. Links to folders are not followed.
     """
     files: set[Path] = set()
     findings = []
@@ -121,7 +124,7 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Finding, 
         found = _files_below(path)
         files.update(found)
         if not found:
-            findings.append(Finding(str(path), 0, NO_FILES, "" if path.exists() else "no such file or folder"))
+            findings.append(LogFinding(str(path), 0, NO_FILES, "" if path.exists() else "no such file or folder"))
     return tuple(sorted(files)), tuple(findings)
 
 
@@ -132,7 +135,7 @@ def _files_below(path: Path) -> list[Path]:
 
 
 def _bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield lines without their newline; one that is too long is cut, but stays too long."""
+    """Yield the lines without their newline; a line that is too long is cut, but remains longer than the maximum."""
     while line := stream.readline(MAX_LINE_BYTES + 2):
         rest = line
         while not rest.endswith(b"\n") and (rest := stream.readline(MAX_LINE_BYTES)):
@@ -170,10 +173,10 @@ _PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
 
 
 def decode_record(line: bytes) -> Envelope:
-    """Decode one line as a record, for programs that follow a live log and need no findings.
+    """Decode one line as a record. Programs that follow a growing log use it; they need no findings.
 
     Raises:
-        msgspec.MsgspecError: it is not a whole record of a known version and type.
+        msgspec.MsgspecError: the line is not a whole record of a known version and type.
     """
     header = _decode_header(line)
     if header.version != RECORD_VERSION or header.type not in PAYLOAD_BY_TYPE:
@@ -183,8 +186,8 @@ def decode_record(line: bytes) -> Envelope:
 
 def _decode_header(line: bytes) -> _Header:
     header = _decode(_HEADER_DECODER, line)
-    clocks_are_sane = 0 <= header.mono_ms <= MAX_CLOCK_MS and 0 <= header.wall_ms <= MAX_CLOCK_MS
-    if not (clocks_are_sane and 1 <= header.seq <= MAX_SEQ and 1 <= header.incarnation <= MAX_SEQ):
+    clocks_are_valid = 0 <= header.mono_ms <= MAX_CLOCK_MS and 0 <= header.wall_ms <= MAX_CLOCK_MS
+    if not (clocks_are_valid and 1 <= header.seq <= MAX_SEQ and 1 <= header.incarnation <= MAX_SEQ):
         raise msgspec.ValidationError("a number of the envelope is out of its range")
     if header.type in FORMER_TYPE_NAMES:
         return msgspec.structs.replace(header, type=FORMER_TYPE_NAMES[header.type])
@@ -209,7 +212,7 @@ def _with_payload(header: _Header) -> Envelope:
 
 
 def _decode(decoder: msgspec.json.Decoder[_T], text: bytes | msgspec.Raw) -> _T:
-    """Decode, with a `msgspec.DecodeError` also for text that is nested too deep or not UTF-8."""
+    """Decode `text`; raise `msgspec.DecodeError` also where it is nested too deep or is not UTF-8."""
     try:
         return decoder.decode(text)
     except (RecursionError, UnicodeDecodeError) as error:
@@ -236,12 +239,14 @@ class _Numbered(NamedTuple):
 
 
 class _Collector:
+    """Collects the records and findings of all files, and puts the records into sequence."""
+
     def __init__(self) -> None:
-        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._findings: dict[tuple[str, str, str], LogFinding] = {}
         self._numbered: dict[Writer, list[_Numbered]] = {}
         self._lines = 0
 
-    def note(self, finding: Finding) -> None:
+    def note(self, finding: LogFinding) -> None:
         """Add a finding to those of the same file, kind and subject."""
         key = (finding.file, finding.kind, finding.what)
         if known := self._findings.get(key):
@@ -253,13 +258,13 @@ class _Collector:
         number = 0
         for number, line in enumerate(lines, 1):
             if unreadable is not None:
-                self.note(Finding(file, unreadable, NOT_A_RECORD, ""))
+                self.note(LogFinding(file, unreadable, NOT_A_RECORD, ""))
             unreadable = None if self._add_line(_Place(file, number), line) else number
         self._lines += number
         if unreadable is not None:
-            self.note(Finding(file, unreadable, TORN_LINE, ""))
+            self.note(LogFinding(file, unreadable, TORN_LINE, ""))
         if number == 0:
-            self.note(Finding(file, 0, EMPTY_FILE, ""))
+            self.note(LogFinding(file, 0, EMPTY_FILE, ""))
 
     def reading(self) -> RunReading:
         records: list[Envelope] = []
@@ -270,9 +275,9 @@ class _Collector:
         )
 
     def _add_line(self, place: _Place, line: bytes) -> bool:
-        """Add one line; return False where it is not an envelope."""
+        """Add one line; return False if it is not an envelope."""
         if len(line) > MAX_LINE_BYTES:
-            self.note(Finding(*place, LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes"))
+            self.note(LogFinding(*place, LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes"))
             return True
         try:
             header = _decode_header(line)
@@ -280,32 +285,32 @@ class _Collector:
             return False
         record = None
         if header.version != RECORD_VERSION:
-            self.note(Finding(*place, UNKNOWN_VERSION, f"version {header.version}"))
+            self.note(LogFinding(*place, UNKNOWN_VERSION, f"version {header.version}"))
         elif header.type not in PAYLOAD_BY_TYPE:
-            self.note(Finding(*place, UNKNOWN_TYPE, header.type))
+            self.note(LogFinding(*place, UNKNOWN_TYPE, header.type))
         else:
             try:
                 record = _with_payload(header)
             except msgspec.MsgspecError:
-                self.note(Finding(*place, NOT_A_RECORD, header.type))
+                self.note(LogFinding(*place, NOT_A_RECORD, header.type))
         numbered = self._numbered.setdefault((header.run, header.node, header.incarnation), [])
         numbered.append(_Numbered(header.seq, place, header.mono_ms, record))
         return True
 
     def _in_sequence(self, writer: Writer, numbered: list[_Numbered]) -> Iterator[Envelope]:
-        """Yield the first record of each number; note repeats, gaps and clocks that went back."""
+        """Yield the first record of each sequence number; note repeats, gaps and clocks that went back."""
         _, node, incarnation = writer
         who = f"{node} incarnation {incarnation}"
         first_by_seq: dict[int, _Numbered] = {}
         for entry in sorted(numbered, key=lambda entry: (entry.seq, entry.place)):
             if first_by_seq.setdefault(entry.seq, entry) is not entry:
-                self.note(Finding(*entry.place, REPEAT, who))
+                self.note(LogFinding(*entry.place, REPEAT, who))
         entries = list(first_by_seq.values())
         if entries[0].seq > 1:
-            self.note(Finding(*entries[0].place, GAP, who, entries[0].seq - 1))
+            self.note(LogFinding(*entries[0].place, GAP, who, entries[0].seq - 1))
         for before, entry in pairwise(entries):
             if entry.seq > before.seq + 1:
-                self.note(Finding(*entry.place, GAP, who, entry.seq - before.seq - 1))
+                self.note(LogFinding(*entry.place, GAP, who, entry.seq - before.seq - 1))
             if entry.mono_ms < before.mono_ms:
-                self.note(Finding(*entry.place, CLOCK_WENT_BACK, who))
+                self.note(LogFinding(*entry.place, CLOCK_WENT_BACK, who))
         yield from (entry.record for entry in entries if entry.record is not None)

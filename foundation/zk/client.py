@@ -67,8 +67,8 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
     """When it was created: milliseconds since 1970 by the server's wall clock."""
 
 
-class Node(msgspec.Struct, frozen=True, gc=False):
-    """A znode's data and stat."""
+class ZNodeData(msgspec.Struct, frozen=True, gc=False):
+    """A znode's data and its stat, as `get` reads them."""
 
     data: bytes
     stat: Stat
@@ -193,7 +193,7 @@ class ZooKeeperClient(Protocol):
     async def connected(self) -> bool:
         """Wait until the session is connected (True) or has expired or been closed (False)."""
 
-    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
+    async def get(self, path: str, *, watch: bool = False) -> ZNodeData | Failure:
         """Read data and stat. `watch` arms a watch for change and deletion, if the znode exists."""
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
@@ -202,7 +202,7 @@ class ZooKeeperClient(Protocol):
     async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
         """List the children. `watch` arms a watch for children created or deleted, and for the znode's own deletion."""
 
-    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         """Read many znodes, as `get` does; one result for each path, in order.
 
         The real adapter reads with MultiRead, split at `MAX_REQUEST_BYTES`. When the connection is lost, the paths

@@ -13,7 +13,7 @@ import structlog
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.zk.admin_znodes import IsrChangeNotificationZNode
-from foundation.zk.client import Create, Failure, Node, SetData, Updated
+from foundation.zk.client import Create, Failure, SetData, Updated, ZNodeData
 from foundation.zk.transactions import Fenced, Transactions, tolerate
 from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode
 
@@ -85,7 +85,7 @@ class IsrChanges:
         return node.stat.version if found == meant else None
 
 
-def _partitions_of(notification: Node) -> tuple[TopicPartition, ...]:
+def _partitions_of(notification: ZNodeData) -> tuple[TopicPartition, ...]:
     try:
         return IsrChangeNotificationZNode.decode(notification.data)
     except MalformedZNode as error:

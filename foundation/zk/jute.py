@@ -20,12 +20,12 @@ from foundation.zk.client import (
     Deleted,
     Failure,
     MultiFailed,
-    Node,
     Op,
     OpResult,
     SetData,
     Stat,
     Updated,
+    ZNodeData,
 )
 
 CREATE, DELETE, EXISTS, GET_DATA, SET_DATA = 1, 2, 3, 4, 5
@@ -136,7 +136,7 @@ def read_stat(answer: bytes, offset: int) -> Stat:
     return Stat(czxid, mzxid, version, cversion, owner, length, children, ctime)
 
 
-def read_node(answer: bytes, offset: int) -> Node:
+def read_node(answer: bytes, offset: int) -> ZNodeData:
     return _node(answer, offset)[0]
 
 
@@ -166,9 +166,9 @@ def read_nothing(answer: bytes, offset: int) -> bool:
     return True
 
 
-def read_many(answer: bytes, offset: int) -> list[Node | Failure]:
+def read_many(answer: bytes, offset: int) -> list[ZNodeData | Failure]:
     """Decode the answer to a MULTI_READ."""
-    results: list[Node | Failure] = []
+    results: list[ZNodeData | Failure] = []
     while True:
         kind, done, _ = _header.unpack_from(answer, offset)
         offset += 9
@@ -210,11 +210,11 @@ def read_multi(answer: bytes, offset: int) -> tuple[OpResult, ...] | MultiFailed
         position += 1
 
 
-def _node(answer: bytes, offset: int) -> tuple[Node, int]:
+def _node(answer: bytes, offset: int) -> tuple[ZNodeData, int]:
     (length,) = _int.unpack_from(answer, offset)
     offset += 4
     end = offset + max(length, 0)
-    return Node(answer[offset:end], read_stat(answer, end)), end + _stat.size
+    return ZNodeData(answer[offset:end], read_stat(answer, end)), end + _stat.size
 
 
 def _text(answer: bytes, offset: int) -> tuple[str, int]:

@@ -23,7 +23,6 @@ from foundation.zk.client import (
     Listener,
     MultiFailed,
     MultiOk,
-    Node,
     Notification,
     Op,
     OpResult,
@@ -34,6 +33,7 @@ from foundation.zk.client import (
     Stat,
     WatchFired,
     WatchKind,
+    ZNodeData,
     ZooKeeperUnreachable,
 )
 from foundation.zk.kazoo_connection import (
@@ -170,7 +170,7 @@ class KazooSession:
 
     # ------------------------------------------------------------------ reads
 
-    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
+    async def get(self, path: str, *, watch: bool = False) -> ZNodeData | Failure:
         path = self._full(path)
         request = Request(jute.GET_DATA, jute.read_request(path, watch), jute.read_node)
         return await self._ask(request, arming_data(path) if watch else None)
@@ -185,7 +185,7 @@ class KazooSession:
         request = Request(jute.GET_CHILDREN_2, jute.read_request(path, watch), jute.read_children)
         return await self._ask(request, arming_children(path) if watch else None)
 
-    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         """Read with MultiRead, which arms no watches; a SetWatches that follows at once arms them.
 
         It is sent as of the read's zxid, so that the server reports what has changed between the two.
@@ -195,7 +195,7 @@ class KazooSession:
         answers = await asyncio.gather(*[self._get_chunk(chunk, watch) for chunk in together])
         return [result for answer in answers for result in answer]
 
-    async def _get_chunk(self, paths: Sequence[str], watch: bool) -> list[Node | Failure]:
+    async def _get_chunk(self, paths: Sequence[str], watch: bool) -> list[ZNodeData | Failure]:
         request = Request(jute.MULTI_READ, jute.multi_read_request(paths), jute.read_many)
         answer = await self._ask(request, watched=paths if watch else ())
         return [answer] * len(paths) if isinstance(answer, Failure) else answer

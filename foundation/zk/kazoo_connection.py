@@ -42,12 +42,12 @@ from kazoo.protocol.serialization import CloseInstance, Connect, Watch
 from foundation.zk import jute
 from foundation.zk.client import (
     Failure,
-    Node,
     Notification,
     SessionExpired,
     SessionResumed,
     SessionSuspended,
     WatchKind,
+    ZNodeData,
 )
 
 MULTI_READ_PATHS = 1_000
@@ -151,7 +151,7 @@ class _Answer:
             self._arming(self._link.watches, result)
         if self._watched:
             found = zip(self._watched, cast(list[object], value), strict=True)
-            paths = [path for path, node in found if isinstance(node, Node)]
+            paths = [path for path, node in found if isinstance(node, ZNodeData)]
             self._watched = ()
             if paths:
                 self._link.arm(paths, _Armed(self, value))

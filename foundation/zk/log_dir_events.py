@@ -11,7 +11,7 @@ import structlog
 
 from foundation.cluster.identifiers import BrokerId
 from foundation.zk.admin_znodes import LogDirEventNotificationZNode
-from foundation.zk.client import Node
+from foundation.zk.client import ZNodeData
 from foundation.zk.transactions import Fenced, Transactions
 from foundation.zk.znodes import MalformedZNode
 
@@ -44,7 +44,7 @@ class LogDirEvents:
         await self._transactions.delete_children(LogDirEventNotificationZNode.path, PURPOSE, Fenced(epoch_zk_version))
 
 
-def _broker_of(notification: Node) -> BrokerId | None:
+def _broker_of(notification: ZNodeData) -> BrokerId | None:
     try:
         return LogDirEventNotificationZNode.decode(notification.data)
     except MalformedZNode as error:

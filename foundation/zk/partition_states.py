@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.zk.client import Create, Failure, Node, OpResult, SetData, Updated
+from foundation.zk.client import Create, Failure, OpResult, SetData, Updated, ZNodeData
 from foundation.zk.transactions import Fenced, Transactions
 from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode, TopicPartitionsZNode, TopicPartitionZNode
 
@@ -164,7 +164,7 @@ async def _update(
     return tuple(conflicts)
 
 
-def _state(partition: TopicPartition, node: Node | Failure) -> LeaderIsrAndControllerEpoch | Failure:
+def _state(partition: TopicPartition, node: ZNodeData | Failure) -> LeaderIsrAndControllerEpoch | Failure:
     if isinstance(node, Failure):
         return node
     try:

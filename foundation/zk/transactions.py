@@ -32,12 +32,12 @@ from foundation.zk.client import (
     Failure,
     MultiFailed,
     MultiOk,
-    Node,
     Op,
     OpResult,
     SetData,
     Stat,
     Updated,
+    ZNodeData,
     ZooKeeperClient,
     request_bytes,
 )
@@ -99,10 +99,10 @@ class Transactions:
 
     # ------------------------------------------------------------------ reads
 
-    async def get(self, path: str, *, watch: bool = False) -> Node | None:
+    async def get(self, path: str, *, watch: bool = False) -> ZNodeData | None:
         return _present(await self._answered(lambda: self.client.get(path, watch=watch), f"get {path}"), f"get {path}")
 
-    async def must_get(self, path: str) -> Node:
+    async def must_get(self, path: str) -> ZNodeData:
         """Read a znode that a conflict has just shown to exist; `ZooKeeperFailure` (NO_NODE) where it is gone."""
         node = await self.get(path)
         if node is None:
@@ -118,7 +118,7 @@ class Transactions:
         answer = await self._answered(lambda: self.client.children(path, watch=watch), f"children of {path}")
         return _present(answer, f"children of {path}")
 
-    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         """Read many znodes; one result for each path, in order, none of them UNKNOWN."""
         answers = await self.client.get_many(paths, watch=watch)
         for _ in range(MAX_LOST_ANSWERS):
@@ -242,7 +242,7 @@ class Transactions:
         for path, result in zip(paths, results, strict=True):
             tolerate(result, path, Failure.NO_NODE)
 
-    async def read_children(self, path: str) -> dict[str, Node]:
+    async def read_children(self, path: str) -> dict[str, ZNodeData]:
         """Read the children of `path`, by name; arms the child watch."""
         listed = await self.children(path, watch=True)
         names = listed.names if listed else ()
@@ -437,7 +437,7 @@ def _batches(ops: Iterable[Write], together: int) -> Iterator[tuple[int, Sequenc
         yield first, batch
 
 
-def _compare(op: Write, node: Node | Failure, unsure: bool, session_id: int) -> OpResult | Failure | None:
+def _compare(op: Write, node: ZNodeData | Failure, unsure: bool, session_id: int) -> OpResult | Failure | None:
     match op:
         case Create():
             if isinstance(node, Failure):

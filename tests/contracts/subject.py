@@ -11,7 +11,16 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeAlias
 
-from foundation.zk.client import Children, Listener, Node, Notification, Stat, WatchFired, WatchKind, ZooKeeperClient
+from foundation.zk.client import (
+    Children,
+    Listener,
+    Notification,
+    Stat,
+    WatchFired,
+    WatchKind,
+    ZNodeData,
+    ZooKeeperClient,
+)
 
 PATIENCE_S = 60.0
 """How long a case waits for a notification; virtual seconds in the simulator."""
@@ -136,7 +145,7 @@ async def stat_of(zk: ZooKeeperClient, path: str) -> Stat:
 
 async def data_of(zk: ZooKeeperClient, path: str) -> bytes:
     node = await zk.get(path)
-    assert isinstance(node, Node)
+    assert isinstance(node, ZNodeData)
     return node.data
 
 

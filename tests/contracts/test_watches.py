@@ -15,12 +15,12 @@ from foundation.zk.client import (
     Delete,
     Failure,
     MultiFailed,
-    Node,
     SessionResumed,
     SetData,
     Stat,
     WatchFired,
     WatchKind,
+    ZNodeData,
 )
 from tests.contracts.subject import Ensemble, Session, contract, data_of, stat_of
 
@@ -181,7 +181,7 @@ async def test_a_bulk_read_sets_watches_on_existing_nodes(ensemble: Ensemble) ->
     session = await ensemble.open()
     await session.zk.multi([Create("/a"), Create("/b"), Create("/c")])
     found = await session.zk.get_many(["/a", "/none", "/b", "/c"], watch=True)
-    assert [isinstance(node, Node) for node in found] == [True, False, True, True]
+    assert [isinstance(node, ZNodeData) for node in found] == [True, False, True, True]
     assert await settled(session) == []
     await session.zk.write(SetData("/a", b"x"))
     await session.zk.write(Delete("/b"))
@@ -211,7 +211,7 @@ async def test_a_bulk_read_misses_no_change_made_at_the_same_time(ensemble: Ense
         (read,), _ = await asyncio.gather(
             session.zk.get_many(["/a"], watch=True), other.zk.write(SetData("/a", data)), return_exceptions=False
         )
-        assert isinstance(read, Node)
+        assert isinstance(read, ZNodeData)
         if read.data != data:
             await session.wait_for(WatchFired("/a", WatchKind.CHANGED))
         session.notifications.clear()

@@ -22,11 +22,11 @@ from foundation.zk.client import (
     Failure,
     MultiFailed,
     MultiOk,
-    Node,
     Op,
     SetData,
     Stat,
     Updated,
+    ZNodeData,
 )
 from tests.contracts.subject import Ensemble, contract, data_of, names_below, stat_of
 
@@ -38,7 +38,7 @@ async def test_a_created_node_is_read_back_with_its_stat(ensemble: Ensemble) -> 
     zk = (await ensemble.open()).zk
     assert await zk.write(Create("/a", b"data")) == Created("/a")
     node = await zk.get("/a")
-    assert isinstance(node, Node)
+    assert isinstance(node, ZNodeData)
     assert node.data == b"data"
     czxid, ctime_ms = node.stat.czxid, node.stat.ctime_ms
     assert node.stat == Stat(czxid=czxid, mzxid=czxid, version=0, data_length=4, ctime_ms=ctime_ms)
@@ -428,7 +428,7 @@ async def test_get_many_answers_in_order_with_no_node_for_absent_nodes(ensemble:
         await zk.multi([Create(f"/a/{number}", b"%d" % number) for number in range(start, start + 500)])
     await zk.multi([Delete(f"/a/{number}") for number in range(0, 2_500, 50)])
     found = await zk.get_many([f"/a/{number}" for number in range(2_500)])
-    assert [node.data if isinstance(node, Node) else node for node in found] == [
+    assert [node.data if isinstance(node, ZNodeData) else node for node in found] == [
         b"%d" % number if number % 50 else Failure.NO_NODE for number in range(2_500)
     ]
 
@@ -452,7 +452,7 @@ async def test_get_many_reads_more_than_fits_one_response(ensemble: Ensemble) ->
     for number in range(25):
         await zk.write(Create(f"/{number}", large))
     found = await zk.get_many([f"/{number}" for number in range(25)])
-    assert [node.data == large for node in found if isinstance(node, Node)] == [True] * 25
+    assert [node.data == large for node in found if isinstance(node, ZNodeData)] == [True] * 25
 
 
 @contract
@@ -493,7 +493,7 @@ async def test_a_missing_chroot_is_created_and_paths_are_relative_to_it(ensemble
     assert outcome.results == (Checked(), Created("/b"), Created("/seq_0000000003"))
     assert await names_below(inside, "/") == ("a", "b", "seq_0000000001", "seq_0000000003")
     found = await inside.get_many(["/a", "/b", "/apps"])
-    assert [isinstance(node, Node) for node in found] == [True, True, False]
+    assert [isinstance(node, ZNodeData) for node in found] == [True, True, False]
 
 
 @contract

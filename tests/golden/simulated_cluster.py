@@ -105,4 +105,4 @@ class SimulatedScenarioCluster:
             return self._cluster.admin
         if f"/brokers/ids/{broker}" not in tree_of(self):
             raise NoBrokerAnswers(f"broker {broker} is not registered")
-        return self._cluster.admin.asking(f"broker-{broker}:{PORT}")
+        return self._cluster.admin.with_bootstrap(f"broker-{broker}:{PORT}")

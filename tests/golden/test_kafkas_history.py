@@ -12,7 +12,7 @@ from tests.golden.recording import SCENARIOS as RECORDED
 from tests.golden.recording import Json, load
 from tests.golden.scenarios import BROKERS, IBP, SCENARIOS, Scenario, startup
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
-from understudy.checkers.verdict import Judge
+from understudy.checkers.invariant_checker import InvariantChecker
 
 KINDS = {"create": OpKind.CREATE, "setData": OpKind.SET, "delete": OpKind.DELETE, "check": OpKind.CHECK}
 
@@ -62,4 +62,4 @@ def test_a_recorded_history_of_kafka_violates_no_check(scenario: str) -> None:
     documents = [load("startup")] if scenario == "startup" else [load("startup"), load(scenario)]
     transactions = history(*documents)
     assert len(transactions) > 20
-    assert Judge().run({}, transactions) == []
+    assert InvariantChecker().run({}, transactions) == []

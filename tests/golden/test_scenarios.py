@@ -14,7 +14,7 @@ from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, Json, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.golden.simulated_cluster import SimulatedScenarioCluster
-from understudy.checkers.verdict import Judge
+from understudy.checkers.invariant_checker import InvariantChecker
 
 SIMULATED = tuple(name for name, scenario in SCENARIOS.items() if not scenario.only_processes)
 OTHER_SEEDS = (2, 3, 4)
@@ -104,4 +104,4 @@ def check_recording(
     sent = [request for step in ours["steps"] for request in step["requests"] if request["key"] in CONTROL_REQUESTS]
     assert all("zxid" in request for request in sent)
     if not SCENARIOS[scenario].unchecked:
-        assert Judge().run(cluster.records(), cluster.transactions()) == []
+        assert InvariantChecker().run(cluster.records(), cluster.transactions()) == []

@@ -1,11 +1,11 @@
-"""docs/invariants.md: what the checkers check, read from their classes; and the other ids that code and tests name."""
+"""docs/invariants.md: the invariants, read from the classes of the checks, and the other ids that code and tests name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tests.pages.text import bullet
-from understudy.checkers.verdict import FAMILIES
+from understudy.checkers.invariant_checker import CHECK_GROUPS
 
 NAME = "invariants.md"
 
@@ -19,7 +19,7 @@ Every id that code, tests and docs use and that is not in [behaviours.md](behavi
 
 ## What is checked in every run
 
-`understudy check`, `understudy simulate` and the tests ask these of the event logs and of ZooKeeper's own transaction
+`understudy check`, `understudy simulate` and the tests check these over the event logs and ZooKeeper's own transaction
 log. A violation names the id, the sentence, and the first record or transaction that contradicts it. The list is
 written from `understudy/checkers/` by `python -m tests.pages`.
 """
@@ -66,7 +66,7 @@ them, and that a session never reads an older state after a newer one.
 - **D18** Named points stand before and after every fenced write and every flush of requests
   ([the list](../controller/points.py)); they do nothing unless an experiment arms them.
 - **R-5** The result of a ZooKeeper request is a value, and *unknown* is one of them: no write is repeated without
-  finding out what became of the first.
+  finding out whether the first was applied.
 - **R-6** What was read before an `await` may have changed after it. Conditional writes and the exceptions that end a
   role take care of that; nothing of an ended session is reached through the next one.
 - **R-9** Long-lived tasks belong to a supervisor. An unexpected exception in one stops the broker and leaves a record.
@@ -80,8 +80,8 @@ def page() -> str:
 
 
 def _checks() -> Iterator[str]:
-    for family in FAMILIES:
-        for check in family.checks:
+    for group in CHECK_GROUPS:
+        for check in group.checks:
             sentence = check.sentence[0].upper() + check.sentence[1:]
             yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{_path(check)}`)")
 

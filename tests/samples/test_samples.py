@@ -80,7 +80,7 @@ def test_understudy_check_judges_an_old_run_folder(folder: Path, capsys: pytest.
 
 def test_understudy_check_reads_the_transaction_log_of_an_old_run_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(LOCAL)]) == 0
-    assert "ZooKeeper         3 of 3 checks hold; 32 transactions, judged " in capsys.readouterr().out
+    assert "ZooKeeper         3 of 3 checks hold; 32 transactions, tested " in capsys.readouterr().out
 
 
 def test_an_old_transaction_log_holds_the_partition_states() -> None:

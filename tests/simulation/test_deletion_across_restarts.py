@@ -131,7 +131,7 @@ def test_a_broker_that_returns_while_the_others_still_delete_is_waited_for_and_d
         returning.kill()
         cluster.run_for(SESSION_MS)
         slow.pause()
-        asked = cluster.admin.asking(f"broker-{controller}:9092")
+        asked = cluster.admin.with_bootstrap(f"broker-{controller}:9092")
         cluster.begin(asked.delete_topics("orders"))
         cluster.run_for(1_000)
         assert "orders" in cluster.znodes.topics_to_be_deleted()
@@ -154,7 +154,7 @@ def test_a_broker_that_bounces_while_it_deletes_is_asked_again(down_ms: int) -> 
         controller = cluster.controller_id()
         assert controller is not None
         bouncing.pause()
-        cluster.begin(cluster.admin.asking(f"broker-{controller}:9092").delete_topics("orders"))
+        cluster.begin(cluster.admin.with_bootstrap(f"broker-{controller}:9092").delete_topics("orders"))
         cluster.run_for(200)
         bouncing.kill()
         cluster.run_for(down_ms)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from foundation.eventlog.fences import Fence
-from understudy.checkers.verdict import ALL_CHECKS
+from understudy.checkers.invariant_checker import ALL_CHECKS
 from understudy.findings import FindingKind
 from understudy.simulator.seeds import run_seed
 

@@ -221,7 +221,7 @@ def test_a_controller_stops_without_waiting_for_a_broker_that_does_not_answer() 
         stopping = cluster.controller()
         silent = next(broker for broker in cluster.brokers if broker is not stopping)
         silent.pause()
-        asked = cluster.admin.asking(f"{stopping.node.name}:{PORT}")
+        asked = cluster.admin.with_bootstrap(f"{stopping.node.name}:{PORT}")
         cluster.begin(asked.create_topic("orders", assignment={0: [int(silent.id)]}))
         cluster.run_for(2_000)
         records = [decode_record(line) for line in cluster.chronicle]

@@ -12,7 +12,7 @@ import pytest
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import RequestSent, ResponseReceived
-from foundation.zk.client import Node, SetData
+from foundation.zk.client import SetData, ZNodeData
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 
@@ -34,7 +34,7 @@ def cluster_of(*versions: str) -> SimulatedCluster:
 
 def znode(cluster: SimulatedCluster, topic: str) -> dict[str, Any]:
     node = cluster.zookeeper.tree.get(f"/brokers/topics/{topic}")
-    assert isinstance(node, Node)
+    assert isinstance(node, ZNodeData)
     decoded: dict[str, Any] = json.loads(node.data)
     return decoded
 

@@ -276,9 +276,9 @@ def test_spark_is_not_in_the_image(image: dict[str, str]) -> None:
 def test_zookeeper_runs_with_what_the_image_holds(image: dict[str, str], tmp_path: Path) -> None:
     with in_image(image, "understudy.cli.main", "zookeeper", "--port", "0", "--dir", str(tmp_path / "data")) as server:
         assert server.stdout is not None
-        said = server.stdout.readline()
-        address = re.match(r"ZooKeeper at (\S+), data in ", said)
-        assert address is not None, said + server.stdout.read()
+        output = server.stdout.readline()
+        address = re.match(r"ZooKeeper at (\S+), data in ", output)
+        assert address is not None, output + server.stdout.read()
         with in_image(image, "understudy.cli.main", "health", "--zookeeper", address[1]) as health:
             assert health.wait(timeout=60) == 0
         server.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What `import understudy` offers, and what it does not drag in."""
+"""The names that `understudy` exports, and that importing it loads no other module."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import understudy
 
 
 @pytest.mark.parametrize("name", understudy.__all__)
-def test_what_is_promised_is_there(name: str) -> None:
+def test_every_exported_name_exists(name: str) -> None:
     assert getattr(understudy, name).__name__ == name
 
 
-def test_nothing_is_loaded_before_it_is_asked_for() -> None:
-    look = (
+def test_no_module_is_loaded_before_its_name_is_used() -> None:
+    program = (
         "import sys, understudy; print([name for name in sys.modules if name.startswith(('understudy.', 'brokers'))])"
     )
-    assert subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = understudy.Nothing

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster, judged from a picture of ZooKeeper alone and with the processes known."""
+"""`findings` of a picture of ZooKeeper, with and without the running processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def registered(*ids: int) -> dict[BrokerId, BrokerAndEpoch]:
 
 
 def cluster(leader: int | None, isr: tuple[int, ...], *, live: tuple[int, ...] = (1, 2, 3)) -> ClusterPicture:
-    """One partition with replicas 1, 2, 3; a leader of None stands for a state that is not there."""
+    """Return a picture of one partition with replicas 1, 2, 3; without a partition state where `leader` is None."""
     state = None
     if leader is not None:
         in_sync = tuple(BrokerId(broker) for broker in isr)
@@ -35,25 +35,25 @@ def cluster(leader: int | None, isr: tuple[int, ...], *, live: tuple[int, ...] =
 
 
 @pytest.mark.parametrize(
-    ("picture", "lacks"),
+    ("picture", "expected"),
     [
-        pytest.param(cluster(1, (1, 2, 3)), set(), id="all is well"),
-        pytest.param(cluster(1, (3, 2, 1)), set(), id="the order of the ISR means nothing"),
-        pytest.param(cluster(2, (1, 2, 3)), {"not_preferred"}, id="another leads"),
-        pytest.param(cluster(1, (1, 3)), {"under_replicated"}, id="a follower is behind"),
-        pytest.param(cluster(2, (2,)), {"under_replicated", "not_preferred"}, id="only another is in sync"),
+        pytest.param(cluster(1, (1, 2, 3)), set(), id="nothing is wrong"),
+        pytest.param(cluster(1, (3, 2, 1)), set(), id="the order of the ISR does not matter"),
+        pytest.param(cluster(2, (1, 2, 3)), {"not_preferred"}, id="another replica is leader"),
+        pytest.param(cluster(1, (1, 3)), {"under_replicated"}, id="a follower is out of sync"),
+        pytest.param(
+            cluster(2, (2,)), {"under_replicated", "not_preferred"}, id="only a follower is in sync and leads"
+        ),
         pytest.param(cluster(-1, (1,)), {"leaderless", "under_replicated"}, id="no leader"),
         pytest.param(cluster(None, ()), {"leaderless", "under_replicated"}, id="no state"),
-        pytest.param(
-            cluster(1, (1, 2, 3), live=(2, 3)), {"leaderless"}, id="its leader is gone and nobody has noticed"
-        ),
+        pytest.param(cluster(1, (1, 2, 3), live=(2, 3)), {"leaderless"}, id="the leader is not registered"),
     ],
 )
-def test_what_a_partition_lacks(picture: ClusterPicture, lacks: set[str]) -> None:
+def test_findings_about_a_partition(picture: ClusterPicture, expected: set[str]) -> None:
     found = findings(picture)
     kinds = ("leaderless", "under_replicated", "not_preferred")
-    assert {kind for kind in kinds if getattr(found, kind) == (PARTITION,)} == lacks
-    assert found.is_well == (not lacks)
+    assert {kind for kind in kinds if getattr(found, kind) == (PARTITION,)} == expected
+    assert found.is_well == (not expected)
 
 
 @pytest.mark.parametrize(
@@ -62,20 +62,23 @@ def test_what_a_partition_lacks(picture: ClusterPicture, lacks: set[str]) -> Non
         pytest.param(cluster(1, (1, 2, 3)), (1, 2, 3), set(), id="nothing is wrong"),
         pytest.param(cluster(2, (2, 3)), (1, 2, 3), {FindingKind.UNDER_REPLICATED}, id="a live replica is out of sync"),
         pytest.param(cluster(2, (2, 3), live=(2, 3)), (2, 3), set(), id="a replica that is down is out of sync"),
-        pytest.param(cluster(2, (1, 2, 3)), (1, 2, 3), set(), id="an election is for an operator to request"),
+        pytest.param(cluster(2, (1, 2, 3)), (1, 2, 3), set(), id="only a preferred election is missing"),
         pytest.param(cluster(-1, (1,), live=(2, 3)), (2, 3), set(), id="no replica in sync is live"),
         pytest.param(
             cluster(1, (1, 2, 3)),
             (2, 3),
             {FindingKind.REGISTRATION, FindingKind.LEADERLESS},
-            id="the leader was killed and its session lasts",
+            id="the leader was killed and its session has not ended",
         ),
         pytest.param(
-            cluster(1, (1, 2, 3), live=(1, 2)), (1, 2, 3), {FindingKind.REGISTRATION}, id="not registered yet"
+            cluster(1, (1, 2, 3), live=(1, 2)),
+            (1, 2, 3),
+            {FindingKind.REGISTRATION},
+            id="a running broker is not registered yet",
         ),
     ],
 )
-def test_what_the_running_brokers_must_still_resolve(
+def test_findings_that_the_running_brokers_must_resolve(
     picture: ClusterPicture, running: tuple[int, ...], unresolved: set[FindingKind]
 ) -> None:
     found = findings(picture, running=[BrokerId(broker) for broker in running])

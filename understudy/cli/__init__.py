@@ -1,5 +1,5 @@
-"""The `understudy` command: thin, one module per verb, each imported only when it is asked for.
+"""The `understudy` command: one module for each verb, which imports what it needs only when the verb runs.
 
-Kafka's habit with flags is kept: long options, `--name=value`, unique prefixes. Errors are one sentence on stderr; exit
-code 2 says that the command line is wrong, 1 that what was asked for failed. Nothing imports this package.
+Flags are as in Kafka's tools: long options, `--name=value`, unique prefixes. An error is one sentence on stderr. The
+exit code is 2 where the command line is wrong, 1 where the command failed. No other package imports this one.
 """

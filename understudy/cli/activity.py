@@ -1,4 +1,4 @@
-"""Shows which step of a long command runs: a moving line on a terminal, one plain line per step anywhere else."""
+"""`Activity` shows the step of a long command: a moving line on a terminal, one plain line for each step elsewhere."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _REDRAWN_EVERY_S = 0.1
 
 
 class Activity:
-    """The steps of one command, as a context manager.
+    """Shows the steps of one command while its block runs.
 
-    On a terminal the current step is redrawn with the seconds since the beginning, by a thread of its own, because the
-    command is busy; the line disappears at the end. Elsewhere each step is printed once, when it begins.
+    On a terminal the current step is redrawn with the seconds since the beginning; the line disappears at the end. A
+    thread draws it, because the command's own thread is busy. Elsewhere each step is printed once, when it begins.
 
     Args:
-        indent: what stands before each line.
-        plain_lines: whether to print the steps where `out` is no terminal.
+        indent: the text before each line.
+        plain_lines: whether to print the steps where `out` is not a terminal.
     """
 
     def __init__(self, out: TextIO, *, indent: str = "", plain_lines: bool = True) -> None:
@@ -47,7 +47,7 @@ class Activity:
             self._out.flush()
 
     def step(self, what: str) -> None:
-        """Begin the next step."""
+        """Show `what` as the current step."""
         self._step = what
         if self._plain_lines and not self._is_terminal:
             self._out.write(f"{self._indent}… {what}\n")
@@ -58,7 +58,7 @@ class Activity:
         while not self._over.wait(_REDRAWN_EVERY_S):
             if self._step:
                 waited = time.monotonic() - self._began
-                sign = SPINNER[turn % len(SPINNER)]
-                self._out.write(f"\r\x1b[2K{self._indent}{sign} {self._step} … {waited:.1f} s")
+                symbol = SPINNER[turn % len(SPINNER)]
+                self._out.write(f"\r\x1b[2K{self._indent}{symbol} {self._step} … {waited:.1f} s")
                 self._out.flush()
                 turn += 1

@@ -1,4 +1,4 @@
-"""What the verbs' command lines share: argument types whose errors name value, expectation and remedy."""
+"""What the verbs share: errors with exit codes, and argument types whose errors name the value and what is expected."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import TypeAlias
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""What `register` of a verb adds its parser to."""
+"""The collection to which `register` of a verb adds its parser."""
 
 
 class Failed(Exception):
-    """What was asked for failed: one sentence for people, exit code 1."""
+    """The command failed. The message is one sentence; the exit code is 1."""
 
     exit_code = 1
 
 
 class BadInput(Failed):
-    """What was given cannot be worked on; exit code 2, as for a wrong command line."""
+    """Something that the command line names cannot be used. The exit code is 2, as for a wrong command line."""
 
     exit_code = 2
 
 
 def count(text: str) -> int:
-    """A whole number from 1."""
+    """Parse a whole number from 1."""
     try:
         number = int(text)
     except ValueError:
@@ -34,14 +34,14 @@ def count(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """A TCP port; 0 stands for any free one."""
+    """Parse a TCP port; 0 stands for any free one."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; expected 0 to 65535")
     return int(text)
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """`HOST:PORT`; an IPv6 address stands in brackets."""
+    """Parse `HOST:PORT`; an IPv6 address is in brackets."""
     host, colon, number = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     if not colon or not bare or not number.isdecimal() or not 0 < int(number) <= 65535:
@@ -50,7 +50,7 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def zookeeper_connect(text: str) -> str:
-    """A connect string as in `zookeeper.connect`: `HOST:PORT[,HOST:PORT…][/CHROOT]`."""
+    """Check a connect string as in `zookeeper.connect`, `HOST:PORT[,HOST:PORT…][/CHROOT]`, and return it unchanged."""
     servers, slash, chroot = text.partition("/")
     for server in servers.split(","):
         host_and_port(server)
@@ -60,7 +60,7 @@ def zookeeper_connect(text: str) -> str:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names separated by commas, none of them empty."""
+    """Parse names that are separated by commas, none of them empty."""
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of names, for example a,b,c")
@@ -68,7 +68,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def property_assignment(text: str) -> tuple[str, str]:
-    """`KEY=VALUE`, a line of `server.properties`."""
+    """Parse `KEY=VALUE`, a line of `server.properties`."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE, for example num.partitions=3")
@@ -76,15 +76,15 @@ def property_assignment(text: str) -> tuple[str, str]:
 
 
 def claim_for_events(folder: Path) -> None:
-    """Make sure of `folder` before the run: what is left there has to be one run's.
+    """Create `folder` for the event logs of a run, before the run begins.
 
     Raises:
-        BadInput: it cannot be written, or holds another run's event logs.
+        BadInput: the folder cannot be written, or holds the event logs of another run.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        holds = next((path for path in sorted(folder.rglob("*.jsonl"))), None)
+        other = next((path for path in sorted(folder.rglob("*.jsonl"))), None)
     except OSError as error:
         raise BadInput(f"--events {folder}: {error.strerror}; give a folder that can be written") from None
-    if holds is not None:
-        raise BadInput(f"--events {folder}: it holds another run's event logs, {holds} for one; give a new folder")
+    if other is not None:
+        raise BadInput(f"--events {folder}: it holds another run's event logs, such as {other}; give a new folder")

@@ -1,7 +1,8 @@
-"""`understudy check`: every invariant, asked of a run that is over or still going on.
+"""`understudy check`: check all invariants over a run that has ended or is in progress.
 
 Reads the event logs of the run folder and, where `cluster.json` names the transaction log of the run's own ZooKeeper,
-the history of the znodes. Exit code 0: everything holds; 1: something is violated; 2: there is nothing to judge.
+the history of the znodes. The exit code is 0 if all invariants hold, 1 if one is violated, 2 if the folder cannot be
+checked.
 """
 
 from __future__ import annotations
@@ -17,68 +18,69 @@ from understudy.cli.arguments import BadInput, Verbs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from foundation.eventlog.reader import Finding
+    from foundation.eventlog.reader import LogFinding
     from foundation.eventlog.records import Envelope
     from understudy.checkers.check import Violation
     from understudy.checkers.history import ZnodeTransaction
-    from understudy.checkers.verdict import Family
+    from understudy.checkers.invariant_checker import CheckGroup
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("check", help="hold the logs of a run to every invariant", description=__doc__)
+    parser = verbs.add_parser("check", help="check the invariants over the logs of a run", description=__doc__)
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    verdict = check_run_folder(options.folder)
-    print("\n".join(describe(verdict)))
-    return 1 if verdict.violations else 0
+    report = check_run_folder(options.folder)
+    print("\n".join(describe(report)))
+    return 1 if report.violations else 0
 
 
-class FamilyVerdict(NamedTuple):
-    """What came of the checks that belong together."""
+class GroupReport(NamedTuple):
+    """The result of one group of checks."""
 
     name: str
     ids: tuple[str, ...]
     violated: tuple[str, ...]
+    """The ids of the violated checks."""
     records: int
-    """Those that one of the checks reads."""
+    """How many records its checks have read."""
     transactions: int
-    """All of them, where one of the checks reads transactions."""
-    judged: int
-    """How often its checks were put to the test."""
+    """How many transactions its checks have read."""
+    times_tested: int
+    """How often its invariants could have been violated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunVerdict:
-    """What the checkers say of a run folder.
+class RunReport:
+    """The result of all checks over a run folder.
 
     Attributes:
-        violations: each violated check with its first witness; T2 stands for logs with lines missing or broken.
-        untested: ids of the checks that nothing in this run put to the test.
-        notes: what is to be known about the logs without being a violation.
+        violations: the first violation of each invariant; T2 stands for event logs with missing or broken lines.
+        untested: the ids of the checks whose invariants nothing in this run could have violated.
+        notes: facts about the logs that are not violations.
     """
 
     records: int
     transactions: int
-    families: tuple[FamilyVerdict, ...]
+    groups: tuple[GroupReport, ...]
     violations: tuple[Violation, ...]
     untested: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def check_run_folder(folder: Path) -> RunVerdict:
-    """All checks over the event logs below `folder` and the history of its znodes, if its ZooKeeper was its own.
+def check_run_folder(folder: Path) -> RunReport:
+    """Run all checks over the event logs below `folder` and, where the run had its own ZooKeeper, its znodes' history.
 
-    Works on a running cluster too: the event logs are read first, so that no record is newer than the history.
+    The cluster may be running: the event logs are read first, so that no record is newer than the history.
 
     Raises:
-        BadInput: there is no event log, or it is not that of one cluster, or `cluster.json` or the transaction log is
+        BadInput: there are no event logs, or those of several clusters, or `cluster.json` or the transaction log is
             damaged.
     """
     from foundation.eventlog.reader import NO_FILES, read
-    from understudy.checkers.verdict import Judge
+    from understudy.checkers.invariant_checker import InvariantChecker
 
     reading = read([folder])
     if not reading.records:
@@ -86,40 +88,42 @@ def check_run_folder(folder: Path) -> RunVerdict:
         raise BadInput(f"{folder} holds no event log to check{why}; give the run folder that `understudy up` named")
     nodes = _by_node(folder, reading.records)
     transactions, note = _history(folder)
-    judge = Judge()
+    checker = InvariantChecker()
     broken, notes = _log_findings(reading.findings)
-    violations = (*broken, *judge.run(nodes, transactions))
-    return RunVerdict(
+    violations = (*broken, *checker.run(nodes, transactions))
+    return RunReport(
         records=len(reading.records),
         transactions=len(transactions),
-        families=_families(reading.records, len(transactions), violations, judge.judged),
+        groups=_groups(reading.records, len(transactions), violations, checker.times_tested),
         violations=violations,
-        untested=tuple(check for check, judged in judge.judged.items() if not judged),
+        untested=tuple(check for check, times in checker.times_tested.items() if not times),
         notes=(*note, *notes),
     )
 
 
-def describe(verdict: RunVerdict) -> list[str]:
-    """The verdict for people, in lines."""
+def describe(report: RunReport) -> list[str]:
+    """Return the lines that `understudy check` prints."""
     lines = []
-    for family in verdict.families:
-        holds = f"{len(family.ids) - len(family.violated)} of {len(family.ids)} checks hold"
-        amounts = [f"{family.records:,} records"] * bool(family.records)
-        amounts += [f"{family.transactions:,} transactions"] * bool(family.transactions)
-        amounts += [f"judged {family.judged:,} times" if family.judged else "nothing to judge"]
-        lines.append(f"{family.name:<17} {holds}; {', '.join(amounts)}")
-    if verdict.untested:
-        lines.append(f"{'not tested':<17} {', '.join(verdict.untested)}: nothing in this run put them to the test")
-    lines += [f"{'note':<17} {note}" for note in verdict.notes]
-    lines += [str(violation) for violation in verdict.violations]
-    return [*lines, f"{len(verdict.violations) or 'no'} violation{'' if len(verdict.violations) == 1 else 's'}"]
+    for group in report.groups:
+        holds = f"{len(group.ids) - len(group.violated)} of {len(group.ids)} checks hold"
+        amounts = [f"{group.records:,} records"] * bool(group.records)
+        amounts += [f"{group.transactions:,} transactions"] * bool(group.transactions)
+        amounts += [f"tested {group.times_tested:,} times" if group.times_tested else "nothing to test"]
+        lines.append(f"{group.name:<17} {holds}; {', '.join(amounts)}")
+    if report.untested:
+        lines.append(f"{'not tested':<17} {', '.join(report.untested)}: nothing in this run could have violated them")
+    lines += [f"{'note':<17} {note}" for note in report.notes]
+    lines += [str(violation) for violation in report.violations]
+    return [*lines, f"{len(report.violations) or 'no'} violation{'' if len(report.violations) == 1 else 's'}"]
 
 
 def _by_node(folder: Path, records: Iterable[Envelope]) -> dict[str, list[Envelope]]:
-    """Each node's records in order. Incarnations count on from one run of a folder to the next.
+    """Return each node's records in order.
+
+    A folder may hold several runs of one cluster: each continues the numbering of the incarnations.
 
     Raises:
-        BadInput: an incarnation belongs to two runs.
+        BadInput: an incarnation occurs in two runs, as with the logs of several clusters.
     """
     run_of: dict[tuple[str, int], str] = {}
     nodes: dict[str, list[Envelope]] = {}
@@ -135,62 +139,69 @@ def _by_node(folder: Path, records: Iterable[Envelope]) -> dict[str, list[Envelo
 
 
 def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
-    """The znode history, and a note where there is none.
+    """Return the history of the znodes, or an empty one with a note that says why there is none.
 
     Raises:
-        BadInput: it should be there and cannot be read.
+        BadInput: `cluster.json` names a transaction log that cannot be read.
     """
     from understudy.testbed.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
     from understudy.testbed.transaction_log import MalformedTransactionLog, first_zxid, read_transaction_logs
 
     if not (folder / CLUSTER_FILE).exists():
-        return [], [f"no {CLUSTER_FILE} here, hence no znode history: the event logs are judged alone"]
+        return [], [
+            f"there is no {CLUSTER_FILE}, so only the event logs are checked, without the history of the znodes"
+        ]
     try:
         log = read_cluster_file(folder).zookeeper_transaction_log
         if log is None:
-            return [], ["the ZooKeeper was not this run's own, hence no znode history: the event logs are judged alone"]
+            return [], [
+                "the run used another ZooKeeper, so only the event logs are checked, without its znodes' history"
+            ]
         begins_at = first_zxid(folder / log)
         if begins_at is None:
-            raise BadInput(f"{folder / log} holds no transaction log, though {folder / CLUSTER_FILE} says so")
+            raise BadInput(f"{folder / log} holds no transaction log, though {folder / CLUSTER_FILE} names it")
         if begins_at > 1:
             return [], [
-                f"the znode history begins at zxid {begins_at} only, the rest is gone: the event logs are judged alone"
+                f"the transaction log begins at zxid {begins_at} instead of 1, so only the event logs are checked"
             ]
         return read_transaction_logs(folder / log), []
     except (NotARunFolder, MalformedTransactionLog, OSError) as error:
         raise BadInput(str(error)) from None
 
 
-def _log_findings(findings: Iterable[Finding]) -> tuple[list[Violation], list[str]]:
-    """What is wrong with the logs themselves (T2), and what a killed writer may leave behind."""
+def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list[str]]:
+    """Return the violation of T2 by event logs with missing or broken lines, and notes.
+
+    An empty file and a torn last line are only noted: a broker that is killed may leave them.
+    """
     from foundation.eventlog.reader import EMPTY_FILE, TORN_LINE
     from understudy.checkers.check import Violation
 
-    excusable = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE)]
-    broken = [found for found in findings if found not in excusable]
+    of_a_kill = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE)]
+    broken = [found for found in findings if found not in of_a_kill]
     sentence = "every line of an event log is a whole record, and an incarnation numbers its records without a gap"
     violations = [Violation("T2", sentence, str(found), found.file) for found in broken[:1]]
-    return violations, [str(found) for found in (*broken[1:], *excusable)]
+    return violations, [str(found) for found in (*broken[1:], *of_a_kill)]
 
 
-def _families(
-    records: Iterable[Envelope], transactions: int, violations: Iterable[Violation], judged: Mapping[str, int]
-) -> tuple[FamilyVerdict, ...]:
-    from understudy.checkers.verdict import FAMILIES
+def _groups(
+    records: Iterable[Envelope], transactions: int, violations: Iterable[Violation], times_tested: Mapping[str, int]
+) -> tuple[GroupReport, ...]:
+    from understudy.checkers.invariant_checker import CHECK_GROUPS
 
     by_type = Counter(type(record.data) for record in records)
     violated = {violation.check for violation in violations}
 
-    def verdict_on(family: Family) -> FamilyVerdict:
-        ids = tuple(check.id for check in family.checks)
-        read = {payload: by_type[payload] for check in family.checks for payload in check.reads}
-        return FamilyVerdict(
-            name=family.name,
+    def report(group: CheckGroup) -> GroupReport:
+        ids = tuple(check.id for check in group.checks)
+        read = {payload: by_type[payload] for check in group.checks for payload in check.reads}
+        return GroupReport(
+            name=group.name,
             ids=ids,
             violated=tuple(check for check in ids if check in violated),
             records=sum(read.values()),
-            transactions=transactions if any(check.reads_transactions for check in family.checks) else 0,
-            judged=sum(judged[check] for check in ids),
+            transactions=transactions if any(check.reads_transactions for check in group.checks) else 0,
+            times_tested=sum(times_tested[check] for check in ids),
         )
 
-    return tuple(map(verdict_on, FAMILIES))
+    return tuple(map(report, CHECK_GROUPS))

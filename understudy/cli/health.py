@@ -1,5 +1,7 @@
-"""`understudy health`: one question over the wire; exit code 0 when the server answers it. For health checks of
-containers."""
+"""`understudy health`: send a broker or a ZooKeeper server one request; the exit code is 0 if it answers.
+
+Containers use it as their health check.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ TIMEOUT_MS = 5_000
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("health", help="ask one server whether it is there", description=__doc__)
+    parser = verbs.add_parser("health", help="check that a broker or a ZooKeeper server answers", description=__doc__)
     parser.add_argument("address", type=host_and_port, metavar="HOST:PORT", help="a broker's listener")
-    parser.add_argument("--zookeeper", action="store_true", help="HOST:PORT is a ZooKeeper server; ask it `srvr`")
+    parser.add_argument("--zookeeper", action="store_true", help="HOST:PORT is a ZooKeeper server; send it `srvr`")
     parser.set_defaults(run=run)
 
 
@@ -36,14 +38,14 @@ def _ask_broker(host: str, port: int) -> str:
 
     client = AdminClient(SocketNetwork(), (), client_id="understudy-health", timeout_ms=TIMEOUT_MS)
     try:
-        # Version 0 is the one that every broker, of whatever age, answers.
+        # Every broker, however old, answers version 0.
         response = asyncio.run(client.ask(host, port, ApiVersionsRequest(), version=0))
     except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as error:
         raise Failed(str(error)) from None
     assert isinstance(response, ApiVersionsResponse)
     if response.error_code != Errors.NONE:
         raise Failed(f"{host}:{port} answers ApiVersions with {Errors(response.error_code).name}")
-    return f"{host}:{port} answers; it speaks {len(response.api_keys)} APIs"
+    return f"{host}:{port} answers; it supports {len(response.api_keys)} APIs"
 
 
 def _ask_zookeeper(host: str, port: int) -> str:
@@ -52,5 +54,7 @@ def _ask_zookeeper(host: str, port: int) -> str:
     answer = four_letter_word(host, port, "srvr", TIMEOUT_MS / 1000)
     mode = next((line for line in answer.splitlines() if line.startswith("Mode:")), None)
     if mode is None:
-        raise Failed(f"no ZooKeeper serves at {host}:{port}" + (f"; it says: {answer.strip()}" if answer else ""))
+        raise Failed(
+            f"no ZooKeeper serves at {host}:{port}" + (f"; the answer was: {answer.strip()}" if answer else "")
+        )
     return f"{host}:{port} serves. {mode}"

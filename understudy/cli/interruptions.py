@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one asks, the second one insists."""
+"""Handles Ctrl-C and SIGTERM: the first signal asks the command to stop in order, the second one interrupts it."""
 
 from __future__ import annotations
 
@@ -12,35 +12,34 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Whether somebody has asked for the end."""
+    """Whether the command has received SIGINT or SIGTERM."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.received = False
 
     def wait(self, timeout_s: float) -> bool:
-        """Sleep, at most `timeout_s`; whether the end has been asked for. Returns at once when it is."""
+        """Sleep until a signal comes, at most `timeout_s`, and return whether one has been received."""
         deadline = time.monotonic() + timeout_s
-        while not self.asked and (left := deadline - time.monotonic()) > 0:
-            # A signal handler that does not raise lets `sleep` go on (PEP 475): short naps keep the answer quick.
+        while not self.received and (left := deadline - time.monotonic()) > 0:
+            # A signal does not end `sleep` if its handler raises nothing (PEP 475), so each sleep is short.
             time.sleep(min(left, 0.1))
-        return self.asked
+        return self.received
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Inside, the first SIGINT or SIGTERM is noted in the `Interruption`, and each further one raises
-    KeyboardInterrupt.
+    """Record the first SIGINT or SIGTERM in the `Interruption` while the block runs; raise KeyboardInterrupt at others.
 
-    SIGINT is heard also where the shell has started the program in the background, ignoring it.
+    This also handles SIGINT where the shell has started the program in the background with SIGINT ignored.
     """
     interruption = Interruption()
 
-    def heard(number: int, frame: FrameType | None) -> None:
-        if interruption.asked:
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if interruption.received:
             raise KeyboardInterrupt
-        interruption.asked = True
+        interruption.received = True
 
-    before = {number: signal.signal(number, heard) for number in _SIGNALS}
+    before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:
         yield interruption
     finally:

@@ -1,8 +1,7 @@
-"""The `understudy` command: which verbs there are, and what an error looks like.
+"""The entry point of the `understudy` command: its verbs, its errors and its exit codes.
 
-A verb is a module of this package with `register(verbs)`, which describes it to argparse, and a function that runs it,
-which
-imports what it needs only then: `understudy --help` answers at once.
+A verb is a module of this package with two functions: `register(verbs)` describes it to argparse, and another function
+runs it. That one imports what it needs only then, so that `understudy --help` is fast.
 """
 
 from __future__ import annotations
@@ -16,14 +15,17 @@ from understudy.cli import check, crash_points, demo, health, replay, simulate, 
 from understudy.cli.arguments import Failed
 
 VERBS = (demo, up, status, check, health, simulate, crash_points, replay, zookeeper)
-"""In the order of `--help`: the modules with `register`."""
+"""The modules of the verbs, in the order of `--help`."""
 
 EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; the exit code: 0 done, 1 failed, 2 the command line or what it names is wrong, 130
-    interrupted."""
+    """Run one command line and return the exit code.
+
+    It is 0 after success, 1 after a failure, 2 where the command line or something that it names is wrong, and 130
+    after an interruption.
+    """
     options = parser().parse_args(arguments)
     try:
         code: int = options.run(options)
@@ -34,14 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough; Python would complain again when it flushes at exit.
+        # The reader, for example `head`, has closed the pipe; Python would raise again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Return the parser of the whole command line."""
     top = argparse.ArgumentParser(prog="understudy", description="A Kafka control plane you can kill.")
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")

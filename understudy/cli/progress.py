@@ -1,4 +1,4 @@
-"""A line on stderr that says how far a long command is; silent where nobody watches a terminal."""
+"""`Progress` shows on a terminal how much of a long command is done; elsewhere it prints nothing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ _REDRAWN_EVERY_S = 0.2
 
 
 class Progress:
-    """Counts the finished steps of a long command, and shows them on a terminal.
+    """Counts the finished steps of a long command, and shows the count on a terminal.
 
     Args:
-        total: of how many.
-        what: their name, in the plural.
+        total: the number of all steps.
+        what: the name of the steps, in the plural.
+        out: the stream to write to; None for stderr.
     """
 
     def __init__(self, total: int, what: str, out: TextIO | None = None) -> None:
@@ -36,11 +37,11 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """The seconds since the beginning."""
         return time.monotonic() - self._started
 
     def step(self, *, failed: bool = False) -> None:
-        """One more is done."""
+        """Count one more finished step."""
         self._done += 1
         self._failed += failed
         now = time.monotonic()
@@ -52,7 +53,7 @@ class Progress:
             self._out.flush()
 
     def wipe(self) -> None:
-        """Make room for a line that stays."""
+        """Remove the line, so that another can be printed."""
         if self._shown:
             self._out.write("\r\x1b[K")
             self._out.flush()

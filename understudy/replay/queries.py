@@ -1,10 +1,11 @@
-"""The tables of `foundation.eventlog.metric_tables` in Spark SQL: each view is one sentence of a definition there.
+"""The Spark SQL of the tables in `foundation.eventlog.metric_tables`. Each view is one sentence of a definition there.
 
-The first views read one view per record type (`ControllerElected` …) with the columns run, us, node, incarnation, seq,
-cause, controller_epoch and `data`; the later ones build upon each other. All columns are native expressions, so that a
-huge run is split by topic-partition and request, and many runs by run. A view named like a table holds that table.
+The first views read one view for each record type (`ControllerElected` …), with the columns run, us, node,
+incarnation, seq, cause, controller_epoch and `data`; later views read earlier ones. Only native expressions are used,
+so that Spark can split many runs by run, and a huge run by topic-partition and request. A view with the name of a table
+is that table.
 
-Times are whole microseconds in columns that end in `us`, milliseconds only in tables.
+Times are whole microseconds in columns that end in `us`, and milliseconds only in the tables.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from foundation.eventlog.reigns import CONTROLLER, NOT_A_FAULT, UNDONE
 
 _KEY = "us, node, incarnation, seq"
-"""A record's place in the order of its run; `struct` of it compares as `foundation.eventlog.run_records.Key` does."""
+"""A record's place in the order of its run; its `struct` compares like `foundation.eventlog.run_records.Key`."""
 
 
 def _in(values: tuple[str, ...]) -> str:
@@ -53,7 +54,7 @@ _REIGNS = {
              AND f.us >= e.us AND (e.next_us IS NULL OR f.us <= e.next_us)
             GROUP BY e.run, e.reign)
         WHERE fault.fault NOT IN ({_in(UNDONE)})""",
-    "controller_news": f"""
+    "controller_znode_changes": f"""
         SELECT run, {_KEY}, data.winner, true AS lost FROM ElectionLost
         UNION ALL SELECT run, {_KEY}, NULL, false FROM WatchFired
                   WHERE data.path = '{CONTROLLER}' AND data.kind = 'deleted'""",
@@ -61,7 +62,7 @@ _REIGNS = {
         SELECT * FROM (
             SELECT run, {_KEY}, lost,
                    CASE WHEN lead(lost) OVER own THEN lead(winner) OVER own END AS lost_to, lead(us) OVER own AS lost_us
-            FROM controller_news WINDOW own AS (PARTITION BY run, node, incarnation ORDER BY seq))
+            FROM controller_znode_changes WINDOW own AS (PARTITION BY run, node, incarnation ORDER BY seq))
         WHERE NOT lost""",
     "last_words": f"""
         SELECT run, {_KEY}, 'exit' AS words FROM ProcessExiting
@@ -177,7 +178,7 @@ _PARTITIONS = {
               FROM states)
         WHERE writer_epoch = newest_epoch
         WINDOW in_turn AS (PARTITION BY run, topic, partition ORDER BY {_KEY}, place)""",
-    "judged_states": f"""
+    "classified_states": f"""
         SELECT *, why NOT IN ('loaded', 'deleted', {_in(NO_ELECTION)}) AND leader >= 0
                   AND (is_first OR leader <> leader_before) AS is_election,
                NOT is_first AND why <> 'deleted' AND size(array_except(isr_before, isr)) > 0 AS is_shrink,
@@ -221,7 +222,7 @@ _PARTITIONS = {
                            count_if(is_election AND why <> '{UNCLEAN}') AS clean_elections,
                            count_if(is_election AND why = '{UNCLEAN}') AS unclean_elections,
                            count_if(is_shrink) AS isr_shrinks, count_if(is_expand) AS isr_expands
-                    FROM judged_states GROUP BY run, topic, partition)) j
+                    FROM classified_states GROUP BY run, topic, partition)) j
         LEFT JOIN (SELECT run, topic, partition, count(*) AS writes FROM states
                    WHERE why NOT IN ('loaded', 'deleted') GROUP BY run, topic, partition) w
           ON w.run = j.run AND w.topic = j.topic AND w.partition = j.partition
@@ -231,7 +232,7 @@ _PARTITIONS = {
         SELECT w.run, w.why, w.records, w.partitions, coalesce(j.elected, 0) AS elected
         FROM (SELECT run, data.why, count(*) AS records, sum(size(data.partitions)) AS partitions
               FROM LeadershipWritten GROUP BY run, data.why) w
-        LEFT JOIN (SELECT run, why, count_if(is_election) AS elected FROM judged_states GROUP BY run, why) j
+        LEFT JOIN (SELECT run, why, count_if(is_election) AS elected FROM classified_states GROUP BY run, why) j
           ON j.run = w.run AND j.why = w.why""",
     "failed_elections": """
         SELECT run, why, refused.error, count(*) AS partitions
@@ -297,14 +298,14 @@ _REQUESTS = {
 }
 
 _TOTALS = {
-    "rule_times": """
+    "active_times": """
         SELECT t.run, least(t.ready.us, e.us) AS since_us,
                greatest(least(coalesce(t.ended_us, e.us), e.us), least(t.ready.us, e.us)) AS until_us
         FROM reign_times t JOIN run_ends e ON e.run = t.run WHERE t.ready IS NOT NULL""",
     "totals": f"""
         SELECT r.run, r.started_ms, {_ms("e.us")} AS ended_at_ms, r.nodes, r.incarnations, r.records,
                coalesce(c.controllers, 0) AS controllers,
-               {_ms("coalesce(e.us - t.first_us - t.ruled_us, 0)")} AS without_controller_ms,
+               {_ms("coalesce(e.us - t.first_us - t.active_us, 0)")} AS without_controller_ms,
                coalesce(p.partitions, 0) AS partitions,
                {_ms("coalesce(l.us, 0)")} AS leaderless_ms,
                coalesce(p.clean_elections, 0) AS clean_elections, coalesce(p.unclean_elections, 0) AS unclean_elections,
@@ -316,8 +317,8 @@ _TOTALS = {
               FROM records GROUP BY run) r
         JOIN run_ends e ON e.run = r.run
         LEFT JOIN (SELECT run, count(*) AS controllers FROM elections_of_controllers GROUP BY run) c ON c.run = r.run
-        LEFT JOIN (SELECT run, min(since_us) AS first_us, sum(until_us - since_us) AS ruled_us
-                   FROM rule_times GROUP BY run) t
+        LEFT JOIN (SELECT run, min(since_us) AS first_us, sum(until_us - since_us) AS active_us
+                   FROM active_times GROUP BY run) t
           ON t.run = r.run
         LEFT JOIN (SELECT run, count(*) AS partitions, sum(clean_elections) AS clean_elections,
                           sum(unclean_elections) AS unclean_elections, sum(isr_shrinks) AS isr_shrinks,
@@ -331,10 +332,10 @@ _TOTALS = {
 }
 
 VIEWS: dict[str, str] = {**_REIGNS, **_FAILOVERS, **_PARTITIONS, **_REQUESTS, **_TOTALS}
-"""View by name, each after those it reads. The first ones read `records` and one view per type of `TYPES`."""
+"""The SQL of each view, after those that it reads. The first read `records` and a view for each type in `TYPES`."""
 
 TYPES = tuple(name for name in PAYLOAD_BY_TYPE if any(re.search(rf"\b{name}\b", sql) for sql in VIEWS.values()))
-"""The record types the views read."""
+"""The record types that the views read."""
 
 KEPT_VIEWS = (
     "elections_of_controllers",
@@ -349,4 +350,4 @@ KEPT_VIEWS = (
     "leaderless_spans",
     "partitions",
 )
-"""Views that several others read: worth remembering once computed."""
+"""The views that are computed only once, because several others read them."""

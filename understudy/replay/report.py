@@ -1,8 +1,8 @@
-"""From tables to a page for people: `render` is a plain function of a `Replay`, at most 100 characters wide.
+"""`render` turns a `Replay` into a page of text, at most 100 characters wide.
 
-One run fills a page: who was controller, each failover split into its phases, what it cost the partitions, what was
-asked of the brokers, what the fences refused, what was wrong with the logs. Many runs fill a page too: their failovers
-side by side.
+The page of one run has the injected faults, the controllers, each failover with its phases, the time that partitions
+had no leader, the requests to brokers, the requests and writes that fences refused, and the damage to the logs. The
+page of many runs compares their failovers.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from datetime import UTC, datetime
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics
 from foundation.eventlog.metrics import nearest_rank
-from foundation.eventlog.reader import Finding
+from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.run_records import micros
 from understudy.replay.result import Replay
 
 WIDTH = 100
 BAR = 36
 PAGE = 40
-"""Sections are set apart by an empty line where the page stays within this many lines."""
+"""Sections are separated by an empty line only if the page then has at most this many lines."""
 SHOWN = 6
-"""Rows of a list; the last of them counts the rest where there are more."""
+"""The most rows of a list. If there are more, the last row has the number of the rest."""
 
-_EVERYDAY_FENCE = Fence.FETCH_LEADER_EPOCH.value
+_FENCE_OF_EVERY_FAILOVER = Fence.FETCH_LEADER_EPOCH.value
+"""The fence that refuses fetches with the former leader epoch, as after every change of a leader."""
 
 _PHASES: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (
     ("detection", lambda row: row.detection_ms),
@@ -36,7 +37,7 @@ _PHASES: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (
 
 
 def render(replay: Replay) -> str:
-    """The page, without a newline at its end."""
+    """Return the page, without a newline at its end."""
     if len(replay.runs) == 1:
         sections = _one_run(replay.runs[0], replay.engine)
     elif replay.runs:
@@ -60,7 +61,7 @@ def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
     )
     return [
         [head, f"  computed by {engine}"],
-        _story(run.moments),
+        _faults(run.moments),
         _controllers(run),
         *_failovers(run.failovers),
         _partitions(run),
@@ -69,15 +70,15 @@ def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
     ]
 
 
-def _story(moments: Sequence[Moment]) -> list[str]:
-    """What was done to the cluster; starts and stops are not worth a line while there is more."""
-    struck = [moment for moment in moments if moment.kind != "step" and moment.what not in ("start", "stop")]
-    if not struck:
+def _faults(moments: Sequence[Moment]) -> list[str]:
+    """Return the injected faults. Starts and stops of brokers are left out."""
+    faults = [moment for moment in moments if moment.kind != "step" and moment.what not in ("start", "stop")]
+    if not faults:
         return []
-    return ["Struck", *_some([f"  at {_seconds(moment.at_ms):>9}  {_blow(moment)}" for moment in struck], 5)]
+    return ["Faults", *_some([f"  at {_seconds(moment.at_ms):>9}  {_fault(moment)}" for moment in faults], 5)]
 
 
-def _blow(moment: Moment) -> str:
+def _fault(moment: Moment) -> str:
     reason = {"point": f" at {moment.note}", "fault": f", the {moment.note}" if moment.note else ""}[moment.kind]
     return f"{moment.what} {moment.target}{reason}"
 
@@ -104,7 +105,9 @@ def _failovers(failovers: Sequence[Failover]) -> list[list[str]]:
 
 def _failover(failover: Failover) -> list[str]:
     noticed = f", noticed by {failover.noticed_by}" if failover.noticed_by else ""
-    outage = "nobody took over" if failover.outage_ms is None else f"{_ms(failover.outage_ms)} without a controller"
+    outage = (
+        "no controller followed" if failover.outage_ms is None else f"{_ms(failover.outage_ms)} without a controller"
+    )
     brokers = f"broker {failover.previous_broker} → {failover.broker}"
     times = [time(failover) for _, time in _PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
@@ -161,8 +164,11 @@ def _requests(run: RunMetrics) -> list[str]:
 
 
 def _fences(hits: Sequence[FenceHits]) -> list[str]:
-    """One line per fence and node, with the first thing it refused for an example; those of epochs that only a deposed
-    controller or broker would send come before the fetches that every failover refuses."""
+    """Return a line for each fence and node, with the first request or write that was refused.
+
+    Fences that refuse deposed controllers and brokers come before the fence of fetches, which refuses some after every
+    failover.
+    """
     if not hits:
         return []
     through = sum(hit.let_through for hit in hits)
@@ -171,7 +177,7 @@ def _fences(hits: Sequence[FenceHits]) -> list[str]:
         f", let {through:,} through because they were switched off" if through else ""
     )
     by_fence: dict[tuple[str, str], list[FenceHits]] = {}
-    for hit in sorted(hits, key=lambda hit: (hit.fence == _EVERYDAY_FENCE, hit.first_at_ms)):
+    for hit in sorted(hits, key=lambda hit: (hit.fence == _FENCE_OF_EVERY_FAILOVER, hit.first_at_ms)):
         by_fence.setdefault((hit.fence, hit.node), []).append(hit)
     return [head, *_some([f"  {_fence(same)}" for same in by_fence.values()], SHOWN)]
 
@@ -238,30 +244,31 @@ def _percentile(values: Iterable[float | None], percent: int) -> str:
     return "—" if rank is None else f"{rank / 1000:,.3f}"
 
 
-# ------------------------------------------------------------------ findings, and small things
+# ------------------------------------------------------------------ findings, and formats
 
 
 def _findings(replay: Replay) -> list[str]:
     if not replay.findings:
-        return [f"Logs: {replay.lines:,} lines, nothing wrong with them"]
-    shown = [f"  {_placed(finding)}" for finding in replay.findings]
+        return [f"Logs: {replay.lines:,} lines, no findings"]
+    shown = [f"  {_shortened(finding)}" for finding in replay.findings]
     return [f"Logs: {replay.lines:,} lines, {_count(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
 
 
-def _placed(finding: Finding) -> str:
-    """The end of a path says more than its beginning."""
+def _shortened(finding: LogFinding) -> str:
+    """Return the text of a finding; if it is too long, with the beginning of the path left out."""
     text = str(finding)
     return text if len(text) <= WIDTH - 2 else str(replace(finding, file=f"…{finding.file[-45:]}"))
 
 
 def _some(lines: Sequence[str], most: int) -> list[str]:
+    """Return at most `most` of `lines`; if some are left out, the last one has their number."""
     if len(lines) <= most:
         return [*lines]
     return [*lines[: most - 1], f"  … and {len(lines) - most + 1:,} more"]
 
 
 def _bar(part: float | None, whole: float) -> str:
-    """At least a sliver for what took any time at all."""
+    """Return a bar for `part` of `whole`; not empty unless `part` is 0."""
     if not part or not whole:
         return ""
     full, rest = divmod(max(1, round(part / whole * BAR * 8)), 8)
@@ -269,8 +276,8 @@ def _bar(part: float | None, whole: float) -> str:
 
 
 def _fitted(line: str) -> str:
-    """One line of the page, whatever a log made it of: no control characters, not too long."""
-    printable = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in line.rstrip())
+    """Return a line of the page with control characters escaped, cut to `WIDTH`."""
+    printable = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in line.rstrip())
     return printable if len(printable) <= WIDTH else printable[: WIDTH - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""What a replay hands over, whichever engine made it; and the engine that needs no Java."""
+"""`Replay`, the result of both engines, and `replay_in_python`, the engine that needs no Java."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from pathlib import Path
 
 from foundation.eventlog.metric_tables import RunMetrics
 from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import Finding, read
+from foundation.eventlog.reader import LogFinding, read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The result of a replay.
+    """The metrics of all runs in some event logs.
 
     Attributes:
-        runs: sorted by id.
-        findings: what was wrong with the logs, sorted by file and line.
-        lines: how many lines were read, good and bad.
-        engine: who computed it, for people.
+        runs: the metrics of each run, sorted by its id.
+        findings: damage to the logs, sorted by file and line.
+        lines: the number of lines, readable or not.
+        engine: the name and version of the engine that computed the metrics.
     """
 
     runs: tuple[RunMetrics, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFinding, ...]
     lines: int
     engine: str
 
 
 def replay_in_python(paths: Sequence[Path]) -> Replay:
-    """All runs in the logs at or below `paths`, in this process and its memory."""
+    """Compute the metrics of all runs in the logs at or below `paths`, in this process and its memory."""
     reading = read(paths)
     runs = tuple(measure(run, records) for run, records in reading.by_run().items())
     return Replay(runs=runs, findings=reading.findings, lines=reading.lines, engine="plain Python")

@@ -1,14 +1,11 @@
-"""The record types as Spark schemas, derived from the structs: add a field to a record and Spark knows it.
+"""Derives Spark's schemas from the structs of the record types, as text; nothing here needs Spark.
 
-An envelope is read with its `data` as text; each type's `data` is then read with a schema of its own. Arrays of
-different
-types, as named tuples are written, have no type in Spark: they are read as arrays of text and put together field by
-field.
-Plain text in, plain text out: nothing here needs Spark.
+An envelope is read with its `data` as text, and the `data` of each type then with a schema of its own. A named tuple is
+written as an array of values of different types, which Spark has no type for: it is read as an array of text, and each
+field is converted to its type.
 
-Spark is as strict as `foundation.eventlog.reader` down to the fields of `data`, with exceptions that no writer makes: a
-number where text is due is read as text, what is wrong inside an array leaves nulls there, and a second object after
-the first on one line is not seen.
+Spark refuses the same lines as `foundation.eventlog.reader`, with exceptions that no writer causes: a number in place
+of text is read as text, a wrong value inside an array becomes null, and a second object on one line is ignored.
 """
 
 from __future__ import annotations
@@ -24,28 +21,31 @@ ENVELOPE_DDL = (
     "version BIGINT, run STRING, node STRING, incarnation BIGINT, seq BIGINT, mono_ms DOUBLE, wall_ms DOUBLE, "
     "type STRING, cause BIGINT, zxid BIGINT, controller_epoch BIGINT, data STRING, corrupt STRING"
 )
-"""The schema of a line; `corrupt` is Spark's place for a line that does not fit it."""
+"""The schema of a line. Spark puts a line that does not fit into the column `corrupt`."""
 
 _FieldType: TypeAlias = inspect.Type
 
 
 def data_ddl(payload: type[Payload]) -> str:
-    """The schema of the `data` of one record type, as Spark reads it from text."""
+    """Return the schema with which Spark reads the `data` of one record type from text."""
     return ", ".join(f"`{field.encode_name}` {_read_type(field.type)}" for field in _fields(payload))
 
 
 def data_columns(payload: type[Payload], source: str) -> str:
-    """SQL for a struct of a record type's fields in their real types, defaults filled in, from one read with
-    `data_ddl`."""
+    """Return SQL that converts a struct read with `data_ddl` to the types of the record's fields, with their defaults.
+
+    Args:
+        source: the name of the struct's column.
+    """
     columns = (
-        f"'{field.encode_name}', {_or_default(_real(field.type, f'{source}.`{field.encode_name}`'), field)}"
+        f"'{field.encode_name}', {_or_default(_converted(field.type, f'{source}.`{field.encode_name}`'), field)}"
         for field in _fields(payload)
     )
     return f"named_struct({', '.join(columns)})"
 
 
 def field_rules() -> str:
-    """SQL for a map from record type to the rules its `data` must obey: (field, kind, required, nullable) each."""
+    """Return SQL for a map from each record type to the rules for its `data`: (field, kind, required, nullable)."""
     entries = []
     for name in sorted(PAYLOAD_BY_TYPE):
         rules = (
@@ -57,8 +57,8 @@ def field_rules() -> str:
     return f"map({', '.join(entries)})"
 
 
-def rule_is_kept(rule: str, data: str) -> str:
-    """SQL: whether `data`, a map from field to text, keeps one rule of `field_rules`."""
+def rule_is_satisfied(rule: str, data: str) -> str:
+    """Return SQL for whether `data`, a map from field to text, satisfies one rule of `field_rules`."""
     value = f"{data}[{rule}.col1]"
     return (
         f"CASE WHEN NOT map_contains_key({data}, {rule}.col1) THEN NOT {rule}.col3 "
@@ -99,11 +99,11 @@ def _read_type(field: _FieldType) -> str:
         case inspect.StructType(array_like=True) | inspect.TupleType():
             return "ARRAY<STRING>"
         case _:
-            raise AssertionError(f"no Spark type is known for {field}; teach this module")
+            raise AssertionError(f"no Spark type is known for {field}; add it to this module")
 
 
-def _real(field: _FieldType, value: str) -> str:
-    """SQL that makes the real type out of what `_read_type` read."""
+def _converted(field: _FieldType, value: str) -> str:
+    """Return SQL that converts a value of the type `_read_type` to that of the field."""
     match field:
         case inspect.VarTupleType(item_type=inspect.StructType(array_like=True) as item):
             parts = (
@@ -143,7 +143,7 @@ def _or_default(value: str, field: inspect.Field) -> str:
         case ():
             return f"coalesce({value}, array())"
         case default:
-            raise AssertionError(f"no SQL is known for the default {default!r} of {field.name}; teach this module")
+            raise AssertionError(f"no SQL is known for the default {default!r} of {field.name}; add it to this module")
 
 
 def _kind(field: _FieldType) -> str:
@@ -163,9 +163,9 @@ def _nullable(field: _FieldType) -> bool:
 
 
 def _without_none(field: inspect.UnionType) -> _FieldType:
-    kinds = [kind for kind in field.types if not isinstance(kind, inspect.NoneType)]
-    assert len(kinds) == 1, f"a field of several types, {kinds}, has no Spark type"
-    return kinds[0]
+    types = [each for each in field.types if not isinstance(each, inspect.NoneType)]
+    assert len(types) == 1, f"a field of several types, {types}, has no Spark type"
+    return types[0]
 
 
 def _sql(truth: bool) -> str:

@@ -1,7 +1,6 @@
-"""The replay itself: event logs through Spark, as tables. The only module that imports pyspark.
+"""Runs the queries of `line_queries` and `queries` in Spark over event logs. The only module that imports pyspark.
 
-What Spark computes is said in `line_queries` and `queries`; here it is given files and asked for rows. Rows come back
-as JSON in a single action, because every action of Spark costs a quarter of a second, however little it has to do.
+All rows are collected as JSON in a single action, because each action of Spark takes at least a quarter of a second.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
-from foundation.eventlog.reader import EMPTY_FILE, Finding, find_files
+from foundation.eventlog.reader import EMPTY_FILE, LogFinding, find_files
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.java import JavaRuntime, choose_java
 from understudy.replay import line_queries, queries
@@ -32,7 +31,7 @@ from understudy.replay.result import Replay
 from understudy.replay.schema import data_columns, data_ddl
 
 QUICK_BYTES = 16 * 1024 * 1024
-"""Up to this size of logs, some 50,000 records, a quick start is worth more than a fast engine."""
+"""Up to this size of the logs, some 50,000 records, a quick start saves more time than a fast engine."""
 
 LOCAL_MASTER = "local[*]"
 
@@ -49,11 +48,11 @@ def _ignore(step: str) -> None:
 
 
 class SparkFailed(Exception):
-    """Spark refused, or broke off. The message names what was asked of it, and holds Java's own words."""
+    """Spark raised an exception. The message says what it was doing, and has the first line of the exception."""
 
 
 class TablesExist(Exception):
-    """There are tables already where new ones should go. The message names the folder and what to do."""
+    """The output folder holds tables already. The message names the folder and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +60,9 @@ class SparkSettings:
     """How to start Spark, and where it runs.
 
     Attributes:
-        master: where Spark runs, as spark-submit's option of the name.
-        memory: heap of the driver's Java, as `-Xmx` takes it.
-        quick: tuned for small logs.
+        master: where Spark runs, as in the option --master of spark-submit.
+        memory: the heap of the driver's Java, as in `-Xmx`.
+        quick: whether the settings are those for small logs.
     """
 
     java: JavaRuntime
@@ -85,18 +84,18 @@ def replay(
     memory: str | None = None,
     progress: Progress = _ignore,
 ) -> Replay:
-    """All runs in the logs at or below `paths`, in a Spark session of their own, tuned to their size.
+    """Compute the metrics of all runs in the logs at or below `paths`, in a new Spark session fitted to their size.
 
     Args:
-        output: see `SparkReplay.replay`.
-        java: by default what `choose_java` finds.
-        memory: heap of the driver's Java, for example `4g`; by default 1g for small logs and 2g for large ones.
-        progress: called with the name of each step before it begins.
+        output: a folder for the tables, as in `SparkReplay.replay`.
+        java: the Java to use; by default `choose_java` looks for one.
+        memory: the heap of the driver's Java, for example `4g`; by default 1g for small logs and 2g for large ones.
+        progress: called with the name of each step before the step begins.
 
     Raises:
         JavaNotFound: there is no Java.
         GatewayFailed: Java did not start.
-        SparkFailed: there is no such `master`, or `output` cannot be written.
+        SparkFailed: Spark does not run with `master`, or `output` cannot be written.
         TablesExist: `output` holds tables already.
     """
     files, _ = find_files(paths)
@@ -111,11 +110,11 @@ def replay(
 
 
 class SparkReplay:
-    """One Spark session, as a context manager; `replay` may be called any number of times.
+    """Runs a Spark session while its block runs; `replay` may be called any number of times.
 
     Raises:
         GatewayFailed: Java did not start.
-        SparkFailed: there is no such `master`.
+        SparkFailed: Spark does not run with the `master` of the settings.
     """
 
     def __init__(self, settings: SparkSettings, *, progress: Progress = _ignore) -> None:
@@ -144,14 +143,15 @@ class SparkReplay:
 
     @property
     def engine(self) -> str:
+        """The versions of Spark and Java, and the master."""
         version = "" if self._settings.java.version is None else f" {self._settings.java.version}"
         return f"Spark {pyspark.__version__} on Java{version}, {self._settings.master}"
 
     def replay(self, paths: Sequence[Path], *, output: Path | None = None) -> Replay:
-        """All runs in the logs at or below `paths`.
+        """Compute the metrics of all runs in the logs at or below `paths`.
 
         Args:
-            output: a folder for the tables as Parquet, one folder each, with the column `run` in front.
+            output: a folder for the tables as Parquet. Each table is a folder in it, and its first column is `run`.
 
         Raises:
             SparkFailed: `output` cannot be written.
@@ -167,7 +167,7 @@ class SparkReplay:
         views = _views(self._spark, files, self._settings)
         if output is not None:
             self._progress(f"writing the tables to {output}")
-            with _in_words(f"the tables cannot be written to {output}"):
+            with _spark_errors(f"the tables cannot be written to {output}"):
                 _write(views, output)
         self._progress("computing the tables")
         return _collect(views, files, findings, self.engine)
@@ -181,10 +181,10 @@ def _session(settings: SparkSettings, running: Gateway) -> Iterator[SparkSession
     builder = SparkSession.builder.appName("understudy replay").master(settings.master)
     for name, value in _configuration(settings).items():
         builder = builder.config(name, value)
-    at = {"PYSPARK_GATEWAY_PORT": str(running.port), "PYSPARK_GATEWAY_SECRET": running.secret}
+    variables = {"PYSPARK_GATEWAY_PORT": str(running.port), "PYSPARK_GATEWAY_SECRET": running.secret}
     spark: SparkSession | None = None
     try:
-        with _environment(at), _in_words(f"Spark does not run with master {settings.master}"):
+        with _environment(variables), _spark_errors(f"Spark does not run with master {settings.master}"):
             spark = builder.getOrCreate()
         yield spark
     finally:
@@ -196,8 +196,8 @@ def _session(settings: SparkSettings, running: Gateway) -> Iterator[SparkSession
 
 
 @contextlib.contextmanager
-def _in_words(failure: str) -> Iterator[None]:
-    """Java's exceptions as `SparkFailed`, read at once: their words are in Java, which ends with the session."""
+def _spark_errors(failure: str) -> Iterator[None]:
+    """Raise exceptions of Spark as `SparkFailed`. Their text is in Java, so it is read before the session ends."""
     try:
         yield
     except Py4JJavaError as error:
@@ -212,16 +212,16 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
-        # Listing files in a job of their own takes longer than listing them.
+        # A Spark job that lists the files takes longer than listing them here.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     }
     if settings.is_local:
-        # Beyond loopback there is nobody to talk to, and a machine's own name may lead nowhere.
+        # Nothing outside this machine connects, and the machine's own name may not resolve.
         configuration |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if settings.quick:
-        # A handful of rows does not pay for compiled expressions, for plans that adapt, for a second partition, or for
-        # the job of its own that each broadcast is. Three replays of a small run took 42 s of processor time without,
-        # 30 s with these.
+        # With few rows, compiled expressions, adaptive plans, a second partition and the job that each broadcast needs
+        # take more time than they save. Three replays of a small run took 42 s of processor time without these
+        # settings, 30 s with them.
         configuration |= {
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.adaptive.enabled": "false",
@@ -236,7 +236,7 @@ def _configuration(settings: SparkSettings) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """PySpark takes a gateway over by environment variables only; they are gone again when it has."""
+    """Set environment variables while the block runs, by which PySpark finds its gateway."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -253,10 +253,11 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _views(spark: SparkSession, files: Sequence[Path], settings: SparkSettings) -> dict[str, DataFrame]:
-    """All views over the lines of `files`, by name.
+    """Create all views over the lines of `files`, and return them by name.
 
-    Views that many others read become local checkpoints: computed once, when first needed, and to Spark's planner a
-    leaf. Without them a plan holds everything below it again for each mention, and planning takes minutes.
+    Views that many others read become local checkpoints: they are computed once, when first needed, and are leaves to
+    Spark's planner. Without them a plan would repeat everything below a view wherever it is read, and planning would
+    take minutes.
     """
     text = spark.read.text([str(file.absolute()) for file in files], lineSep="\n").selectExpr(
         "value",
@@ -264,14 +265,14 @@ def _views(spark: SparkSession, files: Sequence[Path], settings: SparkSettings) 
         "_metadata.file_block_start AS block",
         "monotonically_increasing_id() AS id",
     )
-    # What is in one partition needs no exchange, which saves more than half of the stages.
+    # Data in one partition needs no exchange, which saves more than half of the stages.
     (text.coalesce(1) if settings.quick else text).createOrReplaceTempView("text")
     views: dict[str, DataFrame] = {}
     types = {name: _type_query(name) for name in queries.TYPES}
     for name, sql in (line_queries.VIEWS | types | queries.VIEWS).items():
         view = spark.sql(sql)
         if name in (*line_queries.KEPT_VIEWS, *queries.KEPT_VIEWS):
-            # A checkpoint keeps the identities of its columns, which would then clash with those of the views below it.
+            # A checkpoint keeps the ids of its columns, which would clash with those of the views that it reads.
             view = view.localCheckpoint(eager=False).toDF(*view.columns)
         view.createOrReplaceTempView(name)
         views[name] = view
@@ -285,13 +286,13 @@ def _type_query(name: str) -> str:
         FROM (SELECT *, from_json(data, '{data_ddl(payload)}') AS read FROM records WHERE type = '{name}')"""
 
 
-# ------------------------------------------------------------------ what comes out
+# ------------------------------------------------------------------ the results
 
 
 def _check_output(output: Path) -> None:
-    there = [name for name in TABLES if (output / name).exists()]
-    if there:
-        raise TablesExist(f"{output} holds tables already ({', '.join(there)}); give another folder, or remove them")
+    existing = [name for name in TABLES if (output / name).exists()]
+    if existing:
+        raise TablesExist(f"{output} holds tables already ({', '.join(existing)}); give another folder, or remove them")
 
 
 def _write(views: Mapping[str, DataFrame], output: Path) -> None:
@@ -306,7 +307,9 @@ class _Row(NamedTuple):
     row: str
 
 
-def _collect(views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[Finding], engine: str) -> Replay:
+def _collect(
+    views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[LogFinding], engine: str
+) -> Replay:
     parts = [_as_json(views, name) for name in TABLES]
     parts += [
         views["flaws_by_file"].selectExpr(f"'{_FLAWS}' AS kind", "'' AS run", "0 AS place", "file AS row").limit(1)
@@ -339,15 +342,15 @@ def _as_json(views: Mapping[str, DataFrame], name: str) -> DataFrame:
     return views[name].selectExpr(f"'{name}' AS kind", "run", f"CAST({place} AS INT) AS place", row)
 
 
-def _flaws(findings: DataFrame, names: Mapping[str, str]) -> list[Finding]:
+def _flaws(findings: DataFrame, names: Mapping[str, str]) -> list[LogFinding]:
     return [
-        Finding(names[_path(row["file"])], row["line"], row["kind"], row["what"], row["times"])
+        LogFinding(names[_path(row["file"])], row["line"], row["kind"], row["what"], row["times"])
         for row in findings.select("file", "line", "kind", "what", "times").collect()
     ]
 
 
-def _empty(files: Sequence[Path]) -> list[Finding]:
-    return [Finding(str(file), 0, EMPTY_FILE, "") for file in files]
+def _empty(files: Sequence[Path]) -> list[LogFinding]:
+    return [LogFinding(str(file), 0, EMPTY_FILE, "") for file in files]
 
 
 def _path(uri: str) -> str:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import ControllerElected, TaskFailed
-from understudy.checkers.verdict import Judge
+from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.surroundings import Exit
 
@@ -29,7 +29,7 @@ class Judgement:
 
 def judge(cluster: SimulatedCluster) -> Judgement:
     """Judge a run. Its cluster has been closed, so that unretrieved exceptions have come to light."""
-    folding = Judge()
+    folding = InvariantChecker()
     for transaction in cluster.zookeeper.transactions:
         folding.transaction(transaction)
     digest = blake2b(digest_size=16)
@@ -56,7 +56,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
         elections=elections,
         records=records,
         fence_hits=fence_hits,
-        judged=Counter(folding.judged),
+        judged=Counter(folding.times_tested),
         log_digest=digest.hexdigest(),
     )
 

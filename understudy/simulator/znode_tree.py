@@ -22,13 +22,13 @@ from foundation.zk.client import (
     Delete,
     Deleted,
     Failure,
-    Node,
     Op,
     OpResult,
     SetData,
     Stat,
     Updated,
     WatchKind,
+    ZNodeData,
 )
 from understudy.checkers.history import OpKind, ZnodeOp
 
@@ -87,9 +87,9 @@ class ZnodeTree:
 
     # ------------------------------------------------------------------ reading
 
-    def get(self, path: str) -> Node | Failure:
+    def get(self, path: str) -> ZNodeData | Failure:
         znode = self._find(path)
-        return znode if isinstance(znode, Failure) else Node(znode.data or b"", znode.stat())
+        return znode if isinstance(znode, Failure) else ZNodeData(znode.data or b"", znode.stat())
 
     def exists(self, path: str) -> Stat | Failure:
         znode = self._find(path)

@@ -25,11 +25,11 @@ from foundation.zk.client import (
     Failure,
     MultiFailed,
     MultiOk,
-    Node,
     Op,
     Stat,
     WatchFired,
     WatchKind,
+    ZNodeData,
 )
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.simulator.loop import Process, SimulatedLoop
@@ -411,7 +411,7 @@ class SimulatedZooKeeper:
     # ------------------------------------------------------------------ requests
 
     def get(
-        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[Node | Failure, int], None]
+        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[ZNodeData | Failure, int], None]
     ) -> None:
         if self._serves(connection):
             result = self.tree.get(path)
@@ -441,7 +441,10 @@ class SimulatedZooKeeper:
             connection.answer(lambda: reply(result, zxid))
 
     def get_many(
-        self, connection: ServerConnection, paths: Sequence[str], reply: Callable[[list[Node | Failure], int], None]
+        self,
+        connection: ServerConnection,
+        paths: Sequence[str],
+        reply: Callable[[list[ZNodeData | Failure], int], None],
     ) -> None:
         if self._serves(connection):
             results = [self.tree.get(path) for path in paths]

@@ -27,7 +27,6 @@ from foundation.zk.client import (
     Listener,
     MultiFailed,
     MultiOk,
-    Node,
     Notification,
     Op,
     OpResult,
@@ -38,6 +37,7 @@ from foundation.zk.client import (
     Stat,
     WatchFired,
     WatchKind,
+    ZNodeData,
     ZooKeeperClient,
     ZooKeeperUnreachable,
     request_bytes,
@@ -138,8 +138,8 @@ class SimulatedSession:
             await self._settled.wait()
         return self._state is _State.CONNECTED
 
-    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
-        def answered(result: Node | Failure) -> None:
+    async def get(self, path: str, *, watch: bool = False) -> ZNodeData | Failure:
+        def answered(result: ZNodeData | Failure) -> None:
             if watch and not isinstance(result, Failure):
                 self._data_watches[path] = None
 
@@ -164,15 +164,15 @@ class SimulatedSession:
             lambda connection, reply: self._server.children(connection, real, watch, reply), answered
         )
 
-    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         if watch:
             return list(await asyncio.gather(*(self.get(path, watch=True) for path in paths)))
-        results: list[Node | Failure] = []
+        results: list[ZNodeData | Failure] = []
         for start in range(0, len(paths), _READ_BATCH):
             results.extend(await self._get_batch([self._real(path) for path in paths[start : start + _READ_BATCH]]))
         return results
 
-    async def _get_batch(self, real: list[str]) -> list[Node | Failure]:
+    async def _get_batch(self, real: list[str]) -> list[ZNodeData | Failure]:
         answer = await self._ask(lambda connection, reply: self._server.get_many(connection, real, reply), _ignore_many)
         return [answer] * len(real) if isinstance(answer, Failure) else answer
 
@@ -396,7 +396,7 @@ class SimulatedSession:
             self._listener(notification)
 
 
-def _ignore_many(_: list[Node | Failure]) -> None:
+def _ignore_many(_: list[ZNodeData | Failure]) -> None:
     """No watch is armed by a bulk read."""
 
 

@@ -17,7 +17,7 @@ from foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from foundation.zk.client import Children, Delete, Node, SetData
+from foundation.zk.client import Children, Delete, SetData, ZNodeData
 from understudy.simulator.cluster import SimulatedCluster
 
 TOPIC, BROKER, LOGGER, METRICS = (
@@ -109,14 +109,14 @@ def replace(
 def stored(cluster: SimulatedCluster, path: str) -> object:
     """What the config znode holds; None where there is none."""
     node = cluster.zookeeper.tree.get(f"/config/{path}")
-    return msgspec.json.decode(node.data) if isinstance(node, Node) else None
+    return msgspec.json.decode(node.data) if isinstance(node, ZNodeData) else None
 
 
 def notifications(cluster: SimulatedCluster) -> list[bytes]:
     listed = cluster.zookeeper.tree.children("/config/changes")
     assert isinstance(listed, Children)
     nodes = [cluster.zookeeper.tree.get(f"/config/changes/{name}") for name in listed.names]
-    return [node.data for node in nodes if isinstance(node, Node)]
+    return [node.data for node in nodes if isinstance(node, ZNodeData)]
 
 
 REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
@@ -415,7 +415,7 @@ def test_two_changes_at_the_same_time_are_both_kept(cluster: SimulatedCluster) -
 
     async def all_at_once() -> list[object]:
         changes = [
-            cluster.admin.asking(f"broker-{broker}:9092").alter_config(TOPIC, "contended", {key: str(number)})
+            cluster.admin.with_bootstrap(f"broker-{broker}:9092").alter_config(TOPIC, "contended", {key: str(number)})
             for broker in (1, 2, 3)
             for number, key in enumerate(keys, start=broker)
         ]

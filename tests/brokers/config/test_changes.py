@@ -13,7 +13,7 @@ from brokers.config.changes import ConfigChangeListener
 from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.fences import Fences
-from foundation.zk.client import Children, Create, Delete, Failure, Node, Notification, SetData, WatchFired
+from foundation.zk.client import Children, Create, Delete, Failure, Notification, SetData, WatchFired, ZNodeData
 from foundation.zk.entity_configs import ConfigChange
 from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
 from tests.operators_log import operators_log
@@ -61,7 +61,7 @@ def announce(cluster: SimulatedCluster, data: bytes) -> None:
 
 
 def write(cluster: SimulatedCluster, path: str, data: bytes) -> None:
-    present = isinstance(cluster.zookeeper.tree.get(path), Node)
+    present = isinstance(cluster.zookeeper.tree.get(path), ZNodeData)
     assert cluster.zookeeper.operate([SetData(path, data) if present else Create(path, data)])
 
 
@@ -181,7 +181,7 @@ def test_what_changed_while_a_broker_had_no_session_is_not_lost(cluster: Simulat
     cluster.cut_from_zookeeper(other)
     cluster.run_for(10_000)
     asked = next(f"broker-{number}:9092" for number in cluster.broker_ids if number != other)
-    cluster.ask(cluster.admin.asking(asked).alter_config(BROKER, "", {KEY: "3"}))
+    cluster.ask(cluster.admin.with_bootstrap(asked).alter_config(BROKER, "", {KEY: "3"}))
     cluster.run_for(500)
     # A later purge may have taken the notification away before this broker is back.
     for name in notifications(cluster):
@@ -199,7 +199,7 @@ def test_a_short_loss_of_the_connection_loses_no_change(cluster: SimulatedCluste
     cluster.cut_from_zookeeper(other)
     asked = next(f"broker-{number}:9092" for number in cluster.broker_ids if number != other)
     for value in ("2", "3"):
-        cluster.ask(cluster.admin.asking(asked).alter_config(BROKER, "", {KEY: value}))
+        cluster.ask(cluster.admin.with_bootstrap(asked).alter_config(BROKER, "", {KEY: value}))
     cluster.heal()
     cluster.run_for(3_000)
     assert values(cluster) == [3, 3, 3]
@@ -208,7 +208,7 @@ def test_a_short_loss_of_the_connection_loses_no_change(cluster: SimulatedCluste
 @pytest.mark.spec("CF-4")
 def test_a_new_topic_announces_nothing(cluster: SimulatedCluster) -> None:
     cluster.ask(cluster.admin.create_topic("orders", partitions=1, replication_factor=1, configs={"retention.ms": "7"}))
-    assert isinstance(cluster.zookeeper.tree.get("/config/topics/orders"), Node)
+    assert isinstance(cluster.zookeeper.tree.get("/config/topics/orders"), ZNodeData)
     assert notifications(cluster) == []
 
 
@@ -229,7 +229,7 @@ def leave_to_who_was_not_in_sync(cluster: SimulatedCluster) -> None:
 def test_a_topic_that_may_lose_data_gets_its_leader_at_once(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders", assignment={0: (2, 3)})
     leave_to_who_was_not_in_sync(cluster)
-    asked = cluster.admin.asking("broker-1:9092")
+    asked = cluster.admin.with_bootstrap("broker-1:9092")
     cluster.ask(asked.alter_config(TOPIC, "orders", {"retention.ms": "1", "unclean.leader.election.enable": "false"}))
     cluster.run_for(2_000)
     assert cluster.leader_id("orders", 0) is None
@@ -243,7 +243,7 @@ def test_a_topic_that_may_lose_data_gets_its_leader_at_once(cluster: SimulatedCl
 def test_the_default_of_all_brokers_may_come_to_allow_an_unclean_election(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders", assignment={0: (2, 3)})
     leave_to_who_was_not_in_sync(cluster)
-    asked = cluster.admin.asking("broker-1:9092")
+    asked = cluster.admin.with_bootstrap("broker-1:9092")
     cluster.ask(asked.alter_config(BROKER, "", {"unclean.leader.election.enable": "false"}))
     cluster.run_for(2_000)
     assert cluster.leader_id("orders", 0) is None

@@ -9,7 +9,7 @@ import pytest
 
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost
-from foundation.zk.client import Node
+from foundation.zk.client import ZNodeData
 from understudy.admin_client import BROKER, NoBrokerAnswers
 from understudy.simulator.cluster import SimulatedCluster
 
@@ -31,7 +31,7 @@ def change(cluster: SimulatedCluster, broker: int, changes: dict[str, str | None
 def registration(cluster: SimulatedCluster, broker: int) -> tuple[list[str], int]:
     """Its endpoints, and its epoch."""
     node = cluster.zookeeper.tree.get(f"/brokers/ids/{broker}")
-    assert isinstance(node, Node)
+    assert isinstance(node, ZNodeData)
     endpoints: list[str] = msgspec.json.decode(node.data)["endpoints"]
     return endpoints, node.stat.czxid
 
@@ -99,11 +99,11 @@ def test_the_listener_between_brokers_cannot_be_taken_away(cluster: SimulatedClu
 
 @pytest.mark.spec("CF-7")
 def test_the_number_of_connections_may_be_limited_later(cluster: SimulatedCluster) -> None:
-    hurried = cluster.admin.asking("broker-2:9092", timeout_ms=1_000)
+    hurried = cluster.admin.with_bootstrap("broker-2:9092", timeout_ms=1_000)
     change(cluster, 2, {"max.connections.per.ip": "0"})
     with pytest.raises(NoBrokerAnswers):
         cluster.ask(hurried.metadata())
-    cluster.ask(cluster.admin.asking("broker-1:9092").alter_config(BROKER, "", {"max.connections.per.ip": "0"}))
+    cluster.ask(cluster.admin.with_bootstrap("broker-1:9092").alter_config(BROKER, "", {"max.connections.per.ip": "0"}))
     cluster.run_for(1_000)
     with pytest.raises(NoBrokerAnswers):
-        cluster.ask(cluster.admin.asking("broker-1:9092", timeout_ms=1_000).metadata())
+        cluster.ask(cluster.admin.with_bootstrap("broker-1:9092", timeout_ms=1_000).metadata())

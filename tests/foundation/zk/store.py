@@ -19,11 +19,11 @@ from foundation.zk.client import (
     Failure,
     MultiFailed,
     MultiOk,
-    Node,
     Op,
     OpResult,
     SetData,
     Stat,
+    ZNodeData,
     ZooKeeperClient,
 )
 from foundation.zk.kafka_zk_client import KafkaZkClient
@@ -88,7 +88,7 @@ class UnreliableClient:
         setattr(self, what, max(left - 1, 0))
         return left > 0
 
-    async def get(self, path: str, *, watch: bool = False) -> Node | Failure:
+    async def get(self, path: str, *, watch: bool = False) -> ZNodeData | Failure:
         return Failure.UNKNOWN if self._loses("lose_requests") else await self._zk.get(path, watch=watch)
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
@@ -97,7 +97,7 @@ class UnreliableClient:
     async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
         return Failure.UNKNOWN if self._loses("lose_requests") else await self._zk.children(path, watch=watch)
 
-    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[Node | Failure]:
+    async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         """Lose every second answer, as a cut in the middle does."""
         answers = await self._zk.get_many(paths, watch=watch)
         if self._loses("lose_requests"):

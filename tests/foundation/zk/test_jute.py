@@ -20,11 +20,11 @@ from foundation.zk.client import (
     Deleted,
     Failure,
     MultiFailed,
-    Node,
     Op,
     SetData,
     Stat,
     Updated,
+    ZNodeData,
 )
 
 OPS: list[tuple[Op, object]] = [
@@ -101,8 +101,8 @@ def test_watches_are_set_again_with_the_last_zxid() -> None:
 
 def test_responses_with_stats_data_and_children_are_read() -> None:
     assert jute.read_stat(b"??" + STAT_BYTES, 2) == STAT
-    assert jute.read_node(text(b"data") + STAT_BYTES, 0) == Node(b"data", STAT)
-    assert jute.read_node(struct.pack("!i", -1) + STAT_BYTES, 0) == Node(b"", STAT)
+    assert jute.read_node(text(b"data") + STAT_BYTES, 0) == ZNodeData(b"data", STAT)
+    assert jute.read_node(struct.pack("!i", -1) + STAT_BYTES, 0) == ZNodeData(b"", STAT)
     listed = struct.pack("!i", 2) + text(b"b") + text("ä".encode()) + STAT_BYTES
     assert jute.read_children(listed, 0) == Children(("b", "ä"), STAT)
 
@@ -119,7 +119,7 @@ def test_the_response_to_a_bulk_read_holds_nodes_and_failures() -> None:
         + STAT_BYTES
         + END
     )
-    assert jute.read_many(answer, 0) == [Node(b"x", STAT), Failure.NO_NODE, Node(b"", STAT)]
+    assert jute.read_many(answer, 0) == [ZNodeData(b"x", STAT), Failure.NO_NODE, ZNodeData(b"", STAT)]
     assert jute.read_many(END, 0) == []
 
 

@@ -20,7 +20,6 @@ from foundation.zk.client import (
     Create,
     Created,
     Failure,
-    Node,
     Notification,
     SessionExpired,
     SessionResumed,
@@ -28,6 +27,7 @@ from foundation.zk.client import (
     SetData,
     Stat,
     WatchKind,
+    ZNodeData,
     ZooKeeperUnreachable,
 )
 from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
@@ -86,7 +86,7 @@ def test_a_session_survives_the_restart_of_the_server(own_zookeeper: EmbeddedZoo
         await session.wait_for(SessionResumed)
         assert session.zk.session_id == session_id
         node = await session.zk.get("/mortal")
-        assert isinstance(node, Node)
+        assert isinstance(node, ZNodeData)
         assert node.stat.ephemeral_owner == session_id
         await session.zk.write(SetData("/mortal", b"x"))
         await session.wait_for_watch("/mortal", WatchKind.CHANGED)
@@ -365,7 +365,7 @@ def test_an_exception_of_a_listener_is_reported_and_the_session_goes_on(zookeepe
         await zk.write(Create("/a"))
         await zk.get("/a", watch=True)
         await zk.write(SetData("/a", b"x"))
-        assert isinstance(await zk.get("/a"), Node)
+        assert isinstance(await zk.get("/a"), ZNodeData)
         await zk.close()
 
     asyncio.run(play())
@@ -393,7 +393,7 @@ def test_thousands_of_concurrent_requests_do_not_deadlock(zookeeper: EmbeddedZoo
         await session.zk.write(Create("/a"))
         for _ in range(5):
             found = await asyncio.gather(*[session.zk.get_many(["/a"], watch=True) for _ in range(2_000)])
-            assert all(isinstance(node, Node) for (node,) in found)
+            assert all(isinstance(node, ZNodeData) for (node,) in found)
         await session.zk.close()
 
     # If the two threads blocked each other, no timeout of the loop would fire.

@@ -1,4 +1,4 @@
-"""Hand-made histories: a few lines each, in the words of the domain."""
+"""`History` writes short histories of a run by hand: transactions of ZooKeeper, and records of event logs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable
 
 from foundation.eventlog.records import Envelope, Leadership, Payload, type_name
+from understudy.checkers.check import Violation
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
-from understudy.checkers.verdict import Judge
+from understudy.checkers.invariant_checker import InvariantChecker
 
 EPOCH_PATH = "/controller_epoch"
 
 
 class History:
-    """Transactions and records of one run, appended in order. Session `0xN1` is broker N's unless a story says
-    otherwise."""
+    """The transactions and records of one run, appended in order.
+
+    The session of broker N is `0xN1` where no other is given; `0xFF` is that of an operator.
+    """
 
     def __init__(self) -> None:
         self.transactions: list[ZnodeTransaction] = []
@@ -51,7 +54,7 @@ class History:
             self.commit(session, self.create(path, owner=session), self.set(path, {"version": version}))
 
     def elect(self, broker: int, session: int | None = None) -> int:
-        """Broker wins the race; the new controller epoch."""
+        """Elect `broker` as controller, and return the new controller epoch."""
         owner = broker * 16 + 1 if session is None else session
         if self.epoch_version < 0:
             self.commit(owner, self.create(EPOCH_PATH, 0))
@@ -79,7 +82,7 @@ class History:
         partition: int = 0,
         recovery: int = 0,
     ) -> int:
-        """Broker `by` writes the state of `t-<partition>`, creating it where there is none."""
+        """Set the state of `t-<partition>` in the session of broker `by`, or create it where it does not exist."""
         path = f"/brokers/topics/t/partitions/{partition}/state"
         epoch = self.epoch_version if controller_epoch is None else controller_epoch
         data: dict[str, object] = {"controller_epoch": epoch, "leader": leader, "version": 1}
@@ -117,20 +120,22 @@ class History:
                 )
             )
 
-    # -- the verdict
+    # -- violations
 
     def witness(self, check: str) -> str | None:
-        """What the check saw, or None where it accepts."""
-        return {violation.check: violation.witness for violation in Judge().run(self.records, self.transactions)}.get(
-            check
-        )
+        """Return the witness of the violation of `check`, or None where the check accepts the history."""
+        return {violation.check: violation.witness for violation in self._violations()}.get(check)
 
     def violated(self) -> list[str]:
-        return [violation.check for violation in Judge().run(self.records, self.transactions)]
+        """Return the ids of the checks that reject the history."""
+        return [violation.check for violation in self._violations()]
+
+    def _violations(self) -> list[Violation]:
+        return InvariantChecker().run(self.records, self.transactions)
 
 
 def cluster(*, topic: bool = True) -> History:
-    """Brokers 1, 2 and 3, of which 1 is controller at epoch 1; topic `t` with partition 0 on all three."""
+    """Return a history with brokers 1, 2 and 3, controller 1 at epoch 1, and partition 0 of topic `t` on all three."""
     history = History()
     history.register(1, 2, 3)
     history.elect(1)
@@ -146,28 +151,30 @@ def leadership(
     return Leadership("t", 0, leader, leader_epoch, isr, version, controller_epoch)
 
 
-Story = Callable[[], History]
+WriteHistory = Callable[[], History]
 
-ACCEPTED: list[tuple[str, Story]] = []
-REJECTED: list[tuple[str, str, Story]] = []
+ACCEPTED: list[tuple[str, WriteHistory]] = []
+"""(id of a check, function that writes a history it must accept)"""
+REJECTED: list[tuple[str, str, WriteHistory]] = []
+"""(id of a check, part of the expected witness, function that writes a history it must reject)"""
 
 
-def accepts(check: str) -> Callable[[Story], Story]:
-    """A history that `check` must find nothing wrong with."""
+def accepts(check: str) -> Callable[[WriteHistory], WriteHistory]:
+    """Decorate a function that writes a history which `check` must accept."""
 
-    def register(story: Story) -> Story:
-        ACCEPTED.append((check, story))
-        return story
+    def register(write: WriteHistory) -> WriteHistory:
+        ACCEPTED.append((check, write))
+        return write
 
     return register
 
 
-def rejects(check: str, because: str) -> Callable[[Story], Story]:
-    """A history that `check` must reject with a witness that says `because`."""
+def rejects(check: str, witness: str) -> Callable[[WriteHistory], WriteHistory]:
+    """Decorate a function that writes a history which `check` must reject with a witness that contains `witness`."""
 
-    def register(story: Story) -> Story:
-        REJECTED.append((check, because, story))
-        return story
+    def register(write: WriteHistory) -> WriteHistory:
+        REJECTED.append((check, witness, write))
+        return write
 
     return register
 

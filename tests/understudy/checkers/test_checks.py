@@ -1,4 +1,4 @@
-"""Every check has a history it must accept and one it must reject (T4)."""
+"""Each check accepts and rejects the histories it must, and has at least one of each (T4)."""
 
 from __future__ import annotations
 
@@ -6,43 +6,48 @@ import re
 
 import pytest
 
-from tests.understudy.checkers import controller_stories, partition_stories, topic_stories, zookeeper_stories
-from tests.understudy.checkers.histories import ACCEPTED, REJECTED, History, Story, cluster
-from understudy.checkers.verdict import ALL_CHECKS, Judge
+from tests.understudy.checkers import (
+    controller_histories,
+    partition_histories,
+    topic_histories,
+    zookeeper_histories,
+)
+from tests.understudy.checkers.histories import ACCEPTED, REJECTED, History, WriteHistory, cluster
+from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
 
-STORIES = (controller_stories, partition_stories, topic_stories, zookeeper_stories)
+MODULES = (controller_histories, partition_histories, topic_histories, zookeeper_histories)
 
 
 @pytest.mark.parametrize(
-    ("check", "story"), [pytest.param(*case, id=f"{case[0]}-{case[1].__name__}") for case in ACCEPTED]
+    ("check", "write"), [pytest.param(*case, id=f"{case[0]}-{case[1].__name__}") for case in ACCEPTED]
 )
-def test_accepts(check: str, story: Story) -> None:
-    assert story().witness(check) is None
+def test_a_check_accepts_the_history(check: str, write: WriteHistory) -> None:
+    assert write().witness(check) is None
 
 
 @pytest.mark.parametrize(
-    ("check", "because", "story"), [pytest.param(*case, id=f"{case[0]}-{case[2].__name__}") for case in REJECTED]
+    ("check", "witness", "write"), [pytest.param(*case, id=f"{case[0]}-{case[2].__name__}") for case in REJECTED]
 )
-def test_rejects(check: str, because: str, story: Story) -> None:
-    assert because in (story().witness(check) or f"{check} saw nothing wrong")
+def test_a_check_rejects_the_history(check: str, witness: str, write: WriteHistory) -> None:
+    assert witness in (write().witness(check) or f"{check} found no violation")
 
 
-def test_every_check_is_tried_both_ways() -> None:
+def test_every_check_has_a_history_to_accept_and_one_to_reject() -> None:
     ids = {check.id for check in ALL_CHECKS}
     assert ids == {check for check, _ in ACCEPTED}
     assert ids == {check for check, _, _ in REJECTED}
 
 
-def test_every_story_is_told() -> None:
-    told = {story for _, story in ACCEPTED} | {story for _, _, story in REJECTED}
-    for module in STORIES:
-        written = {
+def test_every_history_is_given_to_a_check() -> None:
+    used = {write for _, write in ACCEPTED} | {write for _, _, write in REJECTED}
+    for module in MODULES:
+        defined = {
             value for value in vars(module).values() if getattr(value, "__annotations__", None) == {"return": "History"}
         }
-        assert written - told - {cluster} == set()
+        assert defined - used - {cluster} == set()
 
 
-def test_every_check_has_an_id_and_says_what_holds() -> None:
+def test_every_check_has_an_id_and_a_sentence() -> None:
     assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
     for check in ALL_CHECKS:
         assert re.fullmatch(r"[ACPRZ]\d+[a-c]?", check.id)
@@ -55,30 +60,32 @@ def test_a_healthy_cluster_violates_nothing() -> None:
     assert cluster().violated() == []
 
 
-def test_the_first_witness_is_kept() -> None:
+def test_the_first_violation_is_kept() -> None:
     history = cluster()
     history.state(1, 1, [2, 3])
     history.state(1, 2, [3])
-    (violation,) = [found for found in Judge().run(history.records, history.transactions) if found.check == "P1"]
+    (violation,) = [
+        found for found in InvariantChecker().run(history.records, history.transactions) if found.check == "P1"
+    ]
     assert violation.where == f"zxid {history.zxid - 1}"
     assert str(violation) == (
         "P1 violated at zxid 8: t-0: leader 1 is not in ISR [2, 3]. "
-        "It should hold that a partition's leader is in its ISR, or there is none"
+        "It should hold that a partition's leader is in its ISR, or the partition has no leader"
     )
 
 
-def test_a_judge_hears_a_run_as_it_happens() -> None:
+def test_a_run_is_checked_while_it_proceeds() -> None:
     history = cluster()
-    history.log(2, controller_stories.metadata(2), controller_stories.metadata(1))
-    judge = Judge()
+    history.log(2, controller_histories.metadata(2), controller_histories.metadata(1))
+    checker = InvariantChecker()
     for transaction in history.transactions:
-        judge.transaction(transaction)
+        checker.transaction(transaction)
     for record in history.records["broker-2"]:
-        judge.record(record)
-    assert [violation.check for violation in judge.violations()] == ["C4a"]
+        checker.record(record)
+    assert [violation.check for violation in checker.violations()] == ["C4a"]
 
 
-def test_what_no_kafka_would_write_is_survived() -> None:
+def test_znodes_that_kafka_would_not_write_are_ignored() -> None:
     history = cluster()
     for path in (
         "/brokers/ids/x",

@@ -1,4 +1,4 @@
-"""What a long command shows while it works: a moving line on a terminal, plain lines elsewhere."""
+"""`Activity` shows the step of a long command: a moving line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import time
 import pytest
 
 from understudy.cli.activity import Activity
-from understudy.cli.stage import Stage
+from understudy.cli.demo_output import DemoOutput
 
 
 class Terminal(io.StringIO):
-    """A terminal that remembers all that was written, and says when the seconds have moved."""
+    """A terminal that keeps all that was written, and sets an event when the step has been drawn with its seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ def test_plain_lines_can_be_left_out() -> None:
     assert out.getvalue() == ""
 
 
-def test_on_a_terminal_the_step_is_redrawn_while_the_command_is_busy_and_then_wiped() -> None:
+def test_on_a_terminal_the_step_is_redrawn_while_the_command_is_busy_and_then_removed() -> None:
     out = Terminal()
     with Activity(out) as activity:
         activity.step("computing")
@@ -68,8 +68,8 @@ def test_a_failing_command_leaves_no_moving_line() -> None:
     assert out.getvalue().endswith("\r\x1b[2K")
 
 
-def test_a_stage_indents_its_activity() -> None:
+def test_the_demo_indents_its_activity() -> None:
     out = io.StringIO()
-    with Stage(out).activity() as activity:
+    with DemoOutput(out).activity() as activity:
         activity.step("computing")
     assert out.getvalue() == f"{'':12}… computing\n"

@@ -1,4 +1,4 @@
-"""The command line itself: what is refused, how, and how fast it answers."""
+"""The command line: its errors and exit codes, its help, and that the help imports nothing slow."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from understudy.cli.main import VERBS, main, parser
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "message"),
     [
         ("", "the following arguments are required: VERB"),
-        ("fly", "invalid choice: 'fly'"),
+        ("unknown", "invalid choice: 'unknown'"),
         ("up --brokers 0", "'0' is not a whole number from 1"),
         ("up --brokers three", "'three' is not a whole number from 1"),
         ("up --racks a,,b", "'a,,b' is not a list of names, for example a,b,c"),
@@ -32,15 +32,15 @@ from understudy.cli.main import VERBS, main, parser
         ("status folder --zookeeper localhost:2181", "give either the run folder"),
     ],
 )
-def test_a_wrong_command_line_gets_one_clear_line_and_exit_code_2(
-    line: str, complaint: str, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_command_line_prints_one_line_and_exits_with_code_2(
+    line: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(line.split())
     assert ended.value.code == 2
-    said = capsys.readouterr()
-    assert complaint in said.err.splitlines()[-1]
-    assert said.out == ""
+    output = capsys.readouterr()
+    assert message in output.err.splitlines()[-1]
+    assert output.out == ""
 
 
 def test_the_version_is_that_of_the_installed_package(
@@ -60,8 +60,8 @@ def test_the_version_is_that_of_the_installed_package(
     assert capsys.readouterr().out == "understudy of unknown version: the package is not installed\n"
 
 
-def test_flags_are_kafkas_kind(tmp_path: Path) -> None:
-    """`--name=value` and unique prefixes."""
+def test_flags_can_be_written_as_in_kafkas_tools(tmp_path: Path) -> None:
+    """As `--name=value`, and as unique prefixes."""
     options = parser().parse_args(["up", "--brok=5", "--rack", "a,b", "--dir", str(tmp_path), "--over", "a.b=c=d"])
     assert (options.brokers, options.racks, options.dir, options.override) == (
         5,
@@ -84,19 +84,21 @@ def test_host_and_port(text: str, expected: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["zk-1:2181,zk-2:2181/kafka/prod", "localhost:2181"])
-def test_a_connect_string_is_kept_as_it_is(text: str) -> None:
+def test_a_connect_string_is_returned_unchanged(text: str) -> None:
     assert arguments.zookeeper_connect(text) == text
 
 
 @pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2].replace("_", "-") for verb in VERBS])
-def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_has_a_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])
     assert ended.value.code == 0
     assert f"usage: understudy {verb}" in capsys.readouterr().out
 
 
-def test_a_failure_is_one_sentence_and_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_prints_one_sentence_and_exits_with_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["status", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
         f"understudy status: {tmp_path} is no run folder: cluster.json: No such file or directory; "
@@ -105,7 +107,7 @@ def test_a_failure_is_one_sentence_and_exit_code_1(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize("verb", ["demo", "up"])
-def test_a_java_that_is_none_is_one_sentence_and_exit_code_1(
+def test_a_missing_java_prints_one_sentence_and_exits_with_code_1(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UNDERSTUDY_JAVA_HOME", str(tmp_path))
@@ -115,25 +117,25 @@ def test_a_java_that_is_none_is_one_sentence_and_exit_code_1(
     )
 
 
-def test_a_demo_that_has_no_place_says_so(
+def test_a_demo_that_cannot_make_a_folder_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "runs").touch()
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 2
-    said = f"understudy demo: {tmp_path}/runs cannot be a folder for the run: File exists; give another by --dir\n"
-    assert capsys.readouterr().err == said
+    expected = f"understudy demo: {tmp_path}/runs cannot be a folder for the run: File exists; give another by --dir\n"
+    assert capsys.readouterr().err == expected
 
 
-def test_a_demo_plays_in_no_folder_that_holds_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of another demo, perhaps, whose topics are there already and whose logs would be part of the report."""
+def test_a_demo_refuses_a_folder_that_is_not_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The logs of an earlier run would be part of its report."""
     (tmp_path / "cluster.json").touch()
     assert main(["demo", "--dir", str(tmp_path)]) == 2
-    said = f"understudy demo: --dir {tmp_path}: there is something in it; the demo wants a new folder\n"
-    assert capsys.readouterr().err == said
+    expected = f"understudy demo: --dir {tmp_path}: it is not empty; the demo needs a new folder\n"
+    assert capsys.readouterr().err == expected
 
 
-def test_help_imports_nothing_slow() -> None:
+def test_the_help_imports_no_slow_package() -> None:
     program = (
         "import sys; from understudy.cli.main import parser; parser().format_help(); "
         "print([name for name in ('msgspec', 'kazoo', 'structlog', 'pyspark', 'asyncio', 'ctypes') "

@@ -23,7 +23,9 @@ def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) 
     assert told[-1].startswith("4 strikes at 4 points of 1 procedures: 4 ended as in peace, 0 did not")
 
 
-def test_one_strike_is_played_again_and_leaves_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_fault_at_one_point_is_repeated_and_leaves_its_logs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     where = ["--procedure", "topic-creation", "--at", "partition.after_write/1", "--how", "zombie"]
     assert main(["crash-points", *where, "--events", str(tmp_path / "run")]) == 0
     assert "zombie at partition.after_write/1: ok" in capsys.readouterr().out
@@ -32,32 +34,34 @@ def test_one_strike_is_played_again_and_leaves_its_logs(tmp_path: Path, capsys: 
     assert any(record.type == "PointReached" for record in reading.records)
 
 
-def test_a_failing_strike_prints_the_command_that_plays_it_again(
+def test_a_failed_run_prints_the_command_that_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("understudy.simulator.crash_points.differences", lambda calm, disturbed: ["it is not the same"])
+    monkeypatch.setattr("understudy.simulator.crash_points.differences", lambda calm, disturbed: ["another end state"])
     assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 1
     told = capsys.readouterr()
-    assert "it is not the same" in told.out
+    assert "another end state" in told.out
     assert "understudy crash-points --procedure topic-creation --at partition.before_write/1 --how kill" in told.out
     assert "1!" in told.out
     assert "4 of 4 strikes did not end well" in told.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["--procedure", "dancing"], "known are topic-creation"),
         (["--procedure", "topic-creation", "--how", "kill", "--at", "partition.before_write/9"], "does not pass there"),
     ],
 )
-def test_what_is_not_known_is_named(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_procedure_or_point_is_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["crash-points", *arguments]) == 2
-    assert complaint in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--at", "partition.before_write/1"], ["--events", "somewhere"]])
-def test_what_belongs_together_is_asked_for_together(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_that_need_each_other_are_refused_alone(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["crash-points", *arguments])
     assert "goes with --procedure" in capsys.readouterr().err

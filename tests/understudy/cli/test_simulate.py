@@ -17,9 +17,9 @@ def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["simulate", "--seed", "3", "--seconds", "10", "--events", str(tmp_path / "run")]) == 0
-    told = capsys.readouterr().out
-    assert "ms  heal" in told
-    assert "seed 3: ok" in told
+    output = capsys.readouterr().out
+    assert "ms  heal" in output
+    assert "seed 3: ok" in output
     reading = read([tmp_path / "run"])
     assert reading.findings == ()
     assert {record.node for record in reading.records} >= {"broker-1", "broker-2", "broker-3", "simulator"}
@@ -33,7 +33,7 @@ def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_failing_seed_prints_the_one_command_that_replays_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = Finding(kind=FindingKind.CONTROLLER, message="it is unwell")
+    wrong = Finding(kind=FindingKind.CONTROLLER, message="a finding of this test")
     monkeypatch.setattr(
         SimulatedCluster,
         "findings",
@@ -41,10 +41,10 @@ def test_a_failing_seed_prints_the_one_command_that_replays_it(
     )
     monkeypatch.setattr(simulator_seeds, "SETTLE_TIMEOUT_S", 0.5)
     assert main(["simulate", "--seeds", "1", "--seconds", "9"]) == 1
-    told = capsys.readouterr()
-    assert "it is unwell" in told.out
-    assert "replay it: understudy simulate --seed 1 --seconds 9" in told.out
-    assert "1 of 1 seeds failed" in told.err
+    output = capsys.readouterr()
+    assert "a finding of this test" in output.out
+    assert "replay it: understudy simulate --seed 1 --seconds 9" in output.out
+    assert "1 of 1 seeds failed" in output.err
 
 
 def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`understudy up` and `understudy status`, as people meet them: two terminals, Ctrl-C, kill -9."""
+"""`understudy up` and `understudy status` as processes, with Ctrl-C and kill -9."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import pytest
 
 from brokers.machine.operator_log import LogFormat
 from understudy.cli.main import main
-from understudy.cli.up import LOG_FORMATS, Known, changes
+from understudy.cli.up import LOG_FORMATS, ClusterState, changes
 from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.run_folder import ClusterEntry, read_cluster_file
 
 pytestmark = pytest.mark.slow
 
-SILENT = "ZooKeeper does not answer"
+NO_ANSWER = "ZooKeeper does not answer"
 UNDERSTUDY = [sys.executable, "-P", "-m", "understudy.cli.main"]
 
 
@@ -36,13 +36,13 @@ def eventually(predicate: Callable[[], object], what: str, timeout_s: float = 60
 
 
 def processes_of(cluster: ClusterEntry) -> list[tuple[int, int]]:
-    """(pid, start time) of everything the cluster consists of."""
+    """Return (pid, start time) of each process of the cluster."""
     found = [(broker.pid, broker.started) for broker in cluster.brokers if broker.pid is not None]
     server = cluster.zookeeper_process
     return [*found, (server.pid, server.started)] if server else found
 
 
-def alive(processes: list[tuple[int, int]]) -> list[int]:
+def running(processes: list[tuple[int, int]]) -> list[int]:
     return [pid for pid, started in processes if linux.start_time(pid) == started]
 
 
@@ -54,7 +54,7 @@ def line_starting_with(start: str, stream: IO[str]) -> str:
 
 
 class Terminal:
-    """A terminal in which `understudy up` runs."""
+    """A process of `understudy up` with the output that it prints on a terminal."""
 
     def __init__(self, folder: Path, *flags: str, cwd: Path | None = None) -> None:
         self.folder = folder
@@ -68,8 +68,8 @@ class Terminal:
         assert self.process.stdout is not None
         return self.process.stdout
 
-    def is_up(self) -> ClusterEntry:
-        """Wait for the introduction to end."""
+    def wait_until_up(self) -> ClusterEntry:
+        """Wait until the cluster has started, and return its `cluster.json`."""
         try:
             line_starting_with("Ctrl-C stops everything.", self.out)
         except AssertionError:
@@ -78,7 +78,7 @@ class Terminal:
         return read_cluster_file(self.folder)
 
     def ctrl_c(self) -> None:
-        """What the terminal does: SIGINT to the whole foreground process group."""
+        """Send SIGINT to the whole process group, as a terminal does."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     def close(self) -> None:
@@ -108,22 +108,22 @@ def status(cluster: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_up_until_interrupted_leaves_nothing(up: Callable[..., Terminal], end: signal.Signals) -> None:
+def test_an_interrupted_up_leaves_no_process(up: Callable[..., Terminal], end: signal.Signals) -> None:
     terminal = up("--brokers", "2")
-    processes = processes_of(terminal.is_up())
-    assert len(alive(processes)) == len(processes) == 3
+    processes = processes_of(terminal.wait_until_up())
+    assert len(running(processes)) == len(processes) == 3
     os.killpg(terminal.process.pid, end)
     assert terminal.process.wait(timeout=60) == 0
-    assert alive(processes) == []
+    assert running(processes) == []
     assert all(broker.pid is None for broker in read_cluster_file(terminal.folder).brokers)
     logs = [(terminal.folder / f"broker-{broker}" / "broker.log").read_text() for broker in (1, 2)]
     assert all("Traceback" not in log for log in logs)
 
 
-def test_a_second_ctrl_c_kills(up: Callable[..., Terminal]) -> None:
-    """While ZooKeeper stands still nobody can leave in order, and the first Ctrl-C would wait for a while."""
+def test_a_second_ctrl_c_kills_the_processes(up: Callable[..., Terminal]) -> None:
+    """While ZooKeeper is paused, no broker can finish its shutdown, so the first Ctrl-C waits."""
     terminal = up("--brokers", "1")
-    cluster = terminal.is_up()
+    cluster = terminal.wait_until_up()
     processes = processes_of(cluster)
     assert cluster.zookeeper_process is not None
     os.kill(cluster.zookeeper_process.pid, signal.SIGSTOP)
@@ -133,33 +133,33 @@ def test_a_second_ctrl_c_kills(up: Callable[..., Terminal]) -> None:
     assert terminal.process.stderr.readline() == "stopping in order; Ctrl-C again to kill\n"
     terminal.ctrl_c()
     assert terminal.process.wait(timeout=60) == 130
-    eventually(lambda: not alive(processes), "everything is gone")
+    eventually(lambda: not running(processes), "all processes have ended")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only the Linux kernel ends a child with its owner")
-def test_a_sigkill_of_the_owner_leaves_nothing(up: Callable[..., Terminal]) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only the Linux kernel ends a child with its parent")
+def test_a_sigkill_of_up_leaves_no_process(up: Callable[..., Terminal]) -> None:
     terminal = up("--brokers", "3")
-    processes = processes_of(terminal.is_up())
-    assert len(alive(processes)) == 4
+    processes = processes_of(terminal.wait_until_up())
+    assert len(running(processes)) == 4
     terminal.process.kill()
     terminal.process.wait()
-    eventually(lambda: not alive(processes), f"{processes} are gone with their owner")
+    eventually(lambda: not running(processes), f"{processes} have ended with their parent")
 
 
-def test_nothing_in_the_working_directory_hides_our_packages(up: Callable[..., Terminal], tmp_path: Path) -> None:
-    """Where the command is given, and in the brokers' own run folders (D17)."""
-    hostile = tmp_path / "project"
-    folders = [hostile, tmp_path / "run 0" / "broker-1"]
+def test_packages_in_the_working_directory_do_not_hide_ours(up: Callable[..., Terminal], tmp_path: Path) -> None:
+    """Neither those in the folder where the command is given, nor those in the brokers' run folders (D17)."""
+    project = tmp_path / "project"
+    folders = [project, tmp_path / "run 0" / "broker-1"]
     for folder in folders:
         for package in ("brokers", "controller", "foundation", "understudy"):
             (folder / package).mkdir(parents=True)
             (folder / package / "__init__.py").write_text(f"raise RuntimeError('{package} of the user')")
         (folder / "kazoo.py").write_text("raise RuntimeError('kazoo of the user')")
-    terminal = up("--brokers", "1", cwd=hostile)
-    assert terminal.is_up().brokers[0].state == "running"
+    terminal = up("--brokers", "1", cwd=project)
+    assert terminal.wait_until_up().brokers[0].state == "running"
 
 
-def test_up_says_what_to_know_and_what_changes(
+def test_up_prints_its_addresses_and_each_change_of_the_cluster(
     up: Callable[..., Terminal], capsys: pytest.CaptureFixture[str], zookeeper: EmbeddedZooKeeper
 ) -> None:
     connect = f"{zookeeper.connect_string}/up-{time.monotonic_ns()}"
@@ -169,21 +169,21 @@ def test_up_says_what_to_know_and_what_changes(
     assert line_starting_with("run folder", terminal.out).endswith(f"{terminal.folder}\n")
     controller = line_starting_with("controller", terminal.out).split()
     number, pid = int(controller[2].rstrip(",")), int(controller[4])
-    cluster = terminal.is_up()
+    cluster = terminal.wait_until_up()
     assert {broker.id: broker.pid for broker in cluster.brokers}[number] == pid
 
-    said = status(terminal.folder, capsys).splitlines()
-    assert said[0] == f"controller   broker {number}, epoch 1"
-    assert "rack a" in said[1]
-    assert said[-1] == "partitions   0, all well"
+    output = status(terminal.folder, capsys).splitlines()
+    assert output[0] == f"controller   broker {number}, epoch 1"
+    assert "rack a" in output[1]
+    assert output[-1] == "partitions   0, all well"
 
     os.kill(pid, signal.SIGKILL)
     survivor = 3 - number
-    told = {line_starting_with("broker", terminal.out), line_starting_with("broker", terminal.out)}
-    assert told == {f"broker {number} is gone from ZooKeeper\n", f"broker {survivor} is controller now\n"}
-    said = status(terminal.folder, capsys).splitlines()
-    assert said[0] == f"controller   broker {survivor}, epoch 2"
-    assert f"broker {number}     not registered, rack {'ab'[number - 1]}, process gone" in said
+    printed = {line_starting_with("broker", terminal.out), line_starting_with("broker", terminal.out)}
+    assert printed == {f"broker {number} is gone from ZooKeeper\n", f"broker {survivor} is controller now\n"}
+    output = status(terminal.folder, capsys).splitlines()
+    assert output[0] == f"controller   broker {survivor}, epoch 2"
+    assert f"broker {number}     not registered, rack {'ab'[number - 1]}, process gone" in output
 
     assert main(["status", "--json", "--zookeeper", connect]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -192,50 +192,54 @@ def test_up_says_what_to_know_and_what_changes(
         (survivor, True, None)
     ]
     assert main(["health", next(broker["address"] for broker in found["brokers"])]) == 0
-    assert "answers; it speaks" in capsys.readouterr().out
+    assert "answers; it supports" in capsys.readouterr().out
 
 
-def test_the_status_of_a_cluster_that_has_ended(
+def test_the_status_of_an_ended_cluster_names_the_command_that_starts_it(
     up: Callable[..., Terminal], capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal = up("--brokers", "1")
-    terminal.is_up()
+    terminal.wait_until_up()
     terminal.ctrl_c()
     terminal.process.wait(timeout=60)
     assert main(["status", str(terminal.folder)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"understudy status: the cluster of {terminal.folder} has ended; ")
-    assert said.endswith(f"`understudy up --dir '{terminal.folder}'` starts it again\n")
+    output = capsys.readouterr().err
+    assert output.startswith(f"understudy status: the cluster of {terminal.folder} has ended; ")
+    assert output.endswith(f"`understudy up --dir '{terminal.folder}'` starts it again\n")
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "lines"),
     [
-        (Known(1, frozenset({1, 2})), Known(1, frozenset({1, 2})), []),
-        (Known(1, frozenset({1, 2})), Known(None, frozenset({2})), ["broker 1 is gone from ZooKeeper"]),
-        (Known(1, frozenset({2})), Known(2, frozenset({2})), ["broker 2 is controller now"]),
-        (Known(2, frozenset({2})), Known(2, frozenset({1, 2})), ["broker 1 has registered"]),
-        (Known(2, frozenset({2})), Known(2, frozenset({2}), trouble=SILENT), [SILENT]),
-        (Known(2, frozenset({2}), trouble=SILENT), Known(2, frozenset({2})), ["ZooKeeper answers again"]),
+        (ClusterState(1, frozenset({1, 2})), ClusterState(1, frozenset({1, 2})), []),
+        (ClusterState(1, frozenset({1, 2})), ClusterState(None, frozenset({2})), ["broker 1 is gone from ZooKeeper"]),
+        (ClusterState(1, frozenset({2})), ClusterState(2, frozenset({2})), ["broker 2 is controller now"]),
+        (ClusterState(2, frozenset({2})), ClusterState(2, frozenset({1, 2})), ["broker 1 has registered"]),
+        (ClusterState(2, frozenset({2})), ClusterState(2, frozenset({2}), trouble=NO_ANSWER), [NO_ANSWER]),
+        (
+            ClusterState(2, frozenset({2}), trouble=NO_ANSWER),
+            ClusterState(2, frozenset({2})),
+            ["ZooKeeper answers again"],
+        ),
     ],
 )
-def test_only_changes_are_told(before: Known, now: Known, told: list[str]) -> None:
-    assert changes(before, now) == told
+def test_only_changes_are_printed(before: ClusterState, now: ClusterState, lines: list[str]) -> None:
+    assert changes(before, now) == lines
 
 
 def test_a_broker_that_cannot_start_fails_the_command(up: Callable[..., Terminal]) -> None:
     terminal = up("--brokers", "1", "--override", "process.roles=broker")
     assert terminal.process.wait(timeout=60) == 1
     assert terminal.process.stderr is not None
-    said = terminal.process.stderr.read()
-    assert said.startswith("understudy up: broker-1 ended with exit code 1. End of ")
-    assert "Traceback" not in said
+    output = terminal.process.stderr.read()
+    assert output.startswith("understudy up: broker-1 ended with exit code 1. End of ")
+    assert "Traceback" not in output
 
 
-def test_brokers_write_their_logs_in_the_format_that_was_asked_for(up: Callable[..., Terminal]) -> None:
+def test_brokers_write_their_logs_in_the_given_format(up: Callable[..., Terminal]) -> None:
     assert tuple(each.value for each in LogFormat) == LOG_FORMATS
     terminal = up("--brokers", "1", "--log-format", "kafka")
-    terminal.is_up()
+    terminal.wait_until_up()
     terminal.ctrl_c()
     assert terminal.process.wait(timeout=60) == 0
     lines = (terminal.folder / "broker-1" / "broker.log").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the replay: each start costs seconds."""
+"""The Spark session that all tests of the replay share, because each start takes seconds."""
 
 from __future__ import annotations
 

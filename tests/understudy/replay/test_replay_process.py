@@ -1,4 +1,4 @@
-"""`understudy replay` as a process: on a machine without Java, and what is left of it when it is gone."""
+"""`understudy replay` as a process: without Java on the PATH, and that its Java process ends with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def run_folder(tmp_path: Path) -> Path:
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
-    """The command with nothing in its environment that could lead it to a Java or a Spark."""
+    """Start the command without any variable that names a Java or a Spark."""
     return subprocess.Popen(
         [sys.executable, "-m", "understudy.cli.main", "replay", *map(str, arguments)],
         env={"PATH": "/nowhere", "HOME": "/nowhere", "LANG": "C.UTF-8"},
@@ -45,13 +45,13 @@ def children(pid: int) -> list[int]:
 
 def wait_for(condition: object, what: str) -> None:
     assert callable(condition)
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {TIMEOUT_S:g} s: {what}"
         time.sleep(0.05)
 
 
-def is_gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -59,38 +59,38 @@ def is_gone(pid: int) -> bool:
     return state == "Z"
 
 
-def test_no_java_home_and_no_java_on_path_is_enough(run_folder: Path) -> None:
+def test_neither_java_home_nor_a_java_on_the_path_is_needed(run_folder: Path) -> None:
     with start(run_folder) as process:
         wait_for(lambda: children(process.pid), "it starts a Java")
         (java,) = children(process.pid)
-        out, err = process.communicate(timeout=PATIENCE_S)
+        out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err
     assert "Failover to epoch 2: broker 1 → 2 (kill, noticed by broker-3), 3,050.0 ms without a controller" in out
-    assert err.startswith("Spark starts with Java 25"), "and it says which one"
-    assert len(err.splitlines()) == 1, "Spark's own talk stays out of the terminal"
-    assert is_gone(java)
+    assert err.startswith("Spark starts with Java 25")
+    assert len(err.splitlines()) == 1, "Spark's own messages are not printed"
+    assert has_ended(java)
 
 
-def test_java_does_not_outlive_an_owner_that_was_killed(run_folder: Path) -> None:
+def test_java_ends_when_the_command_is_killed(run_folder: Path) -> None:
     with start(run_folder) as process:
         wait_for(lambda: children(process.pid), "it starts a Java")
         (java,) = children(process.pid)
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=PATIENCE_S)
-    wait_for(lambda: is_gone(java), f"Java {java} ends with its owner")
+        process.communicate(timeout=TIMEOUT_S)
+    wait_for(lambda: has_ended(java), f"Java {java} ends with the command")
 
 
-def test_a_master_that_spark_does_not_know_is_told_in_one_line(run_folder: Path) -> None:
+def test_an_unknown_spark_master_is_one_line(run_folder: Path) -> None:
     with start(run_folder, "--master", "nowhere") as process:
-        _, err = process.communicate(timeout=PATIENCE_S)
+        _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
-    _, told = err.splitlines()
-    assert re.match("understudy replay: Spark does not run with master nowhere: .*Could not parse Master URL", told), (
-        err
-    )
+    _, message = err.splitlines()
+    assert re.match(
+        "understudy replay: Spark does not run with master nowhere: .*Could not parse Master URL", message
+    ), err
 
 
-AGREE = """
+COMPARE_ENGINES = """
 import sys
 from pathlib import Path
 from understudy.java import choose_java
@@ -106,8 +106,8 @@ print(len(found.runs))
 """
 
 
-def test_what_is_tuned_for_large_logs_computes_the_same(run_folder: Path, tmp_path: Path) -> None:
-    """Another session with other settings: compiled, adaptive, in several partitions."""
+def test_the_settings_for_large_logs_compute_the_same(run_folder: Path, tmp_path: Path) -> None:
+    """The session compiles expressions, adapts its plans and uses several partitions."""
     folders = [run_folder]
     for seed in range(2):
         folder = tmp_path / f"random-{seed}"
@@ -115,14 +115,14 @@ def test_what_is_tuned_for_large_logs_computes_the_same(run_folder: Path, tmp_pa
         folders.append(folder)
         for name, lines in RandomRun(seed, records=300).logs.lines.items():
             (folder / name).write_bytes(b"".join(lines))
-    command = [sys.executable, "-c", AGREE, *map(str, folders)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    command = [sys.executable, "-c", COMPARE_ENGINES, *map(str, folders)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr[-3000:]
 
 
-def test_nothing_to_replay_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_without_event_logs_is_one_message(tmp_path: Path) -> None:
     with start("--engine", "python", tmp_path) as process:
-        out, err = process.communicate(timeout=PATIENCE_S)
+        out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
     assert out == ""
     assert err.startswith("understudy replay: there is no record to replay")

@@ -1,4 +1,4 @@
-"""The page: what must be on it, and what it must withstand. Numbers are tested where they are defined."""
+"""`render`: the page of a run, its size, and control characters in logs. The metrics have tests of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from foundation.eventlog.metric_tables import RunMetrics
 from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import GAP, Finding, read_lines
+from foundation.eventlog.reader import GAP, LogFinding, read_lines
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.replay.report import PAGE, WIDTH, render
 from understudy.replay.result import Replay
@@ -32,7 +32,7 @@ def test_the_page_of_a_killed_controller() -> None:
         "Run run-1: 8.100 s from 2023-11-14 22:13:21 UTC, 4 nodes, 48 records",
         "  computed by a test",
         "",
-        "Struck",
+        "Faults",
         "  at   2.000 s  kill broker-1, the controller",
         "",
         "Controllers: 3,050.0 ms without one",
@@ -55,20 +55,20 @@ def test_the_page_of_a_killed_controller() -> None:
         "Fences: refused 1",
         "  broker.controller-epoch on broker-1 refused LeaderAndIsr from 1: came with 1, known 2",
         "",
-        "Logs: 48 lines, nothing wrong with them",
+        "Logs: 48 lines, no findings",
     ]
 
 
 @pytest.mark.parametrize("runs", [0, 1, 2, 30])
-def test_a_page_stays_a_page(runs: int) -> None:
-    findings = tuple(Finding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
+def test_a_page_has_a_bounded_size(runs: int) -> None:
+    findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
     page = render(Replay(runs=random_runs(runs), findings=findings, lines=10, engine="a test")).splitlines()
     assert max(map(len, page)) <= WIDTH
-    assert len(page) <= PAGE + 15, "even a run of nothing but faults"
-    assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers survive"
+    assert len(page) <= PAGE + 15, "even for a run with many faults"
+    assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers are kept"
 
 
-def test_what_a_log_says_cannot_write_on_the_terminal() -> None:
+def test_control_characters_in_a_log_are_escaped() -> None:
     run = killed().runs[0]
     moment = msgspec.structs.replace(run.moments[-1], kind="fault", what="\x1b[31mkill\n", target="broker-\u202e1")
     hostile = msgspec.structs.replace(run, run="run\x07", moments=(moment,))

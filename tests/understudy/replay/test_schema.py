@@ -1,4 +1,4 @@
-"""Spark's types follow the records, whatever is added to them."""
+"""The Spark schemas have all fields of the record types, and the tables have views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_every_record_type_has_a_schema_with_all_its_fields(payload: type[Payloa
         assert f"'{field.encode_name}'" in field_rules()
 
 
-def test_arrays_of_different_types_are_read_as_text_and_taken_apart_with_their_defaults() -> None:
+def test_named_tuples_are_read_as_arrays_of_text_with_their_defaults() -> None:
     assert data_ddl(LeadershipWritten) == "`why` STRING, `partitions` ARRAY<ARRAY<STRING>>"
     columns = data_columns(LeadershipWritten, "read")
     assert "'isr', from_json(get(e, 4), 'ARRAY<BIGINT>')" in columns
@@ -27,7 +27,7 @@ def test_arrays_of_different_types_are_read_as_text_and_taken_apart_with_their_d
     assert "`request` STRING" in data_ddl(RequestDetail)
 
 
-def test_every_table_has_a_view_and_a_place_in_a_run() -> None:
+def test_every_table_has_a_view_and_a_field_of_run_metrics() -> None:
     fields = {field.name for field in msgspec.structs.fields(RunMetrics)}
     assert set(TABLES) == fields - {"run"}
     assert set(TABLES) <= set(queries.VIEWS)

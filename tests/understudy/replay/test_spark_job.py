@@ -1,4 +1,4 @@
-"""Spark against the oracle: the same tables, to the last digit, and the same findings."""
+"""Spark computes the same tables, to the last digit, and the same findings as the engine in plain Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(logs: Logs, folder: Path) -> Path:
 
 
 def differences(found: Replay, expected: Replay) -> list[str]:
-    """Where two replays differ, table by table; what an assertion can show without pages of rows."""
+    """Return the differences between two replays, one line for each table that differs."""
     found_runs, expected_runs = ({run.run: run for run in replay.runs} for replay in (found, expected))
     return [
         f"{name}.{table}: {rows(found_runs, name, table)} instead of {rows(expected_runs, name, table)}"
@@ -43,7 +43,7 @@ def rows(runs: dict[str, RunMetrics], name: str, table: str) -> object:
     return getattr(runs[name], table) if name in runs else None
 
 
-def agree(spark: SparkReplay, paths: Iterable[Path]) -> Replay:
+def assert_same_replay(spark: SparkReplay, paths: Iterable[Path]) -> Replay:
     expected = replay_in_python(list(paths))
     found = spark.replay(list(paths))
     assert differences(found, expected) == []
@@ -52,11 +52,11 @@ def agree(spark: SparkReplay, paths: Iterable[Path]) -> Replay:
     return expected
 
 
-def test_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: Path) -> None:
+def test_the_run_of_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: Path) -> None:
     write(killed_controller(), tmp_path / "killed")
     for seed in range(25):
         write(RandomRun(seed, records=400).logs, tmp_path / f"random-{seed}")
-    expected = agree(spark, [tmp_path])
+    expected = assert_same_replay(spark, [tmp_path])
     assert len(expected.runs) == 26
     for table in TABLES:
         assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
@@ -65,37 +65,37 @@ def test_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: 
 def test_runs_of_the_simulator(spark: SparkReplay, tmp_path: Path) -> None:
     for seed in (1, 3):
         run_seed(seed, 30, events=tmp_path / f"seed-{seed}")
-    expected = agree(spark, [tmp_path])
+    expected = assert_same_replay(spark, [tmp_path])
     assert len(expected.runs) == 2
     assert expected.findings == ()
     assert all(run.failovers for run in expected.runs)
 
 
 def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
-    """A controller killed with SIGKILL, another in its place, and Spark and the oracle on their logs."""
+    """The controller is killed with SIGKILL, and another takes over."""
     with LocalCluster(brokers=3, directory=tmp_path / "run", session_timeout_ms=4_000) as cluster:
-        fallen = cluster.controller()
-        fallen.kill()
-        cluster.wait_until(lambda: cluster.controller_id() not in (None, fallen.id), "another broker is controller")
-        fallen.start()
+        killed = cluster.controller()
+        killed.kill()
+        cluster.wait_until(lambda: cluster.controller_id() not in (None, killed.id), "another broker is controller")
+        killed.start()
         cluster.stop()
-    expected = agree(spark, [tmp_path / "run"])
+    expected = assert_same_replay(spark, [tmp_path / "run"])
     assert expected.findings == ()
     assert [failover.cause for failover in expected.runs[0].failovers][:1] == ["kill"]
 
 
 def test_event_logs_of_an_earlier_release(spark: SparkReplay) -> None:
-    expected = agree(spark, [SAMPLES])
+    expected = assert_same_replay(spark, [SAMPLES])
     assert [run.run for run in expected.runs] == ["run-0.1.0", "seed-20"]
     assert expected.findings == ()
 
 
 def test_every_record_type_of_every_version(spark: SparkReplay) -> None:
     samples = Path(__file__).parents[2] / "foundation" / "eventlog" / "samples"
-    assert agree(spark, sorted(samples.iterdir())).findings == ()
+    assert assert_same_replay(spark, sorted(samples.iterdir())).findings == ()
 
 
-def test_logs_that_crashes_and_newer_software_have_touched(spark: SparkReplay, tmp_path: Path) -> None:
+def test_logs_with_damaged_lines_and_records_of_newer_software(spark: SparkReplay, tmp_path: Path) -> None:
     folder = write(killed_controller(), tmp_path / "a folder with ünicode & 100%")
     log = folder / "broker-2-0001-0001.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
@@ -114,7 +114,7 @@ def test_logs_that_crashes_and_newer_software_have_touched(spark: SparkReplay, t
     (folder / "broker-3-0009-0001.jsonl").touch()
     (folder / "broker-3-0010-0001.jsonl").write_bytes(b"not a log at all\n\xff")
     (tmp_path / "empty").mkdir()
-    kinds = {finding.kind for finding in agree(spark, [folder, tmp_path / "empty"]).findings}
+    kinds = {finding.kind for finding in assert_same_replay(spark, [folder, tmp_path / "empty"]).findings}
     assert kinds == {
         reader.TORN_LINE,
         reader.NOT_A_RECORD,
@@ -127,7 +127,7 @@ def test_logs_that_crashes_and_newer_software_have_touched(spark: SparkReplay, t
     }
 
 
-UNFIT = (
+WRONG_FIELDS = (
     (b'"to":', b'"towards":'),
     (b'"correlation_id":0', b'"correlation_id":"none"'),
     (b'"correlation_id":0', b'"correlation_id":null'),
@@ -139,27 +139,27 @@ UNFIT = (
 )
 
 
-def test_fields_that_do_not_fit(spark: SparkReplay, tmp_path: Path) -> None:
-    for number, (old, new) in enumerate(UNFIT):
+def test_records_with_missing_or_wrong_fields(spark: SparkReplay, tmp_path: Path) -> None:
+    for number, (old, new) in enumerate(WRONG_FIELDS):
         log = write(killed_controller(f"run-{number}"), tmp_path / str(number)) / "broker-2-0001-0001.jsonl"
         whole = log.read_bytes()
         assert old in whole
         log.write_bytes(whole.replace(old, new, 1))
-    unfit = {Path(finding.file).parent.name for finding in agree(spark, [tmp_path]).findings}
-    assert unfit == {str(number) for number in range(len(UNFIT))}
+    damaged = {Path(finding.file).parent.name for finding in assert_same_replay(spark, [tmp_path]).findings}
+    assert damaged == {str(number) for number in range(len(WRONG_FIELDS))}
 
 
-def test_an_incarnation_of_many_files_and_lines_out_of_order(spark: SparkReplay, tmp_path: Path) -> None:
+def test_an_incarnation_in_two_files_with_lines_out_of_order(spark: SparkReplay, tmp_path: Path) -> None:
     folder = write(RandomRun(7, records=300).logs, tmp_path / "run")
     log = next(iter(sorted(folder.iterdir())))
     lines = log.read_bytes().splitlines(keepends=True)
     middle = len(lines) // 2
     log.write_bytes(b"".join(lines[: middle + 1]))
     log.with_name(log.name.replace("-0001.jsonl", "-0002.jsonl")).write_bytes(b"".join(reversed(lines[middle:])))
-    assert [finding.kind for finding in agree(spark, [folder]).findings] == [reader.REPEAT]
+    assert [finding.kind for finding in assert_same_replay(spark, [folder]).findings] == [reader.REPEAT]
 
 
-def test_tables_are_written_as_parquet_and_never_over_others(spark: SparkReplay, tmp_path: Path) -> None:
+def test_tables_are_written_as_parquet_and_not_overwritten(spark: SparkReplay, tmp_path: Path) -> None:
     folder, output = write(killed_controller(), tmp_path / "run"), tmp_path / "tables"
     spark.replay([folder], output=output)
     assert sorted(path.name for path in output.iterdir()) == sorted(TABLES)
@@ -175,6 +175,6 @@ def test_tables_are_written_as_parquet_and_never_over_others(spark: SparkReplay,
 
 def test_logs_without_a_record(spark: SparkReplay, tmp_path: Path) -> None:
     (tmp_path / "broker-1-0001-0001.jsonl").touch()
-    assert agree(spark, [tmp_path]).runs == ()
+    assert assert_same_replay(spark, [tmp_path]).runs == ()
     (tmp_path / "broker-1-0001-0001.jsonl").write_bytes(b"{}\n")
-    assert agree(spark, [tmp_path]).runs == ()
+    assert assert_same_replay(spark, [tmp_path]).runs == ()

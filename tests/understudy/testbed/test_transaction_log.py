@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError
 
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction, tree_after
-from understudy.checkers.verdict import Judge
+from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.checkers.zookeeper import CHECKS
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.transaction_log import MalformedTransactionLog, read_transaction_logs
@@ -197,7 +197,7 @@ def test_a_real_servers_log_tells_what_happened(tmp_path: Path) -> None:
     assert [read.closed_session for read in mine] == [False, False, False, False, True]
     tree = tree_after(history)
     assert (tree["/a"].data, tree["/a"].version, "/a/e" in tree) == (b"2", 1, False)
-    judge = Judge(CHECKS)
+    checker = InvariantChecker(CHECKS)
     for read in history:
-        judge.transaction(read)
-    assert judge.violations() == []
+        checker.transaction(read)
+    assert checker.violations() == []

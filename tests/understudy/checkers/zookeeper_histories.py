@@ -1,4 +1,4 @@
-"""Histories of znodes: what ZooKeeper can and cannot have done (Z1, Z2, Z6)."""
+"""Histories of znodes that checks Z1, Z2 and Z6 must accept or reject."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from understudy.checkers.history import OpKind, ZnodeOp
 @accepts("Z1")
 @accepts("Z2")
 @accepts("Z6")
-def a_server_as_it_should_be() -> History:
+def sessions_and_znodes_of_two_elections() -> History:
     history = History()
     for parent in ("/brokers", "/brokers/ids", "/brokers/topics"):
         history.commit(0x11, history.create(parent))
@@ -22,7 +22,7 @@ def a_server_as_it_should_be() -> History:
 
 
 @rejects("Z1", "zxid 3 follows 7")
-def a_transaction_from_the_past() -> History:
+def a_zxid_decreases() -> History:
     history = cluster()
     history.transactions = [*history.transactions[:7], history.transactions[2]]
     return history
@@ -36,14 +36,14 @@ def an_ephemeral_outlives_its_session() -> History:
 
 
 @rejects("Z2", "session 0x11 writes after its end")
-def a_dead_session_writes() -> History:
+def an_ended_session_writes() -> History:
     history = cluster()
     history.end(0x11, "/controller", "/brokers/ids/1")
     history.state(2, 1, [2])
     return history
 
 
-@rejects("Z6", "it exists already")
+@rejects("Z6", "the znode exists already")
 def a_znode_is_created_twice() -> History:
     history = History()
     history.commit(1, history.create("/a"))
@@ -51,8 +51,8 @@ def a_znode_is_created_twice() -> History:
     return history
 
 
-@rejects("Z6", "there is no such znode")
-def a_znode_that_is_not_there_is_deleted() -> History:
+@rejects("Z6", "the znode does not exist")
+def a_znode_that_does_not_exist_is_deleted() -> History:
     history = History()
     history.commit(1, history.delete("/a"))
     return history
@@ -67,7 +67,7 @@ def a_version_is_skipped() -> History:
 
 
 @rejects("Z6", "expected version 4 passed at 0")
-def a_failing_check_passes() -> History:
+def a_check_of_another_version_passes() -> History:
     history = History()
     history.commit(1, history.create("/a"))
     history.commit(1, ZnodeOp(OpKind.CHECK, "/a", None, 4))

@@ -1,9 +1,9 @@
-"""Histories of partitions: what checks P1 to P9 must accept and reject."""
+"""Histories of partitions that checks P1 to P9 and R8 must accept or reject."""
 
 from __future__ import annotations
 
 from foundation.eventlog.records import IsrProposed, IsrResult, Leadership, LeadershipWritten, MetadataUpdated
-from tests.understudy.checkers.controller_stories import leader_and_isr
+from tests.understudy.checkers.controller_histories import leader_and_isr
 from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -14,7 +14,7 @@ STATE = "/brokers/topics/t/partitions/0/state"
 @accepts("P3")
 @accepts("P5")
 @accepts("P8")
-def leaders_come_and_go() -> History:
+def leaders_change() -> History:
     history = cluster()
     history.state(2, 1, [2, 3])
     history.state(2, 1, [2, 3, 1])
@@ -32,7 +32,7 @@ def a_leader_outside_its_isr() -> History:
 
 
 @accepts("P2")
-def a_reassignment_drops_a_replica_before_the_isr_does() -> History:
+def a_reassignment_removes_a_replica_before_it_leaves_the_isr() -> History:
     history = cluster()
     history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [1, 2]}}))
     history.state(1, 1, [1, 2, 3])
@@ -40,7 +40,7 @@ def a_reassignment_drops_a_replica_before_the_isr_does() -> History:
 
 
 @accepts("P2")
-def a_second_reassignment_comes_before_the_isr_drops_whom_the_first_dropped() -> History:
+def a_second_reassignment_begins_before_the_replica_that_the_first_removed_leaves_the_isr() -> History:
     history = cluster()
     history.state(1, 1, [1, 2, 3])
     history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [1, 2]}}))
@@ -51,7 +51,7 @@ def a_second_reassignment_comes_before_the_isr_drops_whom_the_first_dropped() ->
 
 
 @rejects("P2", "holds 3, which is not assigned")
-def whom_a_reassignment_dropped_comes_back_into_the_isr_after_the_next() -> History:
+def a_replica_that_a_reassignment_removed_joins_the_isr_again() -> History:
     history = cluster()
     history.state(1, 1, [1, 2, 3])
     history.commit(0x11, history.fence(), history.set("/brokers/topics/t", {"partitions": {"0": [1, 2]}}))
@@ -62,28 +62,28 @@ def whom_a_reassignment_dropped_comes_back_into_the_isr_after_the_next() -> Hist
 
 
 @rejects("P2", "the ISR is empty")
-def nobody_is_in_sync() -> History:
+def an_isr_is_empty() -> History:
     history = cluster()
     history.state(-1, 1, [])
     return history
 
 
 @rejects("P2", "holds 9, which is not assigned")
-def a_stranger_is_in_sync() -> History:
+def an_isr_has_a_replica_that_is_not_assigned() -> History:
     history = cluster()
     history.state(1, 0, [1, 9])
     return history
 
 
 @rejects("P2", "names a replica twice")
-def one_replica_counts_twice() -> History:
+def an_isr_names_a_replica_twice() -> History:
     history = cluster()
     history.state(1, 0, [1, 2, 2])
     return history
 
 
 @accepts("P3")
-def a_topic_created_again_starts_over() -> History:
+def a_topic_created_again_starts_at_leader_epoch_0() -> History:
     history = cluster()
     history.state(2, 5, [2, 3])
     history.commit(0x11, history.fence(), history.delete(STATE))
@@ -92,7 +92,7 @@ def a_topic_created_again_starts_over() -> History:
 
 
 @accepts("P3")
-def the_controllers_words_match_its_writes() -> History:
+def the_controllers_records_match_its_writes() -> History:
     history = cluster()
     history.state(2, 1, [2, 3])
     history.state(2, 1, [2, 3, 1])
@@ -102,7 +102,7 @@ def the_controllers_words_match_its_writes() -> History:
 
 
 @accepts("P3")
-def a_namesake_was_at_the_same_version_with_the_same_state() -> History:
+def a_topic_created_again_has_an_equal_state_at_an_equal_version() -> History:
     history = cluster()
     history.state(1, 0, [1, 2])
     history.state(2, 1, [2, 3])
@@ -123,21 +123,21 @@ def a_leader_epoch_goes_back() -> History:
 
 
 @rejects("P3", "leader 1 became 2 at the same leader epoch 0")
-def a_leader_changes_without_an_epoch() -> History:
+def a_leader_changes_at_the_same_leader_epoch() -> History:
     history = cluster()
     history.state(2, 0, [2, 3])
     return history
 
 
 @rejects("P3", "created at leader epoch 3")
-def a_partition_starts_late() -> History:
+def a_partition_starts_at_leader_epoch_3() -> History:
     history = cluster(topic=False)
     history.state(1, 3, [1])
     return history
 
 
 @rejects("P3", "offline took t-0 from leader epoch 0 to 0")
-def an_election_keeps_the_epoch() -> History:
+def an_election_keeps_the_leader_epoch() -> History:
     history = cluster()
     history.state(1, 0, [1, 2])
     history.log(1, LeadershipWritten(why="offline", partitions=(leadership(1, 0, (1, 2), 1),)))
@@ -162,22 +162,22 @@ def two_leaders_at_one_epoch() -> History:
 
 
 @rejects("P4", "t-0 is led by [1, 2] at leader epoch 0")
-def two_leaders_and_no_history_to_ask() -> History:
+def two_leaders_at_one_epoch_in_event_logs_alone() -> History:
     history = History()
     history.log(1, leader_and_isr(leaders=(leadership(1, 0),)))
     history.log(2, leader_and_isr(leaders=(leadership(2, 0),)))
     return history
 
 
-@rejects("P4", "3 leads t-0, which was given to 1")
-def a_broker_takes_what_is_anothers() -> History:
+@rejects("P4", "3 became leader of t-0 by a LeaderAndIsr that names leader 1")
+def a_broker_becomes_leader_by_a_request_that_names_another() -> History:
     history = cluster()
     history.log(3, leader_and_isr(leaders=(leadership(1, 0),)))
     return history
 
 
 @accepts("P5")
-def an_unclean_election_says_so() -> History:
+def an_unclean_election_is_marked_in_the_state() -> History:
     history = cluster()
     history.state(-1, 1, [1])
     history.state(3, 2, [3], recovery=1)
@@ -185,8 +185,8 @@ def an_unclean_election_says_so() -> History:
     return history
 
 
-def after_two_moves(*, registration: int) -> History:
-    """Broker 4 leads t-0, of which a move to broker 2 was cancelled and then one to broker 3 begun."""
+def after_two_reassignments(*, registration: int) -> History:
+    """Broker 4 leads t-0 after a reassignment to broker 2 was cancelled and one to broker 3 has begun."""
     history = cluster()
     history.register(4, version=registration)
     for replicas in ([1, 2, 3, 4], [4, 2], [4], [4, 3]):
@@ -196,29 +196,29 @@ def after_two_moves(*, registration: int) -> History:
 
 
 @accepts("P2")
-def a_leader_older_than_alter_partition_takes_in_who_is_not_assigned_any_more() -> History:
-    history = after_two_moves(registration=4)
+def a_leader_older_than_alter_partition_adds_a_replica_that_is_no_longer_assigned() -> History:
+    history = after_two_reassignments(registration=4)
     history.state(4, 1, [4, 2], by=4, controller_epoch=1, fence=False)
     history.state(4, 2, [4, 2])
     return history
 
 
 @rejects("P2", "ISR [4, 2] holds 2, which is not assigned")
-def who_is_not_assigned_any_more_is_taken_in_by_the_controller() -> History:
-    history = after_two_moves(registration=4)
+def the_controller_adds_a_replica_that_is_no_longer_assigned() -> History:
+    history = after_two_reassignments(registration=4)
     history.state(4, 1, [4, 2])
     return history
 
 
 @rejects("P2", "ISR [4, 2] holds 2, which is not assigned")
-def a_leader_that_could_ask_takes_in_who_is_not_assigned_any_more() -> History:
-    history = after_two_moves(registration=5)
+def a_leader_with_alter_partition_adds_a_replica_that_is_no_longer_assigned() -> History:
+    history = after_two_reassignments(registration=5)
     history.state(4, 1, [4, 2], by=4, controller_epoch=1, fence=False)
     return history
 
 
 @accepts("P5")
-def an_unclean_election_before_recovery_was_known() -> History:
+def an_unclean_election_before_the_recovery_state_existed() -> History:
     history = cluster()
     history.commit(0x11, history.create("/feature", {"features": {}, "version": 1, "status": 0}))
     history.state(-1, 1, [1])
@@ -228,7 +228,7 @@ def an_unclean_election_before_recovery_was_known() -> History:
 
 
 @rejects("P5", "in an election recorded as offline")
-def an_unclean_election_before_recovery_was_known_is_recorded_as_a_clean_one() -> History:
+def an_unclean_election_before_the_recovery_state_existed_is_recorded_as_clean() -> History:
     history = cluster()
     history.commit(0x11, history.create("/feature", {"features": {}, "version": 1, "status": 0}))
     history.state(-1, 1, [1])
@@ -237,8 +237,8 @@ def an_unclean_election_before_recovery_was_known_is_recorded_as_a_clean_one() -
     return history
 
 
-@rejects("P5", "3 became leader from outside ISR [1], and leads [3, 2]")
-def an_unclean_leader_takes_others_along() -> History:
+@rejects("P5", "3 became leader from outside ISR [1], with ISR [3, 2]")
+def an_unclean_leader_has_others_in_its_isr() -> History:
     history = cluster()
     history.state(-1, 1, [1])
     history.state(3, 2, [3, 2], recovery=1)
@@ -246,7 +246,7 @@ def an_unclean_leader_takes_others_along() -> History:
 
 
 @rejects("P5", "in an election recorded as offline")
-def an_unclean_election_is_recorded_as_a_clean_one() -> History:
+def an_unclean_election_is_recorded_as_clean() -> History:
     history = cluster()
     history.state(-1, 1, [1])
     history.state(3, 2, [3], recovery=1)
@@ -255,7 +255,7 @@ def an_unclean_election_is_recorded_as_a_clean_one() -> History:
 
 
 @rejects("P5", "3 became leader from outside ISR [1]")
-def an_unclean_election_in_secret() -> History:
+def an_unclean_election_is_not_marked_in_the_state() -> History:
     history = cluster()
     history.state(-1, 1, [1])
     history.state(3, 2, [3])
@@ -286,7 +286,7 @@ def result(isr: tuple[int, ...], version: int, error: str = "NONE") -> IsrResult
 
 
 @accepts("P6")
-def proposals_replace_what_they_named() -> History:
+def proposals_replace_the_version_they_name() -> History:
     history = cluster()
     history.state(1, 0, [1, 2])
     history.log(1, LeadershipWritten(why="alter-partition", partitions=(leadership(1, 0, (1, 2), 1),)))
@@ -296,14 +296,14 @@ def proposals_replace_what_they_named() -> History:
 
 
 @rejects("P6", "proposed over version 0 and accepted as 3")
-def a_proposal_overwrites_what_it_never_saw() -> History:
+def a_proposal_replaces_another_version() -> History:
     history = cluster()
     history.log(1, proposed((1, 2), 0), result((1, 2), 3))
     return history
 
 
 @rejects("P6", "is not in ZooKeeper's history")
-def a_controller_believes_in_a_write_that_never_was() -> History:
+def a_controller_records_a_write_that_is_not_in_zookeeper() -> History:
     history = cluster()
     history.log(1, LeadershipWritten(why="offline", partitions=(leadership(2, 1, (2, 3), 1),)))
     return history
@@ -319,20 +319,20 @@ def a_follower_joins_when_it_has_caught_up() -> History:
 
 
 @accepts("R8")
-def followers_join_by_fetches_of_this_epoch_or_of_none() -> History:
+def followers_join_by_fetches_at_the_leader_epoch_or_without_one() -> History:
     history = cluster()
     history.log(1, proposed((1, 2, 3), 1, joining=(3,)), proposed((1, 2, 3), 1, joining=(2,), fetched_at=-1))
     return history
 
 
-@rejects("R8", "t-0: 3 joins by a Fetch at leader epoch 4, its leader is at 0")
-def a_follower_of_another_epoch_joins() -> History:
+@rejects("R8", "t-0: 3 joins by a Fetch at leader epoch 4 instead of 0")
+def a_follower_joins_by_a_fetch_at_another_leader_epoch() -> History:
     history = cluster()
     history.log(1, proposed((1, 2, 3), 1, joining=(3,), fetched_at=4))
     return history
 
 
-@rejects("P7", "3 at offset 9 let into the ISR of t-0, which needs 10")
+@rejects("P7", "3 joins the ISR of t-0 at offset 9 instead of 10")
 def a_lagging_follower_joins() -> History:
     history = cluster()
     history.log(1, proposed((1, 2, 3), 1, joining=(3,), end_offset=9))
@@ -340,7 +340,7 @@ def a_lagging_follower_joins() -> History:
 
 
 @rejects("P7", "4 joined the ISR and never registered")
-def a_follower_nobody_has_seen_joins() -> History:
+def a_broker_that_never_registered_joins() -> History:
     history = cluster()
     history.commit(0xFF, history.set("/brokers/topics/t", {"partitions": {"0": [1, 2, 3, 4]}}))
     history.state(1, 0, [1, 2, 3, 4])
@@ -355,7 +355,7 @@ def an_isr_grows_without_a_leader() -> History:
 
 
 @rejects("P8", "without a leader, ISR [3] became []")
-def the_last_member_is_struck_off() -> History:
+def the_last_isr_member_is_removed() -> History:
     history = cluster()
     history.state(3, 1, [3])
     history.state(-1, 2, [])
@@ -373,7 +373,7 @@ def metadata(*partitions: Leadership) -> MetadataUpdated:
 
 
 @accepts("P9")
-def metadata_moves_on() -> History:
+def metadata_epochs_increase() -> History:
     history = cluster()
     history.log(
         2, metadata(leadership(1, 0)), metadata(leadership(1, 0, (1, 2), 1)), metadata(leadership(2, 1, (2,), 2))
@@ -383,7 +383,7 @@ def metadata_moves_on() -> History:
 
 
 @accepts("P9")
-def a_deletion_unheard_of_is_no_step_back() -> History:
+def epochs_start_over_after_a_deletion_that_the_broker_was_not_informed_of() -> History:
     history = cluster()
     history.state(2, 5, [2, 3])
     history.commit(0x11, history.fence(), history.delete(STATE))
@@ -393,7 +393,7 @@ def a_deletion_unheard_of_is_no_step_back() -> History:
 
 
 @rejects("P9", "t-0 went from leader epoch and version (1, 1) back to (0, 0)")
-def a_topic_created_again_goes_back_in_its_second_life() -> History:
+def a_partition_of_a_topic_created_again_goes_back() -> History:
     history = cluster()
     history.commit(0x11, history.fence(), history.delete(STATE))
     history.state(1, 0, [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Histories of controllers: what checks C1 to C10 must accept and reject."""
+"""Histories of controllers that checks C1 to C10 must accept or reject."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def stop_replica(leader_epoch: int, *, delete: bool = False, epoch: int = 1) -> 
     )
 
 
-# ------------------------------------------------------------------ C1, C2: the race
+# ------------------------------------------------------------------ C1, C2: controller elections
 
 
 @accepts("C1")
-def each_epoch_has_its_winner() -> History:
+def each_epoch_has_one_controller() -> History:
     history = cluster()
     history.log(1, elected(1, 1))
     history.end(0x11, "/controller", "/brokers/ids/1")
@@ -90,8 +90,8 @@ def each_epoch_has_its_winner() -> History:
     return history
 
 
-@rejects("C1", "won by broker-1 and by broker-2")
-def two_brokers_win_one_epoch() -> History:
+@rejects("C1", "broker-1 and broker-2 were both elected at epoch 1")
+def two_brokers_are_elected_at_one_epoch() -> History:
     history = cluster()
     history.log(1, elected(1, 1))
     history.log(2, elected(2, 1))
@@ -99,14 +99,14 @@ def two_brokers_win_one_epoch() -> History:
 
 
 @rejects("C1", "no transaction of session")
-def a_broker_believes_a_lost_race_was_won() -> History:
+def a_broker_records_an_election_that_is_not_in_zookeeper() -> History:
     history = cluster()
     history.log(2, elected(2, 2))
     return history
 
 
 @accepts("C2")
-def the_race_is_one_transaction() -> History:
+def the_epoch_and_the_controller_znode_change_in_one_transaction() -> History:
     history = cluster()
     history.commit(0x11, history.delete("/controller"))
     history.elect(2)
@@ -114,7 +114,7 @@ def the_race_is_one_transaction() -> History:
 
 
 @accepts("C2")
-def an_operator_may_spoil_the_epoch() -> History:
+def an_operator_changes_the_controller_epoch() -> History:
     history = cluster()
     history.commit(0xFF, history.set("/controller_epoch", 7))
     return history
@@ -131,17 +131,17 @@ def an_epoch_is_skipped() -> History:
 
 
 @rejects("C2", "without creating /controller")
-def the_epoch_is_raised_beside_the_race() -> History:
+def a_broker_raises_the_epoch_without_creating_the_controller_znode() -> History:
     history = cluster()
     history.commit(0x21, history.set("/controller_epoch", 2))
     return history
 
 
-# ------------------------------------------------------------------ C3: the fence in ZooKeeper
+# ------------------------------------------------------------------ C3: fenced writes
 
 
 @accepts("C3")
-def every_state_is_fenced() -> History:
+def every_partition_state_is_written_with_a_fence() -> History:
     history = cluster()
     history.state(2, 1, [2, 3])
     history.commit(0x11, history.fence(), history.delete("/controller"))
@@ -151,21 +151,21 @@ def every_state_is_fenced() -> History:
 
 
 @accepts("C3")
-def a_handler_adds_partitions_unfenced() -> History:
+def a_request_handler_adds_partitions_without_a_fence() -> History:
     history = cluster()
     history.commit(0x11, history.set("/brokers/topics/t", {"partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}}))
     return history
 
 
 @accepts("C3")
-def a_dying_session_takes_the_controller_along_without_a_fence() -> History:
+def the_end_of_a_session_deletes_the_controller_znode_without_a_fence() -> History:
     history = cluster()
     history.end(0x11, "/controller", "/brokers/ids/1")
     return history
 
 
-def under_an_old_leader(*, registration: int = 4) -> History:
-    """Broker 4, older than AlterPartition, leads t-0 as controller 1 decided, and 2 has taken over from that."""
+def with_a_leader_older_than_alter_partition(*, registration: int = 4) -> History:
+    """Broker 4, which is older than AlterPartition, leads t-0 by a decision of controller 1; now 2 is controller."""
     history = cluster()
     history.register(4, version=registration)
     history.state(4, 1, [4, 2])
@@ -177,42 +177,42 @@ def under_an_old_leader(*, registration: int = 4) -> History:
 
 @accepts("C3")
 def a_leader_older_than_alter_partition_changes_its_isr_itself() -> History:
-    history = under_an_old_leader()
+    history = with_a_leader_older_than_alter_partition()
     history.state(4, 1, [4], by=4, controller_epoch=1, fence=False)
     return history
 
 
 @rejects("C3", "without a check of /controller_epoch at version 2")
-def an_old_broker_changes_an_isr_that_it_does_not_lead() -> History:
-    history = under_an_old_leader()
+def a_broker_older_than_alter_partition_changes_an_isr_that_it_does_not_lead() -> History:
+    history = with_a_leader_older_than_alter_partition()
     history.register(5, version=4)
     history.state(4, 1, [4], by=5, controller_epoch=1, fence=False)
     return history
 
 
 @rejects("C3", "without a check of /controller_epoch at version 2")
-def an_old_leader_changes_more_than_its_isr() -> History:
-    history = under_an_old_leader()
+def a_leader_older_than_alter_partition_changes_its_leader_epoch() -> History:
+    history = with_a_leader_older_than_alter_partition()
     history.state(4, 2, [4], by=4, controller_epoch=1, fence=False)
     return history
 
 
 @rejects("C3", "without a check of /controller_epoch at version 2")
-def a_leader_that_could_ask_writes_its_isr_itself() -> History:
-    history = under_an_old_leader(registration=5)
+def a_leader_with_alter_partition_writes_its_isr_itself() -> History:
+    history = with_a_leader_older_than_alter_partition(registration=5)
     history.state(4, 1, [4], by=4, controller_epoch=1, fence=False)
     return history
 
 
 @rejects("C3", "without a check of /controller_epoch at version 1")
-def a_state_is_written_without_fence() -> History:
+def a_partition_state_is_written_without_a_fence() -> History:
     history = cluster()
     history.state(2, 1, [2, 3], fence=False)
     return history
 
 
 @rejects("C3", "without a check of /controller_epoch at version 2")
-def a_zombie_checks_the_version_of_its_own_time() -> History:
+def a_deposed_controller_checks_an_old_version_of_the_epoch() -> History:
     history = cluster()
     history.commit(0x11, history.delete("/controller"), history.fence())
     history.elect(2)
@@ -223,7 +223,7 @@ def a_zombie_checks_the_version_of_its_own_time() -> History:
 
 
 @rejects("C3", "delete /admin/preferred_replica_election")
-def an_election_request_is_deleted_without_fence() -> History:
+def a_preferred_election_request_is_deleted_without_a_fence() -> History:
     history = cluster()
     history.commit(0xFF, history.create("/admin/preferred_replica_election", {}))
     history.commit(0x11, history.delete("/admin/preferred_replica_election"))
@@ -231,7 +231,7 @@ def an_election_request_is_deleted_without_fence() -> History:
 
 
 @rejects("C3", "at controller epoch 1, after 2 was seen")
-def an_old_epoch_is_written_into_a_state() -> History:
+def an_older_controller_epoch_is_written_into_a_partition_state() -> History:
     history = cluster()
     history.commit(0x11, history.fence(), history.delete("/controller"))
     history.elect(2)
@@ -241,7 +241,7 @@ def an_old_epoch_is_written_into_a_state() -> History:
 
 
 @rejects("C3", "at controller epoch 1, after 9 was seen")
-def what_an_operator_wrote_in_the_name_of_a_newer_epoch_is_overwritten() -> History:
+def a_state_with_a_newer_epoch_from_an_operator_is_overwritten() -> History:
     history = cluster()
     path = "/brokers/topics/t/partitions/0/state"
     history.commit(0xFF, history.set(path, {"controller_epoch": 9, "leader": 1, "leader_epoch": 0, "isr": [1, 2, 3]}))
@@ -249,11 +249,11 @@ def what_an_operator_wrote_in_the_name_of_a_newer_epoch_is_overwritten() -> Hist
     return history
 
 
-# ------------------------------------------------------------------ C4: the fences of brokers
+# ------------------------------------------------------------------ C4: the epochs that brokers compare
 
 
 @accepts("C4a")
-def equal_and_newer_controllers_are_heard() -> History:
+def requests_of_equal_and_newer_controller_epochs_are_applied() -> History:
     history = History()
     history.log(2, metadata(1), metadata(1), leader_and_isr(epoch=2), stop_replica(-1, epoch=2))
     history.log(2, metadata(1), incarnation=2)
@@ -261,21 +261,21 @@ def equal_and_newer_controllers_are_heard() -> History:
 
 
 @rejects("C4a", "MetadataUpdated of epoch 1 applied after 2")
-def a_deposed_controller_is_heard() -> History:
+def a_request_of_a_deposed_controller_is_applied() -> History:
     history = History()
     history.log(2, metadata(2), metadata(1))
     return history
 
 
 @rejects("C4a", "not older")
-def a_current_controller_is_refused() -> History:
+def a_request_of_the_current_controller_is_refused() -> History:
     history = History()
     history.log(2, FenceHit(fence="broker.controller-epoch", what="LeaderAndIsr from 1", offered=2, known=2))
     return history
 
 
 @accepts("C4b")
-def a_newer_registration_is_known_to_the_controller_first() -> History:
+def a_controller_sends_a_broker_epoch_before_the_broker_knows_it() -> History:
     history = History()
     history.log(2, BrokerRegistered(broker_id=2, broker_epoch=5, session_id=0x21), metadata(1, broker_epoch=9))
     history.log(2, metadata(1, broker_epoch=5), BrokerRegistered(broker_id=2, broker_epoch=9, session_id=0x22))
@@ -283,7 +283,7 @@ def a_newer_registration_is_known_to_the_controller_first() -> History:
     return history
 
 
-@rejects("C4b", "for broker epoch 5 applied under 9")
+@rejects("C4b", "for broker epoch 5 applied at broker epoch 9")
 def a_request_for_an_earlier_registration_is_applied() -> History:
     history = History()
     history.log(2, BrokerRegistered(broker_id=2, broker_epoch=9, session_id=0x22), metadata(1, broker_epoch=5))
@@ -298,7 +298,7 @@ def a_newer_broker_epoch_is_refused() -> History:
 
 
 @accepts("C4c")
-def leader_epochs_rise_on_a_broker() -> History:
+def a_broker_applies_increasing_leader_epochs() -> History:
     history = History()
     history.log(2, metadata(1), leader_and_isr(leadership(1, 0)), leader_and_isr(leadership(3, 1)))
     history.log(2, stop_replica(1), stop_replica(-2, delete=True), leader_and_isr(leadership(1, 0)))
@@ -307,27 +307,27 @@ def leader_epochs_rise_on_a_broker() -> History:
 
 
 @accepts("C4c")
-def a_follower_of_an_unknown_leader_may_be_told_again() -> History:
+def a_leader_and_isr_with_an_unknown_leader_is_applied_again() -> History:
     history = History()
     history.log(2, metadata(1, live=(1, 2)), leader_and_isr(leadership(3, 4)), leader_and_isr(leadership(3, 4)))
     return history
 
 
-@rejects("C4c", "t-0 taken at leader epoch 3 over 3")
-def the_same_leader_epoch_is_taken_twice() -> History:
+@rejects("C4c", "LeaderAndIsr for t-0 at leader epoch 3 applied at 3")
+def a_leader_and_isr_is_applied_twice_at_one_leader_epoch() -> History:
     history = History()
     history.log(2, metadata(1), leader_and_isr(leadership(1, 3)), leader_and_isr(leadership(1, 3)))
     return history
 
 
 @rejects("C4c", "stopped at leader epoch 1 under 3")
-def a_late_stop_replica_strikes() -> History:
+def a_stop_replica_of_an_older_leader_epoch_is_applied() -> History:
     history = History()
     history.log(2, metadata(1), leader_and_isr(leadership(1, 3)), stop_replica(1))
     return history
 
 
-# ------------------------------------------------------------------ C5: silence after resignation
+# ------------------------------------------------------------------ C5: after a resignation
 
 
 def request(epoch: int) -> RequestSent:
@@ -347,7 +347,7 @@ def write(*paths: str, version: int) -> ZkWrite:
 
 
 @accepts("C5")
-def a_resigned_controller_only_gives_the_role_back() -> History:
+def a_resigned_controller_only_deletes_the_controller_znode() -> History:
     history = History()
     history.log(1, elected(1, 1), request(1), resigned(1), write("/controller", version=1))
     history.log(1, elected(1, 3), request(3), write("/brokers/topics/t/partitions/0/state", version=3))
@@ -355,14 +355,14 @@ def a_resigned_controller_only_gives_the_role_back() -> History:
 
 
 @rejects("C5", "LEADER_AND_ISR of epoch 1 sent to 2 after resigning from 1")
-def a_resigned_controller_sends() -> History:
+def a_resigned_controller_sends_a_request() -> History:
     history = History()
     history.log(1, elected(1, 1), resigned(1), request(1))
     return history
 
 
 @rejects("C5", "after resigning from epoch 1")
-def a_resigned_controller_writes() -> History:
+def a_resigned_controller_writes_a_partition_state() -> History:
     history = History()
     history.log(1, elected(1, 1), resigned(1), write("/brokers/topics/t/partitions/0/state", version=1))
     return history
@@ -379,7 +379,7 @@ ALL_THREE = ((1, 1), (2, 2), (3, 3))
 
 
 @accepts("C6")
-def an_idle_controller_knows_the_past_it_has_read() -> History:
+def an_idle_controllers_context_matches_its_last_read() -> History:
     history = cluster()
     seen = history.zxid
     history.state(2, 1, [2, 3])
@@ -389,7 +389,7 @@ def an_idle_controller_knows_the_past_it_has_read() -> History:
 
 
 @accepts("C6")
-def what_could_not_be_written_is_excused() -> History:
+def a_context_may_differ_after_a_failed_write() -> History:
     history = cluster()
     history.log(1, LeadershipNotWritten(why="offline", partitions=(Refused("t", 0, "BadVersion"),)))
     history.log(1, idle(history, live=ALL_THREE, digest="00000000"))
@@ -397,23 +397,23 @@ def what_could_not_be_written_is_excused() -> History:
 
 
 @accepts("C6")
-def the_state_of_a_newer_controller_is_left_alone() -> History:
+def a_context_may_differ_after_a_state_of_a_newer_controller() -> History:
     history = cluster()
     refusal = FenceHit(fence="controller.state-controller-epoch", what="t-0", offered=1, known=2)
     history.log(1, refusal, idle(history, live=ALL_THREE, digest="00000000"))
     return history
 
 
-@rejects("C6", "its leaderships differ")
-def that_nobody_was_eligible_excuses_nothing() -> History:
+@rejects("C6", "its partition states differ")
+def a_context_must_match_after_an_election_without_an_eligible_leader() -> History:
     history = cluster()
     history.log(1, LeadershipNotWritten(why="preferred", partitions=(Refused("t", 0, "StateChangeFailed"),)))
     history.log(1, idle(history, live=ALL_THREE, digest="00000000"))
     return history
 
 
-@rejects("C6", "its leaderships differ")
-def an_idle_controller_missed_a_state() -> History:
+@rejects("C6", "its partition states differ")
+def an_idle_controllers_context_lacks_a_partition_state() -> History:
     history = cluster()
     old = leadership_digest([("t", 0, 1, 0, (1, 2, 3), 0)])
     history.state(2, 1, [2, 3])
@@ -422,23 +422,23 @@ def an_idle_controller_missed_a_state() -> History:
 
 
 @accepts("C6")
-def what_an_old_leader_has_just_written_is_not_known_yet() -> History:
-    history = under_an_old_leader()
+def a_context_lacks_an_isr_that_a_leader_older_than_alter_partition_wrote() -> History:
+    history = with_a_leader_older_than_alter_partition()
     history.state(4, 1, [4], by=4, controller_epoch=1, fence=False)
     before = leadership_digest([("t", 0, 4, 1, (4, 2), 1), ("t", 1, 2, 1, (2, 3), 0)])
     history.log(2, idle(history, live=(*ALL_THREE, (4, 8)), digest=before))
     return history
 
 
-@rejects("C6", "it believes in brokers ((1, 1), (2, 2), (3, 3))")
-def an_idle_controller_missed_a_death() -> History:
+@rejects("C6", "its live brokers are ((1, 1), (2, 2), (3, 3))")
+def an_idle_controllers_context_has_a_broker_that_is_gone() -> History:
     history = cluster()
     history.end(0x31, "/brokers/ids/3")
     history.log(1, idle(history, live=ALL_THREE, digest=leadership_digest([("t", 0, 1, 0, (1, 2, 3), 0)])))
     return history
 
 
-# ------------------------------------------------------------------ C7: the queue
+# ------------------------------------------------------------------ C7: the event queue
 
 
 def queued(number: int) -> EventQueued:
@@ -458,7 +458,7 @@ def preempted(number: int) -> EventPreempted:
 
 
 @accepts("C7")
-def events_run_one_by_one() -> History:
+def events_are_handled_one_by_one() -> History:
     history = History()
     history.log(1, queued(1), started(1), queued(2), queued(3), preempted(2), preempted(3), queued(4), ended(1))
     history.log(1, started(4), ended(4), queued(5))
@@ -466,7 +466,7 @@ def events_run_one_by_one() -> History:
 
 
 @accepts("C7")
-def the_event_in_progress_is_cut_short_when_the_broker_stops() -> History:
+def the_event_in_progress_is_preempted_by_a_shutdown() -> History:
     history = History()
     last = EventQueued(event_id=2, event="ShutdownEventThread")
     history.log(1, queued(1), started(1), last, preempted(1))
@@ -481,7 +481,7 @@ def events_overlap() -> History:
 
 
 @rejects("C7", "though 1 was first in the queue")
-def an_event_jumps_the_queue() -> History:
+def an_event_starts_before_an_earlier_one() -> History:
     history = History()
     history.log(1, queued(1), queued(2), started(2))
     return history
@@ -501,7 +501,7 @@ def an_event_ends_twice() -> History:
     return history
 
 
-# ------------------------------------------------------------------ C8: role and session
+# ------------------------------------------------------------------ C8: the role of controller and its session
 
 
 def opened(session: int) -> SessionOpened:
@@ -509,7 +509,7 @@ def opened(session: int) -> SessionOpened:
 
 
 @accepts("C8")
-def a_lost_session_ends_the_role_before_the_next_begins() -> History:
+def a_controller_resigns_before_the_next_session() -> History:
     history = cluster()
     digest = leadership_digest([("t", 0, 1, 0, (1, 2, 3), 0)])
     history.log(1, opened(0x11), elected(1, 1), idle(history, live=ALL_THREE, digest=digest))
@@ -519,7 +519,7 @@ def a_lost_session_ends_the_role_before_the_next_begins() -> History:
 
 
 @accepts("C8")
-def a_broker_on_its_way_out_stays_resigned() -> History:
+def a_broker_that_exits_stays_resigned() -> History:
     history = cluster()
     history.log(1, opened(0x11), elected(1, 1), resigned(1))
     history.log(1, ProcessExiting(reason="SIGTERM"), at_ms=60_000.0)
@@ -527,7 +527,7 @@ def a_broker_on_its_way_out_stays_resigned() -> History:
 
 
 @rejects("C8", "registered in a new session while still controller of epoch 1")
-def a_role_outlives_its_session() -> History:
+def a_broker_registers_in_a_new_session_while_controller() -> History:
     history = cluster()
     history.log(1, opened(0x11), elected(1, 1), opened(0x12))
     history.log(1, BrokerRegistered(broker_id=1, broker_epoch=9, session_id=0x12))
@@ -535,21 +535,21 @@ def a_role_outlives_its_session() -> History:
 
 
 @rejects("C8", "elected in session 0x11 after opening 0x12")
-def a_role_is_won_for_a_session_of_the_past() -> History:
+def a_broker_is_elected_in_a_former_session() -> History:
     history = cluster()
     history.log(1, opened(0x11), opened(0x12), elected(1, 1))
     return history
 
 
 @rejects("C8", "while still controller of epoch 1")
-def a_role_is_won_twice() -> History:
+def a_broker_is_elected_while_controller() -> History:
     history = cluster()
     history.log(1, opened(0x11), elected(1, 1), elected(1, 2))
     return history
 
 
 @rejects("C8", "idle as controller of epoch 1 while broker 2 owns /controller")
-def an_operator_deposed_it_unnoticed() -> History:
+def a_controller_is_idle_after_another_was_elected() -> History:
     history = cluster()
     history.log(1, opened(0x11), elected(1, 1))
     history.commit(0xFF, history.delete("/controller"))
@@ -558,8 +558,8 @@ def an_operator_deposed_it_unnoticed() -> History:
     return history
 
 
-@rejects("C8", "broker-1 owns /controller, resigned from epoch 1 and stays so")
-def nobody_controls_though_the_znode_stands() -> History:
+@rejects("C8", "broker-1 owns /controller, but has resigned from epoch 1")
+def a_broker_owns_the_controller_znode_and_stays_resigned() -> History:
     history = cluster()
     history.log(1, opened(0x11), elected(1, 1), resigned(1))
     history.log(1, metadata(1), opened(0x11), at_ms=60_000.0)
@@ -578,7 +578,7 @@ def replica_moved(source: str, target: str) -> ReplicasMoved:
 
 
 @accepts("C9")
-def a_partition_lives_and_dies() -> History:
+def a_partition_and_a_replica_go_through_all_states() -> History:
     history = History()
     history.log(
         1,
@@ -600,37 +600,39 @@ def a_partition_lives_and_dies() -> History:
 
 
 @accepts("C9")
-def a_topic_that_vanished_begins_anew() -> History:
+def a_topic_is_created_again_after_an_operator_deleted_its_znode() -> History:
     history = History()
-    begun = partition_moved("NonExistentPartition", "NewPartition")
-    history.log(1, begun, TopicsChanged(new=(), deleted=("t",)), TopicsChanged(new=("t",), deleted=()), begun)
+    new_partition = partition_moved("NonExistentPartition", "NewPartition")
+    history.log(
+        1, new_partition, TopicsChanged(new=(), deleted=("t",)), TopicsChanged(new=("t",), deleted=()), new_partition
+    )
     return history
 
 
 @rejects("C9", "left NonExistentPartition, though it was in NewPartition")
-def a_partition_begins_anew_though_another_topic_vanished() -> History:
+def a_partition_is_new_twice_after_another_topic_was_deleted() -> History:
     history = History()
-    begun = partition_moved("NonExistentPartition", "NewPartition")
-    history.log(1, begun, TopicsChanged(new=(), deleted=("other",)), begun)
+    new_partition = partition_moved("NonExistentPartition", "NewPartition")
+    history.log(1, new_partition, TopicsChanged(new=(), deleted=("other",)), new_partition)
     return history
 
 
 @rejects("C9", "t-0 went from NewPartition to NonExistentPartition")
-def a_new_partition_vanishes() -> History:
+def a_new_partition_becomes_non_existent() -> History:
     history = History()
     history.log(1, partition_moved("NewPartition", "NonExistentPartition"))
     return history
 
 
 @rejects("C9", "t-0 went from OnlineReplica to ReplicaDeletionStarted")
-def an_online_replica_is_deleted() -> History:
+def the_deletion_of_an_online_replica_starts() -> History:
     history = History()
     history.log(1, replica_moved("OnlineReplica", "ReplicaDeletionStarted"))
     return history
 
 
 @rejects("C9", "left OfflinePartition, though it was in OnlinePartition")
-def a_transition_starts_elsewhere() -> History:
+def a_transition_starts_from_another_state() -> History:
     history = History()
     history.log(
         1, partition_moved("NewPartition", "OnlinePartition"), partition_moved("OfflinePartition", "OnlinePartition")
@@ -638,19 +640,19 @@ def a_transition_starts_elsewhere() -> History:
     return history
 
 
-@rejects("C9", "t-0 was asked to go from NonExistentPartition to OnlinePartition")
-def an_illegal_transition_was_asked_for() -> History:
+@rejects("C9", "an invalid transition of t-0 from NonExistentPartition to OnlinePartition")
+def an_invalid_transition_is_requested() -> History:
     history = History()
     invalid = InvalidTransition(target="OnlinePartition", source="NonExistentPartition", topic="t", partition=0)
     history.log(1, invalid)
     return history
 
 
-# ------------------------------------------------------------------ C10: who is alive, before who leads
+# ------------------------------------------------------------------ C10: UpdateMetadata before LeaderAndIsr
 
 
 @accepts("C10")
-def the_living_are_introduced_first() -> History:
+def update_metadata_comes_before_leader_and_isr() -> History:
     history = History()
     history.log(2, metadata(1), leader_and_isr(leadership(3, 0), live_leaders=(3,)), metadata(2))
     history.log(2, leader_and_isr(leadership(1, 1), epoch=2, live_leaders=(1,)))
@@ -658,21 +660,21 @@ def the_living_are_introduced_first() -> History:
 
 
 @accepts("C10")
-def a_dead_leader_needs_no_introduction() -> History:
+def a_leader_that_is_not_live_need_not_be_in_the_metadata() -> History:
     history = History()
     history.log(2, metadata(2, live=(1, 2)), leader_and_isr(leadership(3, 0), epoch=2))
     return history
 
 
 @rejects("C10", "came before that controller's UpdateMetadata")
-def a_new_controller_begins_with_leaders() -> History:
+def a_new_controller_sends_leader_and_isr_first() -> History:
     history = History()
     history.log(2, metadata(1), leader_and_isr(leadership(3, 0), epoch=2))
     return history
 
 
-@rejects("C10", "LeaderAndIsr names leader 3 for t-0, which is unknown to the broker")
-def a_leader_comes_as_a_stranger() -> History:
+@rejects("C10", "LeaderAndIsr names leader 3 for t-0, which is not in the metadata")
+def a_live_leader_is_not_in_the_metadata() -> History:
     history = History()
     history.log(2, metadata(1, live=(1, 2)), leader_and_isr(leadership(3, 0), live_leaders=(3,)))
     return history

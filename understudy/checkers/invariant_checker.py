@@ -1,4 +1,4 @@
-"""All checks at once over a run: one pass over the transactions, one over the records."""
+"""`InvariantChecker` runs all checks over one run: one pass over its transactions, one over its records."""
 
 from __future__ import annotations
 
@@ -7,58 +7,62 @@ from typing import NamedTuple
 
 from foundation.eventlog.records import Envelope
 from understudy.checkers import control_requests, controller, partition_state, topics, zookeeper
-from understudy.checkers.check import Check, Violation
+from understudy.checkers.check import InvariantCheck, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
 
 
-class Family(NamedTuple):
-    """Checks that belong together."""
+class CheckGroup(NamedTuple):
+    """Checks of one subject, which `understudy check` shows in one line."""
 
     name: str
-    checks: tuple[type[Check], ...]
+    checks: tuple[type[InvariantCheck], ...]
 
 
-FAMILIES = (
-    Family("ZooKeeper", zookeeper.CHECKS),
-    Family("controllers", controller.CHECKS),
-    Family("control requests", control_requests.CHECKS),
-    Family("partition states", partition_state.CHECKS),
-    Family("topics", topics.CHECKS),
+CHECK_GROUPS = (
+    CheckGroup("ZooKeeper", zookeeper.CHECKS),
+    CheckGroup("controllers", controller.CHECKS),
+    CheckGroup("control requests", control_requests.CHECKS),
+    CheckGroup("partition states", partition_state.CHECKS),
+    CheckGroup("topics", topics.CHECKS),
 )
 
-ALL_CHECKS: tuple[type[Check], ...] = tuple(check for family in FAMILIES for check in family.checks)
+ALL_CHECKS: tuple[type[InvariantCheck], ...] = tuple(check for group in CHECK_GROUPS for check in group.checks)
 
 
-class Judge:
-    """Folds a run as it happens. Feed transactions in order, each node's records in order, then ask for the
-    violations."""
+class InvariantChecker:
+    """Checks one run: `run` checks a finished one; `transaction` and `record`, then `violations`, one in progress.
 
-    def __init__(self, checks: Iterable[type[Check]] = ALL_CHECKS) -> None:
+    Transactions come in order of zxid, each node's records in order of incarnation and `seq`.
+    """
+
+    def __init__(self, checks: Iterable[type[InvariantCheck]] = ALL_CHECKS) -> None:
         self._facts = ClusterFacts()
         self._checks = tuple(check(self._facts) for check in checks)
         self._on_transaction = tuple(check for check in self._checks if check.reads_transactions)
-        self._on_record: dict[type, list[Check]] = {}
+        self._on_record: dict[type, list[InvariantCheck]] = {}
         for check in self._checks:
             for payload in check.reads:
                 self._on_record.setdefault(payload, []).append(check)
 
     def transaction(self, transaction: ZnodeTransaction) -> None:
+        """Check the next transaction."""
         self._facts.append(transaction)
         for check in self._on_transaction:
             check.on_transaction(transaction)
 
     def record(self, record: Envelope) -> None:
+        """Check the next record of a node. All transactions up to the zxid it names must have been checked before."""
         for check in self._on_record.get(type(record.data), ()):
             check.on_record(record)
 
     @property
-    def judged(self) -> dict[str, int]:
-        """How often each check, by id, was really put to the test."""
-        return {check.id: check.judged for check in self._checks}
+    def times_tested(self) -> dict[str, int]:
+        """How often each invariant could have been violated, by the id of its check."""
+        return {check.id: check.times_tested for check in self._checks}
 
     def violations(self) -> list[Violation]:
-        """The first witness against each check that does not hold, after what they still had to say at the end."""
+        """Let the checks look at the end of the run, and return the first violation of each invariant."""
         for check in self._checks:
             check.at_end()
         return [check.violation for check in self._checks if check.violation is not None]
@@ -66,12 +70,12 @@ class Judge:
     def run(
         self, records_by_node: Mapping[str, Iterable[Envelope]], transactions: Iterable[ZnodeTransaction]
     ) -> list[Violation]:
-        """The violations of a finished run.
+        """Check a finished run, and return the first violation of each invariant.
 
         Args:
             records_by_node: each node's records, all incarnations, in order of (incarnation, seq).
-            transactions: the whole znode history; empty where it was not kept, which leaves the checks that need it
-                silent.
+            transactions: the whole history of the znodes; empty where it was not kept. Then the checks that need it
+                test nothing.
         """
         for transaction in transactions:
             self.transaction(transaction)

@@ -1,0 +1,99 @@
+"""`DemoOutput` prints what `understudy demo` shows: headings, a line for each event, a moving line while it waits."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO, TypeVar
+
+from understudy.cli.activity import SPINNER, Activity
+
+T = TypeVar("T")
+
+_POLL_S = 0.02
+
+
+class DemoFailed(Exception):
+    """Something that the demo shows did not happen. The message says what, and what was found instead."""
+
+
+class DemoOutput:
+    """Prints the output of the demo. Colours and the moving line are used only on a terminal."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._is_terminal = self._out.isatty()
+        self._started = time.monotonic()
+
+    def heading(self, title: str) -> None:
+        """Print the title of the next part."""
+        self._line("")
+        self._line(self._styled("1", title))
+
+    def event(self, text: str, *, since: float | None = None) -> None:
+        """Print one event with the seconds since the demo began or, if given, since the monotonic time `since`."""
+        stamp = f"{time.monotonic() - self._started:6.2f} s" if since is None else f"+{time.monotonic() - since:5.2f} s"
+        self._line(f"  {self._styled('2', stamp)}  {text}")
+
+    def detail(self, text: str) -> None:
+        """Print a line that belongs to the event before it."""
+        self._line(f"            {text}")
+
+    def wait(self, condition: Callable[[], T | None], what: str, *, timeout_s: float) -> T:
+        """Evaluate `condition` repeatedly until it is true, and return its value.
+
+        Args:
+            what: the condition in words, for the moving line and the error.
+
+        Raises:
+            DemoFailed: the condition was not true within `timeout_s`.
+        """
+        began = time.monotonic()
+        turn = 0
+        while True:
+            value = condition()
+            if value:
+                self._clear_moving_line()
+                return value
+            waited = time.monotonic() - began
+            if waited > timeout_s:
+                self._clear_moving_line()
+                raise DemoFailed(f"not within {timeout_s:g} s: {what}")
+            self._draw_moving_line(f"            {SPINNER[turn % len(SPINNER)]} {what} … {waited:.1f} s")
+            turn += 1
+            time.sleep(_POLL_S)
+
+    def print(self, page: str) -> None:
+        """Print lines as they are."""
+        for line in page.splitlines():
+            self._line(line)
+
+    def activity(self) -> Activity:
+        """Return an `Activity` that shows the steps of something that takes long."""
+        return Activity(self._out, indent=" " * 12)
+
+    def failure(self, text: str) -> None:
+        """Print that the demo has failed."""
+        self._line(self._styled("31;1", text))
+
+    def success(self, text: str) -> None:
+        """Print that everything has happened."""
+        self._line(self._styled("32;1", text))
+
+    def _line(self, text: str) -> None:
+        self._clear_moving_line()
+        self._out.write(text + "\n")
+        self._out.flush()
+
+    def _draw_moving_line(self, text: str) -> None:
+        if self._is_terminal:
+            self._out.write(f"\r\x1b[2K{text}")
+            self._out.flush()
+
+    def _clear_moving_line(self) -> None:
+        if self._is_terminal:
+            self._out.write("\r\x1b[2K")
+
+    def _styled(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._is_terminal else text
