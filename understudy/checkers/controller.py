@@ -130,7 +130,7 @@ def _checks_epoch(op: ZnodeOp, version: int) -> bool:
 
 
 def _needs_fence(op: ZnodeOp) -> bool:
-    """Return whether only a controller may apply `op`, times_tested by its path.
+    """Return whether only a controller may apply `op`, as far as its path shows.
 
     API handlers write some paths without a fence, as in Kafka; those cannot be distinguished here (EL-13).
     """
