@@ -1,5 +1,7 @@
-"""The controller's container is killed, paused past its session, or disconnected from its network, while stock clients on
-this machine use the cluster."""
+"""Tests of faults of the controller's container: killed, paused past its session, disconnected from its network.
+
+Meanwhile stock clients on this machine use the cluster.
+"""
 
 from __future__ import annotations
 

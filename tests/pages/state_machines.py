@@ -71,7 +71,7 @@ PARTITION_MOVES: Moves = {
         "state znode created; LeaderAndIsr (new) to the ISR, UpdateMetadata to all brokers",
     ),
     (_P.ONLINE, _P.ONLINE): Move(
-        "The leader changes although it lives: preferred election, reassignment or controlled shutdown.",
+        "The leader changes although it is alive: preferred election, reassignment or controlled shutdown.",
         "state znode written with a higher leader epoch; LeaderAndIsr to its replicas, UpdateMetadata to all brokers",
     ),
     (_P.OFFLINE, _P.ONLINE): Move(
@@ -102,7 +102,8 @@ REPLICA_MOVES: Moves = {
         "nothing: its broker has had the LeaderAndIsr already (RSM-4)",
     ),
     (_R.ONLINE, _R.ONLINE): Move(
-        "A new controller takes over, or its broker has announced a failed log directory: it is sent the current state.",
+        "A new controller takes over, or its broker has announced a failed log directory:"
+        " it is sent the current state.",
         "LeaderAndIsr to it, UpdateMetadata to all brokers",
     ),
     (_R.OFFLINE, _R.ONLINE): Move("Its broker has registered again.", "as Online to Online"),
