@@ -250,7 +250,8 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
         [("listener.name.plaintext.ssl.keystore.password", SET, "secret")],
         (
             "INVALID_CONFIG",
-            "Invalid config value for resource ConfigResource(type=BROKER, name='1'): Password encoder secret not configured",
+            "Invalid config value for resource ConfigResource(type=BROKER, name='1'): "
+            "Password encoder secret not configured",
         ),
     ),
     (LOGGER, "2", [("root", SET, "INFO")], ("INVALID_REQUEST", "Unexpected node id. Expected 1, but received 2")),

@@ -1,3 +1,5 @@
+"""Tests of Metadata and DescribeCluster: responses from the metadata cache of a broker."""
+
 from __future__ import annotations
 
 import asyncio
@@ -18,8 +20,8 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.brokers.services import Stage
-from tests.brokers.stage import ORDERS
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.parts import ORDERS
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
 
@@ -32,7 +34,7 @@ def broker(number: int, *listeners: str) -> UpdateMetadataBroker:
     )
 
 
-HEARD = UpdateMetadataRequest(
+CURRENT = UpdateMetadataRequest(
     controller_id=2,
     live_brokers=(broker(1, "PLAINTEXT"), broker(2, "PLAINTEXT", "OTHER"), broker(4, "OTHER")),
     topic_states=(
@@ -55,17 +57,19 @@ HEARD = UpdateMetadataRequest(
 )
 
 
-def ask(request: MetadataRequest, version: int = 12, heard: UpdateMetadataRequest | None = HEARD) -> MetadataResponse:
-    async def scene() -> MetadataResponse:
-        stage = Stage(KafkaConfig(auto_create_topics_enable=False))
-        if heard is None:
-            stage.metadata = type(stage.metadata)()
-            stage.services = stage._services()
+def ask(
+    request: MetadataRequest, version: int = 12, cached: UpdateMetadataRequest | None = CURRENT
+) -> MetadataResponse:
+    async def scenario() -> MetadataResponse:
+        harness = BrokerHarness(KafkaConfig(auto_create_topics_enable=False))
+        if cached is None:
+            harness.metadata = type(harness.metadata)()
+            harness.services = harness._services()
         else:
-            stage.metadata.update(heard)
-        return await metadata.handle(stage.services, request, stage.context(version))
+            harness.metadata.update(cached)
+        return await metadata.handle(harness.services, request, harness.context(version))
 
-    return asyncio.run(scene())
+    return asyncio.run(scenario())
 
 
 def named(*names: str) -> MetadataRequest:
@@ -81,7 +85,7 @@ def test_brokers_are_the_live_ones_that_have_the_listener_of_the_request() -> No
 
 @pytest.mark.spec("MC-5")
 def test_before_the_first_update_metadata_the_response_is_empty() -> None:
-    response = ask(MetadataRequest(), heard=None)
+    response = ask(MetadataRequest(), cached=None)
     assert (response.brokers, response.controller_id, response.topics) == ((), -1, ())
 
 
@@ -188,16 +192,16 @@ def test_an_unknown_topic_id_has_no_authorized_operations() -> None:
 
 
 def test_describe_cluster_shows_brokers_and_refuses_to_show_controllers() -> None:
-    async def scene(endpoint_type: int) -> DescribeClusterResponse:
-        stage = Stage()
-        stage.metadata.update(HEARD)
+    async def scenario(endpoint_type: int) -> DescribeClusterResponse:
+        harness = BrokerHarness()
+        harness.metadata.update(CURRENT)
         request = DescribeClusterRequest(endpoint_type=endpoint_type)
-        return await describe_cluster.handle(stage.services, request, stage.context(1))
+        return await describe_cluster.handle(harness.services, request, harness.context(1))
 
-    response = asyncio.run(scene(1))
+    response = asyncio.run(scenario(1))
     assert [at.broker_id for at in response.brokers] == [1, 2]
     assert (response.cluster_id, response.controller_id) == ("cluster", 2)
-    refusals = [asyncio.run(scene(endpoint_type)) for endpoint_type in (2, 7)]
+    refusals = [asyncio.run(scenario(endpoint_type)) for endpoint_type in (2, 7)]
     assert [(refusal.error_code, refusal.error_message, refusal.endpoint_type) for refusal in refusals] == [
         (
             Errors.MISMATCHED_ENDPOINT_TYPE,
@@ -210,9 +214,9 @@ def test_describe_cluster_shows_brokers_and_refuses_to_show_controllers() -> Non
 
 @pytest.mark.parametrize(("controller", "shown"), [(2, 2), (4, -1), (9, -1), (-1, -1)])
 def test_describe_cluster_names_no_controller_that_its_listener_does_not_reach(controller: int, shown: int) -> None:
-    async def scene() -> DescribeClusterResponse:
-        stage = Stage()
-        stage.metadata.update(replace(HEARD, controller_id=controller))
-        return await describe_cluster.handle(stage.services, DescribeClusterRequest(), stage.context(1))
+    async def scenario() -> DescribeClusterResponse:
+        harness = BrokerHarness()
+        harness.metadata.update(replace(CURRENT, controller_id=controller))
+        return await describe_cluster.handle(harness.services, DescribeClusterRequest(), harness.context(1))
 
-    assert asyncio.run(scene()).controller_id == shown
+    assert asyncio.run(scenario()).controller_id == shown

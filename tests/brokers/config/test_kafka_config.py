@@ -1,4 +1,4 @@
-"""Every error here is one an operator has to understand; sentences that Kafka has are Kafka's."""
+"""Tests of `KafkaConfig`: accepted values, defaults, and the messages of errors, which are Kafka's where it has one."""
 
 from __future__ import annotations
 
@@ -268,8 +268,8 @@ def test_an_unknown_protocol_version_is_refused_with_the_known_ones(key: str) ->
 
 def test_a_protocol_older_than_the_message_format_is_refused() -> None:
     assert error(inter_broker_protocol_version="0.10.2") == (
-        "log.message.format.version 3.0-IV1 can only be used when inter.broker.protocol.version is set to version 0.11.0 "
-        "or higher; it is 0.10.2: lower the former, too"
+        "log.message.format.version 3.0-IV1 can only be used when inter.broker.protocol.version is set to version "
+        "0.11.0 or higher; it is 0.10.2: lower the former, too"
     )
     assert "is set to version 0.10.0 or higher" in error(
         inter_broker_protocol_version="0.9.0", log_message_format_version="0.10.2"
@@ -306,8 +306,8 @@ def test_the_controllers_requests_may_have_a_listener_of_their_own() -> None:
         ),
         (
             "plaintext",
-            "control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
-            "Currently they both have the value PLAINTEXT",
+            "control.plane.listener.name, when defined, should have a different value from the inter broker listener "
+            "name. Currently they both have the value PLAINTEXT",
         ),
     ],
 )

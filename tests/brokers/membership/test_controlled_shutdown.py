@@ -1,3 +1,5 @@
+"""Tests of controlled shutdown: attempts, success, a controller that does not respond."""
+
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -27,9 +29,7 @@ from understudy.simulator.loop import new_loop
     ],
     ids=["Kafka's defaults", "once", "more, and sooner"],
 )
-def test_it_is_attempted_so_often_and_given_up_without_another_wait(
-    settings: dict[str, str], attempts_at_s: list[float]
-) -> None:
+def test_controlled_shutdown_is_attempted_up_to_its_limit(settings: dict[str, str], attempts_at_s: list[float]) -> None:
     loop = new_loop()
     attempts: list[float] = []
 
@@ -41,7 +41,7 @@ def test_it_is_attempted_so_often_and_given_up_without_another_wait(
         BrokerId(1),
         7,
         config=KafkaConfig.from_properties({"zookeeper.connect": "z", **settings}),
-        metadata=MetadataCache(),  # which has not heard of a controller
+        metadata=MetadataCache(),  # without a controller
         network=cast(Network, None),
         others=others,
     )
@@ -51,8 +51,8 @@ def test_it_is_attempted_so_often_and_given_up_without_another_wait(
     loop.close()
 
 
-def stopped(cluster: SimulatedCluster) -> int:
-    """How often the controller was asked to let a broker go that stops."""
+def controlled_shutdowns(cluster: SimulatedCluster) -> int:
+    """Stop a broker other than the controller, and count the controlled shutdown requests to the controller."""
     cluster.start()
     cluster.settle()
     leaver = cluster.broker(next(broker for broker in cluster.broker_ids if broker != cluster.controller_id()))
@@ -65,13 +65,13 @@ def stopped(cluster: SimulatedCluster) -> int:
 
 @pytest.mark.spec("CS-1")
 @pytest.mark.parametrize(("enabled", "asked"), [("true", 1), ("false", 0)])
-def test_success_ends_it_and_a_setting_leaves_it_out(enabled: str, asked: int) -> None:
+def test_controlled_shutdown_is_requested_once_if_enabled(enabled: str, asked: int) -> None:
     with SimulatedCluster(2, brokers=3, settings={"controlled.shutdown.enable": enabled}) as cluster:
-        assert stopped(cluster) == asked
+        assert controlled_shutdowns(cluster) == asked
 
 
 @pytest.mark.spec("CS-1")
-def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_goes_in_the_end() -> None:
+def test_broker_stops_although_the_controller_does_not_respond() -> None:
     with SimulatedCluster(2, brokers=3) as cluster:
         cluster.start()
         cluster.settle()
@@ -86,7 +86,7 @@ def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_go
         assert not leaver.is_running
 
 
-def test_a_registration_that_nobody_can_read_keeps_no_broker_from_leaving() -> None:
+def test_broker_stops_although_another_registration_is_malformed() -> None:
     with SimulatedCluster(2, brokers=3) as cluster:
         cluster.start()
         cluster.settle()

@@ -1,4 +1,4 @@
-"""Which follower joins or leaves the ISR, and what an AlterPartition answer means (specification 13.1)."""
+"""Tests of ISR decisions: which follower joins or leaves, and the effect of an AlterPartition response."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from brokers.replication import isr
 from brokers.replication.isr import OnRefusal
 from brokers.replication.partition import FollowerState, IsrProposal, PartitionState, Role
 from foundation.cluster.errors import Errors
-from tests.brokers.stage import ME, ORDERS_0, OTHER, THIRD
+from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD
 
 END, HIGH_WATERMARK, EPOCH_START = 9, 7, 8
 """Offsets of the leader: of its log's end, of what all replicas have, and of the start of its leader epoch."""
