@@ -433,7 +433,7 @@ brokers/replication/isr_manager.py
   kafka.cluster.Partition.maybeExpandIsr IsrManager
   kafka.cluster.Partition.maybeShrinkIsr IsrManager
 brokers/replication/partition.py
-  kafka.cluster.PartitionState PartitionState
+  kafka.cluster.PartitionState LocalPartitionState
   kafka.cluster.PendingPartitionChange IsrProposal
   kafka.cluster.ReplicaState FollowerState
   kafka.cluster.Partition Partition

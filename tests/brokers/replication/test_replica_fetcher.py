@@ -10,7 +10,7 @@ import pytest
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.log.partition_log import EmptyLog
-from brokers.replication.partition import Partition, PartitionState, Role
+from brokers.replication.partition import LocalPartitionState, Partition, Role
 from brokers.replication.replica_fetcher import (
     FetcherSurroundings,
     PartitionFetchState,
@@ -124,7 +124,7 @@ class FetcherHarness:
         ]
 
     def follow(self, partition: int, *, leader: int = 1, leader_epoch: int = 0) -> None:
-        followed = PartitionState(
+        followed = LocalPartitionState(
             topic_partition=TopicPartition("a", partition),
             topic_id=ORDERS,
             role=Role.FOLLOWER,

@@ -9,7 +9,7 @@ import pytest
 from brokers.metrics.metered_zookeeper import MBEANS, MeteredZooKeeper, SessionState
 from brokers.replication import isr
 from brokers.replication.alter_partition_manager import IsrChange
-from brokers.replication.partition import IsrProposal, PartitionState, Role
+from brokers.replication.partition import IsrProposal, LocalPartitionState, Role
 from brokers.replication.replica_metrics import ReplicaCounts, replica_counts
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
@@ -34,8 +34,8 @@ def partition(
     replicas: tuple[int, ...] = (1, 2, 3),
     adding_replicas: tuple[int, ...] = (),
     removing_replicas: tuple[int, ...] = (),
-) -> PartitionState:
-    return PartitionState(
+) -> LocalPartitionState:
+    return LocalPartitionState(
         topic_partition=TopicPartition(topic, number),
         role=role,
         isr=isr,
@@ -80,7 +80,7 @@ def partition(
     ],
     ids=str,
 )
-def test_partitions_are_counted_as_in_kafka(hosted: tuple[PartitionState, ...], expected: dict[str, int]) -> None:
+def test_partitions_are_counted_as_in_kafka(hosted: tuple[LocalPartitionState, ...], expected: dict[str, int]) -> None:
     found = replica_counts(hosted, lambda topic: MIN_ISR.get(topic, 1))
     assert found == ReplicaCounts(**{**dict.fromkeys(ReplicaCounts._fields, 0), **expected})
 
