@@ -21,7 +21,7 @@ from benchmarks.kafka_beside import KafkaCluster
 from benchmarks.store import open_store
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import error_name
 from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from foundation.zk.client import MAX_REQUEST_BYTES, Create, Delete, MultiOk, ZooKeeperClient, request_bytes
@@ -111,7 +111,7 @@ class Arrangement:
         assert isinstance(response, ControlledShutdownResponse)
         if response.error_code or response.remaining_partitions:
             raise SystemExit(
-                f"controlled shutdown: {Errors(response.error_code).name}, {len(response.remaining_partitions)} remain"
+                f"controlled shutdown: {error_name(response.error_code)}, {len(response.remaining_partitions)} remain"
             )
         self._quiet(self._lines(), time.monotonic() * 1000, cluster_size)
         return seconds

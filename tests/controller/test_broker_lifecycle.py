@@ -8,7 +8,11 @@ from controller.events import LeaderAndIsrResponseReceived
 from controller.transitions import ReplicaState
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import BrokersChanged, ChannelClosed, ChannelOpened, InvalidTransition, RequestSent
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from foundation.wire.schema import Message
 from tests.controller.harness import ControllerHarness, TermHarness, answer_none
@@ -137,10 +141,11 @@ def test_response_about_a_removed_replica_marks_nothing() -> None:
 
 
 @pytest.mark.spec("SN-7")
-def test_error_in_update_metadata_response_is_only_logged() -> None:
+@pytest.mark.parametrize(("code", "name"), [(11, "STALE_CONTROLLER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")])
+def test_error_in_update_metadata_response_is_only_logged(code: int, name: str) -> None:
     def refuse(message: Message) -> Message:
         return (
-            UpdateMetadataResponse(error_code=11)
+            UpdateMetadataResponse(error_code=code)
             if isinstance(message, UpdateMetadataRequest)
             else answer_none(message)
         )
@@ -155,7 +160,25 @@ def test_error_in_update_metadata_response_is_only_logged() -> None:
         assert len(harness.broker(1).requests()) == 2, "no request is repeated"
         assert harness.broker(0).controller.is_active
     errors = [(line.text, line.fields["broker"], line.fields["error"]) for line in lines if line.level == "error"]
-    assert errors == [("error in UpdateMetadata response", 1, "STALE_CONTROLLER_EPOCH")]
+    assert errors == [("error in UpdateMetadata response", 1, name)]
+
+
+@pytest.mark.spec("SN-6")
+@pytest.mark.parametrize(("code", "name"), [(11, "STALE_CONTROLLER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")])
+def test_error_in_leader_and_isr_response_is_only_logged(code: int, name: str) -> None:
+    def refuse(message: Message) -> Message:
+        return (
+            LeaderAndIsrResponse(error_code=code) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
+        )
+
+    with operators_log() as lines, ControllerHarness() as harness:
+        harness.start()
+        harness.broker(1).answer = refuse
+        harness.create_topic("orders", {0: [2, 1]})
+        assert harness.state("orders", 0) == led(2, (2, 1), by=1)
+        assert harness.broker(0).controller.is_active
+    errors = [(line.text, line.fields["broker"], line.fields["error"]) for line in lines if line.level == "error"]
+    assert errors == [("error in LeaderAndIsr response", 1, name)]
 
 
 @pytest.mark.spec("RB-1", "BUG-9")

@@ -32,6 +32,7 @@ from tests.controller.requests import (
     partitions_of,
 )
 from tests.controller.values import context, ids, led, replicas, tp
+from tests.operators_log import operators_log
 from understudy.checkers.history import OpKind
 
 ONLINE, OFFLINE = ReplicaState.ONLINE, ReplicaState.OFFLINE
@@ -464,11 +465,15 @@ def test_stop_replica_response_is_handled_by_partition() -> None:
 
 
 @pytest.mark.spec("TD-6")
-def test_request_error_applies_to_each_partition() -> None:
-    with TopicDeletionHarness() as harness:
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_request_error_applies_to_each_partition(code: int, name: str) -> None:
+    with operators_log() as lines, TopicDeletionHarness() as harness:
         harness.mark("orders")
-        answer = replace(harness.answers()[0], request_error=Errors.UNKNOWN_SERVER_ERROR)
+        answer = replace(harness.answers()[0], request_error=code)
         harness.run(topic_deletion.process_stop_replica_response(harness.term, answer))
+        assert [line.fields["error"] for line in lines if line.text == "replicas were not deleted"] == [name]
         assert {harness.replica_state(name, answer.broker_id) for name in ("orders-0", "orders-1")} == {INELIGIBLE}
         assert "orders" in harness.term.context.topics_ineligible_for_deletion
 

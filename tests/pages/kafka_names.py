@@ -42,6 +42,7 @@ foundation/cluster/broker.py
   kafka.cluster.EndPoint EndPoint
 foundation/cluster/errors.py
   org.apache.kafka.common.protocol.Errors Errors
+  org.apache.kafka.common.protocol.Errors.forCode error_for_code
 foundation/cluster/features.py
   kafka.server.BrokerFeatures
 foundation/cluster/identifiers.py

@@ -32,6 +32,7 @@ from foundation.zk.client import Delete, SetData
 from foundation.zk.cluster_znodes import LatestProducerIdBlock
 from tests.brokers.peers import ScriptedPeer
 from tests.controller.harness import ControllerHarness
+from tests.operators_log import operators_log
 from understudy.simulator.loop import new_loop
 from understudy.simulator.world import SimulatedClock
 from understudy.simulator.zookeeper import LostAnswer
@@ -231,6 +232,7 @@ def test_concurrent_producers_get_different_ids(size: int) -> None:
         pytest.param(refused(Errors.BROKER_ID_NOT_REGISTERED), id="not registered"),
         pytest.param(refused(Errors.UNKNOWN_SERVER_ERROR), id="an unexpected error"),
         pytest.param(refused(Errors.INVALID_REQUEST), id="another"),
+        pytest.param(refused(999), id="an unknown error code"),
         pytest.param(given(-1, 10), id="ids below 0"),
         pytest.param(given(0, -1), id="fewer ids than none"),
         pytest.param(given(0, 0), id="no ids"),
@@ -255,6 +257,21 @@ def test_after_a_refusal_the_next_request_waits_for_the_backoff(trouble: Callabl
 
     harness.run(scenario())
     assert harness.requests == [("controller-1:9092", ME, EPOCH), ("controller-1:9092", ME, EPOCH + 1)]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.STALE_BROKER_EPOCH, "STALE_BROKER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_error_of_the_controller_is_logged_by_name(code: int, name: str) -> None:
+    harness = ManagerHarness(refused(code))
+
+    async def scenario() -> None:
+        await harness.id()
+        await pause(10)
+
+    with operators_log() as lines:
+        harness.run(scenario())
+    assert [line.fields["error"] for line in lines if "error" in line.fields] == [name]
 
 
 @pytest.mark.spec("CO-6")

@@ -11,10 +11,15 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.membership.controlled_shutdown import controlled_shutdown
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.metrics.broker_state import BrokerState
+from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import EventStarted
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownResponse
+from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from foundation.wire.network import Network
+from tests.brokers.peers import ScriptedPeer
+from tests.operators_log import operators_log
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.loop import new_loop
 
@@ -49,6 +54,34 @@ def test_controlled_shutdown_is_attempted_up_to_its_limit(settings: dict[str, st
     assert attempts == attempts_at_s
     assert loop.time() == attempts_at_s[-1]
     loop.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.STALE_BROKER_EPOCH, "STALE_BROKER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_error_of_the_controller_fails_the_attempt_and_is_logged_by_name(code: int, name: str) -> None:
+    endpoint = UpdateMetadataEndpoint(host="h2", port=9092, listener="PLAINTEXT")
+    metadata = MetadataCache()
+    metadata.update(
+        UpdateMetadataRequest(controller_id=2, live_brokers=(UpdateMetadataBroker(id=2, endpoints=(endpoint,)),))
+    )
+
+    async def others() -> Collection[BrokerId]:
+        return [BrokerId(2)]
+
+    leaving = controlled_shutdown(
+        BrokerId(1),
+        7,
+        config=KafkaConfig.from_properties({"zookeeper.connect": "z", "controlled.shutdown.max.retries": "1"}),
+        metadata=metadata,
+        network=ScriptedPeer(lambda header, request: ControlledShutdownResponse(error_code=code)),
+        others=others,
+    )
+    loop = new_loop()
+    with operators_log() as lines:
+        assert loop.run_until_complete(leaving) is False
+    loop.close()
+    assert [line.fields["why"] for line in lines if "why" in line.fields] == [f"controller 2 answered {name}"]
 
 
 def controlled_shutdowns(cluster: SimulatedCluster) -> int:

@@ -10,7 +10,7 @@ import pytest
 from brokers.replication.alter_partition_manager import IsrChange
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.partition import Partition
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_for_code
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from tests.brokers.harness import BrokerHarness
 from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, LogWithRecords, apply_leader_and_isr, leader_and_isr, state
@@ -50,13 +50,13 @@ class Leader:
     def fetch(self, follower: int, offset: int) -> None:
         self.manager.follower_fetched(self.partition, follower, offset, leader_epoch=5)
 
-    def answer(self, error: Errors, *, isr: tuple[int, ...] = (), partition_epoch: int = -1) -> IsrChange:
-        """Answer the oldest change in the queue."""
+    def answer(self, code: int, *, isr: tuple[int, ...] = (), partition_epoch: int = -1) -> IsrChange:
+        """Answer the oldest change in the queue with an error code."""
         change = self.queue.changes.pop(0)
         data = AlterPartitionResponsePartitionData(
-            partition_index=0, error_code=error, leader_epoch=5, isr=isr, partition_epoch=partition_epoch
+            partition_index=0, error_code=code, leader_epoch=5, isr=isr, partition_epoch=partition_epoch
         )
-        self.manager._on_answer(change, error, data)
+        self.manager._on_answer(change, error_for_code(code), data)
         return change
 
 
@@ -91,11 +91,15 @@ def test_proposal_that_was_not_attempted_is_given_up(error: Errors) -> None:
 
 
 @pytest.mark.spec("IS-6")
-def test_proposal_is_repeated_at_once_after_an_unexpected_error() -> None:
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_proposal_is_repeated_at_once_after_an_unexpected_error(code: int, name: str) -> None:
     def scenario(leader: Leader) -> None:
-        change = leader.answer(Errors.UNKNOWN_SERVER_ERROR)
+        change = leader.answer(code)
         assert leader.queue.changes == [change]
         assert leader.partition.state.proposal == change.proposal
+        assert [result["error"] for result in leader.harness.recorder.of("IsrResult")] == [name]
 
     run(scenario)
 

@@ -316,6 +316,21 @@ def test_refused_partitions_are_recorded_up_to_a_bound() -> None:
         assert (len(received.refused), received.refused_count) == (REFUSALS_RECORDED, REFUSALS_RECORDED + 50)
 
 
+def test_unknown_error_codes_are_recorded_with_their_number() -> None:
+    def answer(message: Message) -> StopReplicaResponse:
+        error = StopReplicaPartitionError(topic_name="orders", partition_index=1, error_code=998)
+        return StopReplicaResponse(error_code=999, partition_errors=(error,))
+
+    with ChannelHarness() as harness:
+        harness.open(1)
+        harness.broker(1).answer = answer
+        harness.send(to(1, StopReplicaRequest(broker_epoch=101), 4))
+        harness.settle()
+        (received,) = harness.broker(0).records(ResponseReceived)
+        assert received.error == "UNKNOWN_ERROR_CODE_999"
+        assert received.refused == (Refused("orders", 1, "UNKNOWN_ERROR_CODE_998"),)
+
+
 @pytest.mark.spec("D14")
 def test_channel_past_its_bound_coalesces() -> None:
     with ChannelHarness() as harness:
