@@ -143,7 +143,7 @@ def too_long(text: str) -> list[int]:
     return [number for number, line in enumerate(lines, 1) if len(line) > COLUMNS and not line.startswith("|")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if not name_of(page).startswith("tests/")], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_lines_of_a_page_end_at_120_columns(page: Path) -> None:
     assert too_long(page.read_text()) == []
 
