@@ -1,3 +1,5 @@
+"""Tests that docs/metrics.md is current and lists each metric once."""
+
 from __future__ import annotations
 
 from brokers.mbeans import MBEANS

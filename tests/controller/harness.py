@@ -240,10 +240,12 @@ class TermHarness(ControllerHarness):
         return self.broker(0).run(coroutine)
 
     def on_broker_0(self, what: Any) -> Any:
-        async def act() -> Any:
+        """Call `what` in the process of broker 0, and return its result."""
+
+        async def in_process() -> Any:
             return what()
 
-        return self.broker(0).run(act())
+        return self.broker(0).run(in_process())
 
     @property
     def controller(self) -> HarnessBroker:

@@ -1,3 +1,5 @@
+"""Tests of AlterPartition at the controller: verdicts on proposals, writes, responses."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Tests of broker changes, and of responses that mark replicas as offline."""
+
 from __future__ import annotations
 
 import pytest
@@ -45,21 +47,21 @@ def test_broker_change_updates_channels_then_handles_new_bounced_and_dead_broker
         harness.broker(3).start()
         harness.zookeeper.heal("broker-0")
         harness.settle()
-        story = [
+        records = [
             record
             for record in harness.broker(0).all_records()
             if isinstance(record, BrokersChanged | ChannelOpened | ChannelClosed | RequestSent)
         ]
         (changed,) = harness.broker(0).records(BrokersChanged)
         assert (changed.new, changed.dead, changed.bounced) == ((3,), (1,), (2,))
-        assert [(type(record), getattr(record, "to", None)) for record in story[:5]] == [
+        assert [(type(record), getattr(record, "to", None)) for record in records[:5]] == [
             (BrokersChanged, None),
             (ChannelOpened, 3),
             (ChannelClosed, 2),
             (ChannelOpened, 2),
             (ChannelClosed, 1),
         ]
-        assert {type(record) for record in story[5:]} == {RequestSent}
+        assert {type(record) for record in records[5:]} == {RequestSent}
         # Dead brokers are removed last; until then UpdateMetadata names them as alive.
         assert harness.broker(4).requests()[:5] == [
             UpdateMetadataSent([], live_brokers=[0, 1, 2, 3, 4]),

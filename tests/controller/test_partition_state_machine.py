@@ -1,3 +1,5 @@
+"""Tests of the partition state machine: transitions, elections, writes and requests."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Tests of the assignment of replicas to brokers."""
+
 from __future__ import annotations
 
 import random

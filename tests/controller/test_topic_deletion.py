@@ -1,3 +1,5 @@
+"""Tests of topic deletion: requests, znodes, offline replicas, failover."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -209,7 +211,7 @@ def test_every_write_of_a_deletion_is_fenced() -> None:
 
 @pytest.mark.spec("TD-10", "TD-3")
 def test_topic_that_cannot_be_deleted_does_not_delay_others() -> None:
-    """In Kafka the other would stay, too, and no broker could become controller."""
+    """In Kafka the other topic would stay too, and no broker could become controller."""
     with TopicDeletionHarness() as harness:
         delete_topics = harness.term.zk.topics.delete
 
@@ -606,11 +608,10 @@ def test_deletes_share_transactions_of_bounded_size() -> None:
         assert [path for path in harness.znodes() if "wide" in path] == []
 
 
-def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
-    """A topic is deleted; the controller fails before its nth request to ZooKeeper after that, or after the response to
-    it.
+def delete_and_fail_the_controller(kill_at: int, *, after: bool) -> int:
+    """Delete a topic; the controller fails before its nth request to ZooKeeper after that, or after its response.
 
-    Returns how many requests there are without an interruption.
+    Returns the number of requests of an uninterrupted controller if `kill_at` is 0.
     """
     with ControllerHarness(electable=(0, 2), brokers=(1, 3)) as harness:
         harness.start()
@@ -641,11 +642,11 @@ def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
 
 @pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
 def test_successor_finishes_the_deletion_wherever_the_controller_crashed() -> None:
-    requests = delete_and_lose_the_controller(0, after=False)
+    requests = delete_and_fail_the_controller(0, after=False)
     assert requests >= 6
     for number in range(1, requests + 1):
         for after in (False, True):
-            delete_and_lose_the_controller(number, after=after)
+            delete_and_fail_the_controller(number, after=after)
 
 
 # ------------------------------------------------------------------ the decision

@@ -1,3 +1,5 @@
+"""Tests of DescribeConfigs for topics, brokers and loggers."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

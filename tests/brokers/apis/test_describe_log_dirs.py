@@ -1,3 +1,5 @@
+"""Tests of DescribeLogDirs: the hosted replicas, and a failed disk."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""Tests of Fetch: errors by partition, fetch sessions, followers that join the ISR, waiting requests."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""Tests of `DynamicBrokerConfig`: precedence of config sources, and changes that a running broker refuses."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,3 +1,5 @@
+"""Tests of the operations of IncrementalAlterConfigs: set, delete, append, subtract."""
+
 from __future__ import annotations
 
 import time

@@ -1,3 +1,5 @@
+"""Tests of the operators' log: formats, levels, the options that choose them."""
+
 from __future__ import annotations
 
 import io
