@@ -1,4 +1,4 @@
-"""The table of behaviours is whole, and what the account of it says is so."""
+"""Tests of `tests.behaviours`: it reads every behaviour, and reports those without a test."""
 
 from __future__ import annotations
 

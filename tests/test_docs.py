@@ -1,5 +1,7 @@
-"""The pages for people: every path they name exists, every id that code, tests or pages name is defined in one of them,
-and lines end at 120 columns."""
+"""Tests of the Markdown pages: named paths exist, ids are defined, lines end at 120 columns.
+
+Every id that code, tests or pages name has to be defined in a page.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ _NO_IDS = re.compile(r"(?:KIP|ISO|UTF|CRC|SHA)-\d+|IV\d|(?:A|E|N|TID|BLE|SIM|PER
 
 
 def definitions() -> dict[str, str]:
-    """By id what a page says of it: pages define an id in bold."""
+    """The definition of each id in the pages, which define it in bold."""
     return {name: text for page in PAGES for name, text in _DEFINITION.findall(page.read_text())}
 
 

@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from the code say what the code says today."""
+"""Tests that the generated pages of docs/ are current, and that their sources are complete."""
 
 from __future__ import annotations
 

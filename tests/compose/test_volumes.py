@@ -28,7 +28,7 @@ TOPICS = {"orders": 6, "payments": 2}
 
 
 class Described(NamedTuple):
-    """What Metadata says that has to outlive the containers."""
+    """The part of Metadata that has to outlive the containers."""
 
     cluster_id: str | None
     topics: dict[str | None, tuple[object, int]]

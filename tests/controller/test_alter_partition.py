@@ -38,7 +38,7 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
         (state(1, (1, 2, 3), epoch=4, version=10), Errors.NOT_CONTROLLER),
         (state(1, (1, 2, 3), epoch=4, version=9), Errors.FENCED_LEADER_EPOCH),
         (state(1, (1, 2, 3), epoch=4, version=8), Errors.FENCED_LEADER_EPOCH),
-        # the state is so already, whatever the proposed partition epoch
+        # the state is as proposed already; its partition epoch does not matter
         (state(1, (1, 2), epoch=5, version=9), AlreadySo()),
         (state(1, (1, 2), epoch=5, version=3), AlreadySo()),
         (state(1, (1, 2, 3), epoch=5, version=8), Errors.INVALID_UPDATE_VERSION),

@@ -1,4 +1,4 @@
-"""The scenarios of the recordings, which run on processes and in the simulator alike."""
+"""The scenarios of the recordings, which run on processes and in the simulator."""
 
 from __future__ import annotations
 

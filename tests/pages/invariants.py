@@ -1,4 +1,4 @@
-"""docs/invariants.md: the invariants, read from the classes of the checks, and the other ids that code and tests name."""
+"""Generates docs/invariants.md: the checks, read from the classes of checkers, and other ids that code or tests name."""
 
 from __future__ import annotations
 

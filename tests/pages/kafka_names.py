@@ -1,4 +1,4 @@
-"""docs/kafka-names.md: which of Kafka's classes and methods is which module here, both ways.
+"""Generates docs/kafka-names.md: which of Kafka's classes and methods is which module here, both ways.
 
 The table stands here. tests/test_pages.py compares it with the sources: every path and name of ours exists, and what a
 module's docstring says it mirrors is in the table.

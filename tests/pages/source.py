@@ -1,4 +1,4 @@
-"""What the sources say about themselves: docstrings of modules, classes, functions and attributes, by `ast`."""
+"""Reads the docstrings of modules, classes, functions and attributes from the sources, with `ast`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""docs/state-machines.md: the states and the legal moves are read from controller/transitions.py, the sentences about
-the moves stand here."""
+"""Generates docs/state-machines.md: the valid transitions, read from controller/transitions.py, with explanations.
+
+The explanations are here.
+"""
 
 from __future__ import annotations
 

@@ -198,18 +198,18 @@ def test_requests_of_a_client_that_does_not_read_responses_stay_in_its_socket() 
 def test_pipelined_requests_do_not_delay_other_connections() -> None:
     async def scenario() -> list[int]:
         harness = await start_server()
-        greedy, greedy_task = harness.connect()
-        greedy.feed(frame(ApiVersionsRequest(), version=0) * 1_000)
+        first, first_task = harness.connect()
+        first.feed(frame(ApiVersionsRequest(), version=0) * 1_000)
         waiting = []
         for _ in range(5):
-            modest, modest_task = harness.connect()
-            modest.feed(frame(ApiVersionsRequest(), version=0))
-            modest.feed(b"")
-            await modest_task
-            waiting.append(len(greedy.sent))
-        greedy.feed(b"")
-        await greedy_task
-        return [*waiting, len(greedy.sent)]
+            other, other_task = harness.connect()
+            other.feed(frame(ApiVersionsRequest(), version=0))
+            other.feed(b"")
+            await other_task
+            waiting.append(len(first.sent))
+        first.feed(b"")
+        await first_task
+        return [*waiting, len(first.sent)]
 
     *waiting, answered = asyncio.run(scenario())
     assert waiting[-1] < 50, "responses to the first client before five others got one response each"
@@ -432,10 +432,10 @@ def test_connection_with_a_waiting_fetch_is_closed_after_the_idle_limit() -> Non
         harness.broker.become_leader("orders", 0)
         connection, task = harness.connect()
         partitions = (FetchPartition(partition=0, fetch_offset=0),)
-        patient = FetchRequest(
+        long_wait = FetchRequest(
             max_wait_ms=2**31 - 1, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=partitions),)
         )
-        connection.feed(frame(patient, version=11))
+        connection.feed(frame(long_wait, version=11))
         connection.feed(b"")
         async with asyncio.timeout(5):
             await task
