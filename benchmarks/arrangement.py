@@ -215,7 +215,7 @@ def until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not true():
         if time.monotonic() > deadline:
-            raise SystemExit(f"the cluster did not come to rest within {PATIENCE_S:.0f} s")
+            raise SystemExit(f"the cluster did not become quiet within {PATIENCE_S:.0f} s")
         time.sleep(0.05)
 
 

@@ -140,7 +140,7 @@ def test_ids_are_found_wherever_they_are_named() -> None:
 
 
 def too_long(text: str) -> list[int]:
-    """The numbers of lines longer than 120 columns. Tables cannot wrap, and blocks of code show what a machine says."""
+    """The numbers of lines longer than 120 columns. Tables cannot wrap, and blocks of code show output."""
     lines = _FENCE.sub(lambda fence: "\n" * fence.group().count("\n"), text).splitlines()
     return [number for number, line in enumerate(lines, 1) if len(line) > COLUMNS and not line.startswith("|")]
 

@@ -41,7 +41,7 @@ def test_recorded_error_does_not_fail_the_broker() -> None:
     )
 
 
-def test_failing_task_fails_the_broker_also_where_it_cannot_be_recorded() -> None:
+def test_failing_task_fails_the_broker_although_it_cannot_be_recorded() -> None:
     def disk_full(line: bytes) -> None:
         raise OSError(28, "No space left on device", "events.jsonl")
 

@@ -86,10 +86,10 @@ def test_a_brokers_config_is_altered_and_described(
     for broker in ("1", "2", "3"):
         assert len(client.broker_config(broker)) > 300
     client.alter_config("broker", "2", {key: mine})
-    cluster.wait_until(lambda: client.broker_config("2")[key] == (mine, False), "broker 2 goes by its new config")
+    cluster.wait_until(lambda: client.broker_config("2")[key] == (mine, False), "broker 2 uses its new config")
     assert client.broker_config("1")[key] == ("1", False)
     client.alter_config("broker", "2", {key: None})
-    cluster.wait_until(lambda: client.broker_config("2")[key] == ("1", False), "broker 2 goes by the default again")
+    cluster.wait_until(lambda: client.broker_config("2")[key] == ("1", False), "broker 2 uses the default again")
     assert client.broker_config("1")["broker.id"] == ("1", True)
     with pytest.raises(Refused, match=r"(?i)invalid_?request"):
         client.alter_config("broker", "1", {"num.io.threads": "100"})

@@ -46,7 +46,7 @@ class Fault(NamedTuple):
     inject: Callable[[ComposeCluster, int], None]
     undo: Callable[[ComposeCluster, int], None]
     process_survives: bool
-    """The process of the controller goes on after the fault, and finds out that it was deposed."""
+    """The process of the controller keeps running after the fault, and is notified that it was deposed."""
 
 
 FAULTS = pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_write_with_unknown_outcome_ends_the_term() -> None:
         assert harness.zookeeper.lost_answers == []
         controller = harness.broker(0)
         assert [record.epoch for record in controller.records(ControllerResigned)] == [1]
-        assert controller.controller.epoch == 2, "it took over again and knows what was written"
+        assert controller.controller.epoch == 2, "it took over again and has read what was written"
         assert errors(harness.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.NONE)]
 
 

@@ -240,7 +240,7 @@ def test_controller_that_cannot_take_over_resigns() -> None:
         assert "MalformedZNode" in resigned[0].why
         assert harness.broker(1).records(ControllerReady) == []
         tries = harness.broker(1).records(ControllerElected)
-        assert 4 <= len(tries) <= 7, "it goes on trying, once a second"
+        assert 4 <= len(tries) <= 7, "it tries again once a second"
         # An operator repairs the cause.
         harness.operator.run(harness.operator.client.write(Delete("/brokers/ids/9")))
         harness.settle(2_000)

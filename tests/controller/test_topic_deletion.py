@@ -551,7 +551,7 @@ def test_failover_resumes_deletions_and_marks_ineligible_topics() -> None:
         assert context.topics_ineligible_for_deletion == {"orders"}, "broker 0 has a replica of it"
 
         harness.run(topic_deletion.resume_deletions(harness.term))
-        assert harness.left_of("half-gone") == [], "the rest of a topic that a predecessor did not come to an end with"
+        assert harness.left_of("half-gone") == [], "the znodes left by a predecessor that failed during the deletion"
         assert harness.replica_states("payments-0") == [None, STARTED, STARTED]
         assert harness.replica_states("orders-0") == [ONLINE] * 3
 

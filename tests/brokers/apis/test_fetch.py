@@ -272,7 +272,7 @@ def test_waiting_fetch_ends_when_its_partition_is_deleted(monkeypatch: pytest.Mo
     assert error_of(asyncio.run(scenario())) is Errors.NOT_LEADER_OR_FOLLOWER
 
 
-def test_fetch_goes_on_waiting_after_a_change_that_leaves_it_without_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_keeps_waiting_after_a_change_without_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         harness = WaitingFetchHarness(monkeypatch)
         waiting = await harness.waiting()

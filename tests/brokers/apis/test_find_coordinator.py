@@ -62,7 +62,7 @@ def test_one_key_is_answered_by_the_leader_of_its_partition(version: int) -> Non
 
 @pytest.mark.spec("CO-3")
 @pytest.mark.parametrize("version", MANY)
-def test_many_keys_are_answered_in_their_order_each_as_often_as_asked(version: int) -> None:
+def test_many_keys_are_answered_in_the_order_of_the_request(version: int) -> None:
     assert many(["group1", "my-group", "test", "group1"], version) == [
         ("group1", "NONE", (3, "h3", 9092)),
         ("my-group", "NONE", (2, "h2", 9092)),

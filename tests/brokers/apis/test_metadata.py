@@ -94,7 +94,7 @@ def test_before_the_first_update_metadata_the_response_is_empty() -> None:
     ("version", "listener_error"),
     [(5, Errors.LEADER_NOT_AVAILABLE), (6, Errors.LISTENER_NOT_FOUND), (12, Errors.LISTENER_NOT_FOUND)],
 )
-def test_each_partition_with_its_leader_or_why_there_is_none(version: int, listener_error: Errors) -> None:
+def test_each_partition_has_its_leader_or_the_error_that_there_is_none(version: int, listener_error: Errors) -> None:
     [topic] = ask(named("orders"), version).topics
     assert topic.topic_id == ORDERS
     assert [(each.partition_index, each.error_code, each.leader_id) for each in topic.partitions] == [
@@ -110,7 +110,7 @@ def test_each_partition_with_its_leader_or_why_there_is_none(version: int, liste
 
 
 @pytest.mark.spec("MC-3")
-def test_version_0_hides_replicas_that_cannot_be_reached() -> None:
+def test_version_0_leaves_out_unreachable_replicas() -> None:
     [topic] = ask(MetadataRequest(topics=()), 0).topics
     first = topic.partitions[0]
     assert (first.error_code, first.replica_nodes, first.isr_nodes) == (Errors.REPLICA_NOT_AVAILABLE, (1, 2), (1, 2))
@@ -161,7 +161,7 @@ def test_a_topic_without_a_name_refuses_the_whole_request_before_version_12() ->
     assert (response.brokers, response.controller_id) == ((), -1)
 
 
-def test_a_refused_request_is_repeated_word_for_word() -> None:
+def test_refused_request_is_repeated_in_the_response() -> None:
     asked = MetadataRequestTopic(name="orders", topic_id=ORDERS)
     response = ask(MetadataRequest(topics=(asked, asked)), 10)
     assert [(topic.name, topic.topic_id, topic.error_code) for topic in response.topics] == [("orders", ORDERS, 42)] * 2

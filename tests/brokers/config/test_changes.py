@@ -280,8 +280,8 @@ def test_zookeeper_failure_of_a_handler_is_logged_and_later_changes_are_handled(
         cluster.run_for(10_000)
     assert values(cluster) == [3, 3, 3]
     assert not cluster.exits
-    said = [line.fields["entity_path"] for line in lines if line.logger == "kafka.server.ZkConfigManager"]
-    assert said == ["brokers/2", "brokers/<default>"], "the second change tries to write the addresses once more"
+    logged = [line.fields["entity_path"] for line in lines if line.logger == "kafka.server.ZkConfigManager"]
+    assert logged == ["brokers/2", "brokers/<default>"], "the second change tries to write the addresses once more"
 
 
 @pytest.mark.spec("CF-2")

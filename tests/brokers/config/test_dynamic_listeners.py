@@ -99,10 +99,10 @@ def test_the_listener_between_brokers_cannot_be_taken_away(cluster: SimulatedClu
 
 @pytest.mark.spec("CF-7")
 def test_the_number_of_connections_may_be_limited_later(cluster: SimulatedCluster) -> None:
-    hurried = cluster.admin.with_bootstrap("broker-2:9092", timeout_ms=1_000)
+    client = cluster.admin.with_bootstrap("broker-2:9092", timeout_ms=1_000)
     change(cluster, 2, {"max.connections.per.ip": "0"})
     with pytest.raises(NoBrokerAnswers):
-        cluster.ask(hurried.metadata())
+        cluster.ask(client.metadata())
     cluster.ask(cluster.admin.with_bootstrap("broker-1:9092").alter_config(BROKER, "", {"max.connections.per.ip": "0"}))
     cluster.run_for(1_000)
     with pytest.raises(NoBrokerAnswers):

@@ -136,7 +136,7 @@ def test_values_that_contradict_each_other(overrides: dict[str, str], part: str)
     assert part in error(**overrides)
 
 
-def test_a_generated_id_needs_no_upper_bound_of_its_own() -> None:
+def test_generated_broker_id_needs_no_reserved_maximum() -> None:
     assert config(broker_id="5000", broker_id_generation_enable="false").broker_id == 5000
 
 
@@ -213,12 +213,12 @@ def test_advertised_names_must_be_bound_and_include_the_one_between_brokers() ->
     assert "inter.broker.listener.name must be a listener name" in error(listeners="A://h:1", **names)
 
 
-def test_only_one_way_to_name_the_listener_between_brokers() -> None:
+def test_inter_broker_listener_is_named_by_one_key_only() -> None:
     message = error(inter_broker_listener_name="PLAINTEXT", security_inter_broker_protocol="PLAINTEXT")
     assert message == "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
 
 
-def test_typing_errors_are_found_and_kafkas_keys_are_not_taken_for_them() -> None:
+def test_mistyped_keys_are_reported_and_kafkas_keys_are_not() -> None:
     properties = BASE | {
         "num.network.threads": "3",
         "listener.name.internal.ssl.keystore.location": "/x",
@@ -228,12 +228,12 @@ def test_typing_errors_are_found_and_kafkas_keys_are_not_taken_for_them() -> Non
     assert KafkaConfig.from_properties(properties).broker_id == 1
 
 
-def test_a_key_is_acted_upon_or_accepted_never_both() -> None:
+def test_key_is_used_or_accepted_without_effect_never_both() -> None:
     assert not ACCEPTED_KEYS.keys() & TABLE.keys()
     assert len(ACCEPTED_KEYS) + len(TABLE) > 320
 
 
-def test_every_row_says_what_it_is_and_its_default_obeys_it() -> None:
+def test_every_config_has_a_documentation_and_a_valid_default() -> None:
     for key in TABLE.values():
         assert key.doc is not None, key.name
         assert key.doc.endswith("."), key.name

@@ -226,7 +226,7 @@ def test_concurrent_producers_get_different_ids(size: int) -> None:
 
 @pytest.mark.spec("CO-6")
 @pytest.mark.parametrize(
-    "trouble",
+    "response",
     [
         pytest.param(refused(Errors.STALE_BROKER_EPOCH), id="stale epoch"),
         pytest.param(refused(Errors.BROKER_ID_NOT_REGISTERED), id="not registered"),
@@ -239,9 +239,9 @@ def test_concurrent_producers_get_different_ids(size: int) -> None:
         pytest.param(given(MAX_PRODUCER_ID, 10), id="ids beyond the last"),
     ],
 )
-def test_after_a_refusal_the_next_request_waits_for_the_backoff(trouble: Callable[[], Message | None]) -> None:
+def test_after_a_refusal_the_next_request_waits_for_the_backoff(response: Callable[[], Message | None]) -> None:
     """Mirrors `testUnrecoverableErrors`, `testInvalidRanges` and `testRetryBackoff`."""
-    harness = ManagerHarness(trouble, given(0, 10))
+    harness = ManagerHarness(response, given(0, 10))
 
     async def scenario() -> None:
         await harness.id()
@@ -310,7 +310,7 @@ def test_block_is_requested_again_until_a_controller_responds() -> None:
 
 @pytest.mark.spec("CO-6")
 @pytest.mark.parametrize("controller", ["unknown", "silent", "too old"])
-def test_a_request_without_response_is_given_up_and_sent_again_for_the_next_producer(controller: str) -> None:
+def test_request_without_a_response_times_out_and_is_sent_again_for_the_next_producer(controller: str) -> None:
     harness = ManagerHarness(
         given(0, 10), delay_s=60 if controller == "silent" else 0.001, served=controller != "too old"
     )

@@ -75,7 +75,7 @@ def test_address_that_cannot_be_connected_or_bound_is_named() -> None:
 @pytest.mark.parametrize(
     ("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("a..b", 1), ("x" * 70, 1), ("nul\0", 1)], ids=repr
 )
-def test_impossible_address_is_named_like_one_that_does_not_answer(host: str, port: int) -> None:
+def test_invalid_address_is_reported_like_an_unreachable_one(host: str, port: int) -> None:
     async def scenario() -> None:
         network = SocketNetwork()
         with pytest.raises(ConnectionFailed, match=r"cannot be reached: ."):
@@ -108,7 +108,7 @@ def test_sent_bytes_arrive_after_close() -> None:
     assert asyncio.run(scenario()) == {0}
 
 
-def test_listener_out_of_descriptors_logs_it_once_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listener_without_free_descriptors_logs_once_and_accepts_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> bytes:
         server = await SocketNetwork().bind("127.0.0.1", 0, echo)
         accept, failures = server._accept_one, iter([OSError(24, "Too many open files")] * 2)
@@ -127,10 +127,10 @@ def test_listener_out_of_descriptors_logs_it_once_and_goes_on(monkeypatch: pytes
         await server.close()
         return answer
 
-    said = structlog.testing.CapturingLogger()
-    monkeypatch.setattr("brokers.machine.socket_network.log", said)
+    logger = structlog.testing.CapturingLogger()
+    monkeypatch.setattr("brokers.machine.socket_network.log", logger)
     assert asyncio.run(scenario()) == b"still there?"
-    assert [(call.args[0], call.kwargs["why"]) for call in said.calls] == [
+    assert [(call.args[0], call.kwargs["why"]) for call in logger.calls] == [
         ("cannot accept connections, trying again", "[Errno 24] Too many open files")
     ]
 

@@ -104,7 +104,7 @@ def test_folder_lists_its_own_names_and_exists_while_it_holds_a_file(storage: St
         lambda storage: storage.rename("missing", "to"),
     ],
 )
-def test_missing_file_is_an_error_where_there_is_nothing_to_work_on(
+def test_missing_file_is_an_error_for_operations_that_need_it(
     storage: Storage, act: Callable[[Storage], object]
 ) -> None:
     with pytest.raises(FileNotFoundError):
@@ -122,7 +122,7 @@ def test_file_is_not_written_below_a_file_or_over_a_folder(storage: Storage) -> 
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a/../../outside", "a/..", "..", "", "nul\0"])
-def test_no_path_leads_out_of_the_directory(storage: Storage, path: str) -> None:
+def test_paths_outside_the_directory_are_refused(storage: Storage, path: str) -> None:
     storage.write("inside", b"")
     acts: list[Callable[[str], object]] = [
         storage.read,

@@ -120,7 +120,7 @@ def test_closing_ends_a_request_that_a_silent_controller_does_not_answer(answere
 
 @pytest.mark.spec("IS-5")
 @pytest.mark.parametrize("answered", [0, 1], ids=["to ApiVersions", "to the request"])
-def test_a_silent_controller_is_given_up_after_the_timeout_and_looked_up_again(answered: int) -> None:
+def test_request_to_a_silent_controller_times_out_and_the_controller_is_looked_up_again(answered: int) -> None:
     harness = ChannelHarness(Controller(silent_after=answered))
 
     async def scenario() -> None:

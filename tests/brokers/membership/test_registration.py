@@ -37,7 +37,7 @@ def check(broker: Broker, *registered: Broker) -> None:
 
 
 @pytest.mark.spec("BR-2")
-def test_an_address_is_registered_by_one_broker_whatever_its_listener_is_called() -> None:
+def test_endpoint_is_registered_by_one_broker_under_any_listener_name() -> None:
     check(at(1, 9092, 9093), at(2, 9094), at(3, 9092, host="elsewhere"))
     check(at(1, 9092), at(1, 9092))  # its own registration of an earlier session
     with pytest.raises(RegistrationRefused) as refused:

@@ -120,8 +120,8 @@ async def start_server(**settings: str) -> ServerHarness:
 
 
 def frame(message: Message, correlation_id: int = 1, version: int | None = None) -> bytes:
-    spoken = api_of(message).max_version if version is None else version
-    return encode_request(message, spoken, correlation_id, "test")
+    used_version = api_of(message).max_version if version is None else version
+    return encode_request(message, used_version, correlation_id, "test")
 
 
 def correlation_ids(connection: FakeConnection) -> list[int]:
@@ -457,8 +457,8 @@ def test_negative_idle_limit_means_no_limit() -> None:
     assert asyncio.run(scenario()) == ([7], [])
 
 
-@pytest.mark.parametrize(("cut", "said"), [(0, []), (-1, ["connection ended inside a request"])])
-def test_connection_that_ends_inside_a_request_is_logged_at_debug(cut: int, said: list[str]) -> None:
+@pytest.mark.parametrize(("cut", "logged"), [(0, []), (-1, ["connection ended inside a request"])])
+def test_connection_that_ends_inside_a_request_is_logged_at_debug(cut: int, logged: list[str]) -> None:
     async def scenario() -> None:
         harness = await start_server()
         connection, task = harness.connect()
@@ -469,7 +469,7 @@ def test_connection_that_ends_inside_a_request_is_logged_at_debug(cut: int, said
 
     with operators_log(logging.DEBUG) as lines:
         asyncio.run(scenario())
-    assert [(line.level, line.text) for line in lines] == [("debug", text) for text in said]
+    assert [(line.level, line.text) for line in lines] == [("debug", text) for text in logged]
 
 
 @pytest.mark.spec("TC-5")

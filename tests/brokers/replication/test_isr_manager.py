@@ -81,7 +81,7 @@ def test_accepted_proposal_becomes_the_isr() -> None:
 
 @pytest.mark.spec("IS-6")
 @pytest.mark.parametrize("error", [Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA])
-def test_proposal_that_was_not_attempted_is_given_up(error: Errors) -> None:
+def test_proposal_with_operation_not_attempted_is_dropped(error: Errors) -> None:
     def scenario(leader: Leader) -> None:
         leader.answer(error)
         assert (leader.partition.state.proposal, leader.queue.changes) == (None, [])

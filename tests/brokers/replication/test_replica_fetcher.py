@@ -58,8 +58,8 @@ def test_fetch_version_follows_from_the_protocol_and_from_whether_all_topics_hav
         TopicPartition(f"t{index}", 0): PartitionFetchState(topic_id, 4, EmptyLog())
         for index, topic_id in enumerate(ids)
     }
-    request, spoken = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
-    assert spoken == version
+    request, used_version = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
+    assert used_version == version
     sent = decode(FetchRequest, version, encode(request, version))
     replica = sent.replica_state.replica_id if version >= 15 else sent.replica_id
     epoch = sent.topics[0].partitions[0].current_leader_epoch

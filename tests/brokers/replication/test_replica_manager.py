@@ -54,7 +54,7 @@ def test_follower_fetches_and_keeps_no_isr() -> None:
 
 @pytest.mark.spec("BK-9", "BUG-20")
 @pytest.mark.parametrize("leader", [OTHER, -1])
-def test_leader_that_is_not_alive_is_not_followed_and_the_answer_is_none_all_the_same(leader: int) -> None:
+def test_leader_that_is_not_alive_is_not_followed_and_the_response_has_no_error(leader: int) -> None:
     manager, fetchers, _ = replica_manager()
     request = leader_and_isr(state(leader=leader, leader_epoch=4))
     step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker == ME, now_ms=0.0)

@@ -187,10 +187,10 @@ class BrokerModel:
                         self.metadata[state.partition_index] = state.leader_epoch
                         continue
                     kind = "start" if isinstance(state, LeaderAndIsrPartitionState) else "stop"
-                    said = self.last.setdefault(state.partition_index, [])
-                    if said and said[-1][0] == kind:
-                        said.pop()
-                    said.append((kind, state.leader_epoch))
+                    received = self.last.setdefault(state.partition_index, [])
+                    if received and received[-1][0] == kind:
+                        received.pop()
+                    received.append((kind, state.leader_epoch))
 
 
 steps = st.tuples(st.sampled_from([start, stop, update_metadata]), st.integers(0, 3), st.integers(0, 9))

@@ -283,7 +283,7 @@ def test_unassigned_replica_in_sync_is_stopped_after_failover(joins_late: bool, 
 
 
 def test_no_replica_is_stopped_if_no_target_replica_can_lead() -> None:
-    """Kafka goes on, and deletes the only replicas that are alive."""
+    """Kafka continues, and deletes the only replicas that are alive."""
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3]})
         harness.start_recording()

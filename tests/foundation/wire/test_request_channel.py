@@ -136,7 +136,7 @@ def test_a_malformed_response_closes_the_connection(answer: Callable[[bytes], li
     run(scenario())
 
 
-def test_an_unexpected_response_is_not_taken_for_that_of_the_next_request() -> None:
+def test_an_unexpected_response_is_not_used_for_the_next_request() -> None:
     """It may arrive after the response, when its request is complete already."""
 
     async def scenario() -> None:

@@ -353,7 +353,7 @@ def test_hosts_are_accepted_with_and_without_port(connect_string: str) -> None:
     KazooZooKeeper(connect_string)
 
 
-def test_an_exception_of_a_listener_is_reported_and_the_session_goes_on(zookeeper: EmbeddedZooKeeper) -> None:
+def test_an_exception_of_a_listener_is_reported_and_the_session_continues(zookeeper: EmbeddedZooKeeper) -> None:
     reported: list[dict[str, Any]] = []
 
     def listener(_: Notification) -> None:
