@@ -35,8 +35,10 @@ STUBS = (1001, 1002, 1003)
 CONTROLLERS = (1, 2)
 PATIENCE_S = 600.0
 CREATION_PATIENCE = 4
-"""How many times longer stubs may stay without requests while topics are created: a controller sends none before it has
-written all partition states of an event."""
+"""The factor by which stubs may stay longer without requests while topics are created.
+
+A controller sends none before it has written all partition states of an event.
+"""
 SESSION_TIMEOUT_MS = 30_000
 """Long, so that no broker loses its session while two processes keep the machine busy."""
 

@@ -64,7 +64,7 @@ def is_listed(table: Sequence[Counterpart], path: str, name: str) -> bool:
 
 
 def mirrored(path: str) -> Iterator[str]:
-    """What the docstrings of a module say it mirrors: the names in backquotes after "Mirrors"."""
+    """The names in backquotes after "Mirrors" in the docstrings of a module."""
     module = parse(path)
     for node in (module, *(node for node in ast.walk(module) if isinstance(node, ast.ClassDef | ast.FunctionDef))):
         text = docstring(node)

@@ -1,4 +1,4 @@
-"""`docker compose down` and `up` again: the volumes hold the cluster, and without them a new one begins."""
+"""Tests of `docker compose down` and `up`: with the volumes the cluster continues, without them a new one starts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Described(NamedTuple):
 
     cluster_id: str | None
     topics: dict[str | None, tuple[object, int]]
-    """By name the topic id and the number of partitions."""
+    """The topic id and the number of partitions by topic."""
 
 
 @pytest.fixture

@@ -286,7 +286,7 @@ class HarnessBroker:
         )
         self.received: list[ReceivedRequest] = []
         self.refuses_connections = False
-        """Its port is not open."""
+        """The port of the broker is not open."""
         self.answer: Callable[[Message], Message | None] = answer_none
         """Returns the response to a request; None closes the connection without one."""
         self.points = RecordedPoints()
@@ -434,7 +434,7 @@ class HarnessBroker:
         return self.process.spawn(coroutine)
 
     def records(self, kind: type[P]) -> list[P]:
-        """Its records of one type, in order."""
+        """The records of one type in its event log, in order."""
         return [payload for payload in self.all_records() if isinstance(payload, kind)]
 
     def all_records(self) -> list[Payload]:

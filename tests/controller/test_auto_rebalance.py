@@ -1,4 +1,4 @@
-"""Automatic preferred leader elections: when they run, and for which partitions."""
+"""Tests of automatic preferred leader elections: when they run, and for which partitions."""
 
 from __future__ import annotations
 

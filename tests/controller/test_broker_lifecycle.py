@@ -111,7 +111,7 @@ def test_offline_replica_mark_is_removed_only_by_a_response_without_error() -> N
         online(harness)
 
         def answered(partition: int, error_code: int) -> set[TopicPartition]:
-            """What is marked after broker 1 has answered so."""
+            """Process a response of broker 1; return the replicas that are marked as offline."""
             error = LeaderAndIsrPartitionError(topic_name="orders", partition_index=partition, error_code=error_code)
             epoch = harness.term.context.broker_epoch(ONE)
             assert epoch is not None

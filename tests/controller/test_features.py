@@ -1,4 +1,4 @@
-"""`/feature` at a takeover, updates of features, and incompatible brokers."""
+"""Tests of features: `/feature` at a takeover, updates of features, incompatible brokers."""
 
 from __future__ import annotations
 

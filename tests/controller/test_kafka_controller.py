@@ -57,8 +57,8 @@ SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: 
 
 
 REGISTRATION = b'{"version":5,"endpoints":["PLAINTEXT://elsewhere:9092"],"jmx_port":-1,"port":9092,"host":"elsewhere"}'
-UNREADABLE = b"{"
-"""What no controller can read, among the brokers, and none can take over with."""
+MALFORMED = b"{"
+"""Malformed data of a registration, with which no controller can take over."""
 
 
 def elect(
@@ -229,7 +229,7 @@ def test_controller_znode_of_an_earlier_process_is_waited_for() -> None:
 def test_controller_that_cannot_take_over_resigns() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
-        harness.write_znode("/brokers/ids/9", UNREADABLE)
+        harness.write_znode("/brokers/ids/9", MALFORMED)
         assert harness.broker(0).controller.is_active, "to the controller in harness it is but a failed event"
         harness.broker(0).crash()
         harness.settle(5_000)
@@ -269,7 +269,7 @@ def test_broker_that_could_not_register_is_not_electable_until_its_next_session(
 def test_repeated_elections_do_not_multiply() -> None:
     with ControllerHarness(electable=(0, 1, 2, 3), brokers=()) as harness:
         harness.start()
-        harness.write_znode("/brokers/ids/9", UNREADABLE)
+        harness.write_znode("/brokers/ids/9", MALFORMED)
         harness.broker(0).crash()
         races = []
         for _ in range(3):

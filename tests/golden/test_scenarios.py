@@ -21,7 +21,7 @@ OTHER_SEEDS = (2, 3, 4)
 """The seed decides in the simulator which broker wins an election, and in which order answers arrive."""
 
 RUNS = 6
-"""How often a scenario on processes is run at most."""
+"""The maximal number of runs of a scenario on processes."""
 
 Cluster = TypeVar("Cluster", bound=ProcessCluster)
 

@@ -503,7 +503,7 @@ def _messages() -> Iterator[Counterpart]:
 
 
 def names_in(path: str) -> set[str]:
-    """What the top of a module defines."""
+    """The names defined at the top of a module."""
     found: set[str] = set()
     for node in parse(path).body:
         match node:

@@ -51,7 +51,7 @@ in `controller/replica_state_machine.py`.
 
 
 class Move(NamedTuple):
-    """What a legal move means: when it happens, and what is written and sent."""
+    """A valid transition: when it happens, and what is written and sent."""
 
     when: str
     effect: str
@@ -59,7 +59,7 @@ class Move(NamedTuple):
 
 Moves: TypeAlias = Mapping[tuple[Enum, Enum], Move]
 ValidPrevious: TypeAlias = Mapping[Any, Sequence[Enum]]
-"""By target state the states it may be entered from."""
+"""The valid previous states of each state."""
 
 _MEMORY_ONLY = "memory only"
 

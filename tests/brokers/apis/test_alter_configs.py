@@ -107,7 +107,7 @@ def replace(
 
 
 def stored(cluster: SimulatedCluster, path: str) -> object:
-    """What the config znode holds; None where there is none."""
+    """Return the configs in the znode of an entity; None where there is no znode."""
     node = cluster.zookeeper.tree.get(f"/config/{path}")
     return msgspec.json.decode(node.data) if isinstance(node, ZNodeData) else None
 

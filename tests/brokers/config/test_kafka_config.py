@@ -41,7 +41,7 @@ zookeeper.connect=localhost:2181
 zookeeper.connection.timeout.ms=18000
 group.initial.rebalance.delay.ms=0
 """
-"""What `config/server.properties` of Kafka 3.9 sets, and what it suggests in comments."""
+"""The keys that `config/server.properties` of Kafka 3.9 sets, or has in comments."""
 
 
 def config(**overrides: str) -> KafkaConfig:
@@ -136,7 +136,7 @@ def test_values_that_contradict_each_other(overrides: dict[str, str], part: str)
     assert part in error(**overrides)
 
 
-def test_generated_broker_id_needs_no_reserved_maximum() -> None:
+def test_broker_id_above_the_reserved_maximum_is_valid_without_generation() -> None:
     assert config(broker_id="5000", broker_id_generation_enable="false").broker_id == 5000
 
 

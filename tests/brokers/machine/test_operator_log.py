@@ -61,7 +61,7 @@ def test_line_that_cannot_be_written_raises_nothing() -> None:
 
 
 def written(chosen: LogFormat | None, stream: io.StringIO | None = None) -> str:
-    """What three lines look like."""
+    """Write three lines, and return the text."""
     out = stream or io.StringIO()
     configure_operator_log(out, broker_id=7, levels=LoggerLevels(), log_format=chosen)
     with structlog.contextvars.bound_contextvars(controller_epoch=3):
@@ -99,7 +99,7 @@ def test_without_a_choice_a_terminal_gets_columns_and_a_file_json() -> None:
 
 
 KAFKAS = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) .* \([\w.]+\)")
-"""What people match Kafka's log with: `[%d] %p %m (%c)`."""
+"""The pattern of lines in Kafka's log: `[%d] %p %m (%c)`."""
 
 
 def test_kafkas_format_is_that_of_its_log4j() -> None:

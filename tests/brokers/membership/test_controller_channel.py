@@ -100,7 +100,7 @@ def test_connection_is_kept_and_sends_api_versions_once() -> None:
 @pytest.mark.spec("IS-5")
 @pytest.mark.parametrize("answered", [0, 1], ids=["to ApiVersions", "to the request"])
 def test_closing_ends_a_request_that_a_silent_controller_does_not_answer(answered: int) -> None:
-    """As in Kafka's `ServerShutdownTest.testControllerShutdownDuringSend`: without waiting for the timeout."""
+    """Closing does not wait for the timeout. Mirrors `ServerShutdownTest.testControllerShutdownDuringSend`."""
     harness = ChannelHarness(Controller(silent_after=answered))
 
     async def scenario() -> None:

@@ -175,7 +175,7 @@ def test_coalescing_update_metadata_alone() -> None:
 
 
 class BrokerModel:
-    """What a broker remembers of a stream of requests: the last start and stop of each partition, and the metadata."""
+    """The state of a broker after a stream of requests: the last start and stop of each partition, and its metadata."""
 
     def __init__(self, requests: list[ControlRequest]) -> None:
         self.last: dict[int, list[tuple[str, int]]] = {}

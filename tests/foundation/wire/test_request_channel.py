@@ -203,7 +203,7 @@ def test_a_second_request_in_flight_is_refused() -> None:
 
 
 def test_a_cancelled_request_closes_the_channel() -> None:
-    """Its response may still arrive, and would be taken for that of the next request."""
+    """The response may still arrive, and must not be used for the next request."""
 
     async def scenario() -> None:
         channel, connection = channel_to(lambda frame: [])

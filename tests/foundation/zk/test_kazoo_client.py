@@ -307,7 +307,7 @@ def create_with_permissions(zookeeper: EmbeddedZooKeeper, permissions: dict[str,
 
 
 def test_a_chroot_that_exists_below_a_locked_parent_is_used(zookeeper: EmbeddedZooKeeper) -> None:
-    """As Kafka since KAFKA-12866. Only the last folder may be written to; the one above may not even be read."""
+    """Kafka does so since KAFKA-12866. The last folder may be written to; its parent may not even be read."""
     create_with_permissions(
         zookeeper,
         {"/locked": Permissions.READ, "/locked/apps": Permissions.ADMIN, "/locked/apps/kafka": Permissions.ALL},
