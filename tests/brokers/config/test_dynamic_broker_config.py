@@ -143,9 +143,7 @@ def test_changes_that_a_running_broker_refuses(config: dict[str, str], per_broke
     assert dynamic.current is dynamic.static
 
 
-@pytest.mark.parametrize(
-    "name", ["custom.own.key", "listener.name.a.ssl.keystore.type", "listeners", "num.io.threads"]
-)
+@pytest.mark.parametrize("name", ["custom.own.key", "listener.name.a.ssl.keystore.type", "listeners", "num.io.threads"])
 def test_changes_that_a_running_broker_accepts(name: str) -> None:
     value = {"listeners": "PLAINTEXT://:9093", "num.io.threads": "16"}.get(name, "anything")
     started().validate({name: value}, per_broker=True)
