@@ -1,4 +1,4 @@
-"""Generates docs/invariants.md: the checks, read from the classes of checkers, and other ids that code names."""
+"""Generates docs/invariants.md: the invariants, read from the classes of the checks, and the other ids code names."""
 
 from __future__ import annotations
 
