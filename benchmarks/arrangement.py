@@ -21,7 +21,7 @@ from benchmarks.kafka_beside import KafkaCluster
 from benchmarks.store import open_store
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import error_name
 from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from foundation.zk.client import MAX_REQUEST_BYTES, Create, Delete, MultiOk, ZooKeeperClient, request_bytes
@@ -35,8 +35,10 @@ STUBS = (1001, 1002, 1003)
 CONTROLLERS = (1, 2)
 PATIENCE_S = 600.0
 CREATION_PATIENCE = 4
-"""How many times longer stubs may stay without requests while topics are created: a controller sends none before it has
-written all partition states of an event."""
+"""The factor by which stubs may stay longer without requests while topics are created.
+
+A controller sends none before it has written all partition states of an event.
+"""
 SESSION_TIMEOUT_MS = 30_000
 """Long, so that no broker loses its session while two processes keep the machine busy."""
 
@@ -111,7 +113,7 @@ class Arrangement:
         assert isinstance(response, ControlledShutdownResponse)
         if response.error_code or response.remaining_partitions:
             raise SystemExit(
-                f"controlled shutdown: {Errors(response.error_code).name}, {len(response.remaining_partitions)} remain"
+                f"controlled shutdown: {error_name(response.error_code)}, {len(response.remaining_partitions)} remain"
             )
         self._quiet(self._lines(), time.monotonic() * 1000, cluster_size)
         return seconds
@@ -215,7 +217,7 @@ def until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not true():
         if time.monotonic() > deadline:
-            raise SystemExit(f"the cluster did not come to rest within {PATIENCE_S:.0f} s")
+            raise SystemExit(f"the cluster did not become quiet within {PATIENCE_S:.0f} s")
         time.sleep(0.05)
 
 

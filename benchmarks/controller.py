@@ -19,7 +19,7 @@ MORE_TOPICS, PARTITIONS_OF_THOSE = 1_000, 10
 
 
 class Measured(NamedTuple):
-    """What was measured in one cluster: seconds, and MB."""
+    """The measurements of one cluster: seconds, and MB."""
 
     warm: float
     """Takeover by a broker that has been controller before; the median."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 class Row(NamedTuple):
     what: str
-    """What was measured, with its unit."""
+    """The measured quantity, with its unit."""
     ours: float
     """Less is better."""
     reference: float | None

@@ -27,7 +27,7 @@ from controller.reassignment import partition_reassignment
 from controller.term import Term
 from controller.transitions import PartitionState, ReplicaState
 from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.errors import Errors, error_named
+from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
 from foundation.eventlog.records import BrokersChanged
@@ -181,7 +181,7 @@ async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrRespons
         # Kafka marks replicas by responses of an earlier registration, too.
         return
     if event.response.error_code:
-        log.error("error in LeaderAndIsr response", error=error_named(event.response.error_code).name, broker=broker)
+        log.error("error in LeaderAndIsr response", error=error_name(event.response.error_code), broker=broker)
         return
     before = context.replicas_on_offline_dirs.get(broker, set())
     failed, healthy = _storage_errors(term, event.response, cleared=bool(before))
@@ -229,6 +229,6 @@ def process_update_metadata_response(event: UpdateMetadataResponseReceived) -> N
     if event.response.error_code:
         log.error(
             "error in UpdateMetadata response",
-            error=error_named(event.response.error_code).name,
+            error=error_name(event.response.error_code),
             broker=event.broker_id,
         )

@@ -246,14 +246,14 @@ class UpdateMetadataResponseReceived:
 class TopicDeletionStopReplicaResponseReceived:
     """A response to StopReplica about replicas to be deleted.
 
-    `controller_epoch` and `broker_epoch` are the request's. `request_error` applies to all of `partition_errors`, which
-    holds the partitions to be deleted and no others.
+    `controller_epoch` and `broker_epoch` are the request's. `request_error` is the error code of the whole response and
+    applies to all of `partition_errors`, which holds the partitions to be deleted and no others.
     """
 
     broker_id: BrokerId
     controller_epoch: int
     broker_epoch: int
-    request_error: Errors
+    request_error: int
     partition_errors: Mapping[TopicPartition, Errors]
 
 

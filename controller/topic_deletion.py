@@ -37,7 +37,7 @@ from controller.events import TopicDeletionStopReplicaResponseReceived
 from controller.reassignment.znode import remove_from_znode
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, PartitionState, ReplicaState
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import TopicsChanged
 from foundation.operator_lines import some
@@ -116,11 +116,13 @@ async def process_stop_replica_response(term: Term, event: TopicDeletionStopRepl
     errors = {
         tp: error for tp, error in event.partition_errors.items() if tp.topic in context.topics_with_deletion_started
     }
-    refused = event.request_error is not Errors.NONE
+    refused = event.request_error != Errors.NONE
     failed = [partition for partition, error in errors.items() if refused or error is not Errors.NONE]
     deleted = [partition for partition, error in errors.items() if not refused and error is Errors.NONE]
     if failed:
-        log.error("replicas were not deleted", broker=broker, partitions=len(failed), error=event.request_error.name)
+        log.error(
+            "replicas were not deleted", broker=broker, partitions=len(failed), error=error_name(event.request_error)
+        )
         await fail_replica_deletion(term, {broker: failed})
     if deleted:
         await _complete_replica_deletion(term, broker, deleted)

@@ -116,7 +116,8 @@ def main() -> int:
     records = sum(behaviour in waiting for behaviour in rest)
     listed = sum(behaviour in fidelity and behaviour not in waiting for behaviour in rest)
     print(
-        f"\n{len(known)} behaviours: {tested} with tests, {records} wait for records, {listed} explained in docs/fidelity.md"
+        f"\n{len(known)} behaviours: {tested} with tests, {records} wait for records, "
+        f"{listed} explained in docs/fidelity.md"
     )
     wrong = problems(known, marks.tests, waiting, fidelity)
     print("\n".join(wrong))

@@ -1,4 +1,4 @@
-"""The table of behaviours is whole, and what the account of it says is so."""
+"""Tests of `tests.behaviours`: it reads every behaviour, and reports those without a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.behaviours import ROOT, Behaviour, Marks, behaviours, explained, prob
 KNOWN = [Behaviour("AB-1", "one", "U"), Behaviour("AB-2", "two", "W"), Behaviour("CD-1", "three", "S")]
 
 
-def test_every_row_is_read_and_no_id_is_there_twice() -> None:
+def test_every_behaviour_is_read_and_ids_are_unique() -> None:
     page = (ROOT / "docs/behaviours.md").read_text()
     items = [line for line in page.splitlines() if re.match(r"\W*[A-Z]{2,3}-\d", line)]
     assert len(behaviours()) == len(items) == 338
@@ -21,16 +21,16 @@ def test_every_row_is_read_and_no_id_is_there_twice() -> None:
     assert all(row.text.endswith(".") for row in behaviours())
 
 
-def test_what_waits_for_records_exists() -> None:
+def test_ids_that_wait_for_records_exist() -> None:
     assert waiting_for_records() <= {row.id for row in behaviours()}
     assert {"CO-4", "BK-3"} <= waiting_for_records()
 
 
-def test_what_is_explained_is_read_from_the_text() -> None:
+def test_explained_ids_are_read_from_the_page() -> None:
     assert {"BUG-9", "IS-11", "ZC-5"} <= explained()
 
 
-def test_who_collects_tests_keeps_their_names_by_behaviour() -> None:
+def test_collected_tests_are_kept_by_behaviour() -> None:
     class Item:
         def __init__(self, nodeid: str, *marks: tuple[str, ...]) -> None:
             self.nodeid = nodeid
@@ -60,11 +60,13 @@ def test_who_collects_tests_keeps_their_names_by_behaviour() -> None:
         ({"AB-1": ["x"], "P1": ["x"], "KAFKA-1": ["x"], "D14": ["y"]}, ("AB-2", "CD-1"), ("EF-1",)),
     ],
 )
-def test_all_is_well(tests: dict[str, list[str]], waiting: tuple[str, ...], fidelity: tuple[str, ...]) -> None:
+def test_ids_with_tests_or_explanations_are_no_problem(
+    tests: dict[str, list[str]], waiting: tuple[str, ...], fidelity: tuple[str, ...]
+) -> None:
     assert problems(KNOWN, tests, waiting, fidelity) == []
 
 
-def test_what_nobody_accounts_for_is_named_and_so_is_what_does_not_exist() -> None:
+def test_ids_without_tests_and_unknown_ids_are_reported() -> None:
     found = problems(KNOWN, {"AB-1": ["x"], "AB-2": [], "AB-9": ["x"]}, ["CD-8"], ["AB-3"])
     bare = "no test names it, it does not wait for records, and docs/fidelity.md does not explain it"
     assert found == [
@@ -75,7 +77,7 @@ def test_what_nobody_accounts_for_is_named_and_so_is_what_does_not_exist() -> No
     ]
 
 
-def test_the_table_says_where_to_look() -> None:
+def test_table_lists_the_tests_of_each_behaviour() -> None:
     tests = {"AB-1": ["a.py::x", "b.py::y"], "AB-2": ["a.py::x"]}
     lines = [line.split() for line in table(KNOWN, tests, ["AB-2"], ["AB-2"])]
     assert lines == [

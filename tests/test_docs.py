@@ -1,5 +1,7 @@
-"""The pages for people: every path they name exists, every id that code, tests or pages name is defined in one of them,
-and lines end at 120 columns."""
+"""Tests of the Markdown pages: named paths exist, ids are defined, lines end at 120 columns.
+
+Every id that code, tests or pages name has to be defined in a page.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,11 @@ _ID = re.compile(r"(?<![\w+-])[A-Z]{1,4}-?\d+[a-z]?(?![\w-])")
 _DEFINITION = re.compile(r"\*\*([A-Z]{1,4}-?\d+[a-z]?)\*\*(?=(.*(?:\n  .+)*))")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _NO_IDS = re.compile(r"(?:KIP|ISO|UTF|CRC|SHA)-\d+|IV\d|(?:A|E|N|TID|BLE|SIM|PERF|RUF)\d{3}|HTTP\d")
-"""What looks like an id and is a name of the world's: a proposal of Kafka's, an encoding, a rule of ruff's."""
+"""Names that look like ids of ours: a proposal of Kafka's, an encoding, a rule of ruff's."""
 
 
 def definitions() -> dict[str, str]:
-    """By id what a page says of it: pages define an id in bold."""
+    """The definition of each id in the pages, which define it in bold."""
     return {name: text for page in PAGES for name, text in _DEFINITION.findall(page.read_text())}
 
 
@@ -138,12 +140,12 @@ def test_ids_are_found_wherever_they_are_named() -> None:
 
 
 def too_long(text: str) -> list[int]:
-    """The numbers of lines longer than 120 columns. Tables cannot wrap, and blocks of code show what a machine says."""
+    """The numbers of lines longer than 120 columns. Tables cannot wrap, and blocks of code show output."""
     lines = _FENCE.sub(lambda fence: "\n" * fence.group().count("\n"), text).splitlines()
     return [number for number, line in enumerate(lines, 1) if len(line) > COLUMNS and not line.startswith("|")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if not name_of(page).startswith("tests/")], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_lines_of_a_page_end_at_120_columns(page: Path) -> None:
     assert too_long(page.read_text()) == []
 

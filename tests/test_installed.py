@@ -1,4 +1,4 @@
-"""The wheel that users install holds the four packages and works without the checkout."""
+"""Tests of the wheel that users install: it holds the four packages and works without the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every call of a logger in the product: its message is a constant, its fields are listed in docs/logs.md."""
+"""Tests of every logger call in the product: the message is a constant, the fields are listed in docs/logs.md."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_calls_are_found() -> None:
 
 @pytest.mark.parametrize("path", LOGGING, ids=name_of)
 def test_messages_are_constants(path: Path) -> None:
-    """What varies belongs into fields: a message is counted, searched for and translated into an alert."""
+    """Values belong in fields: operators search for a message, count it and alert on it."""
     assert [
         f"line {call.line}: {', '.join(map(ast.unparse, call.arguments))}"
         for call in FILES[path]
@@ -92,7 +92,7 @@ def test_fields_are_documented(path: Path) -> None:
 
 
 def test_every_documented_field_is_one_of_some_line() -> None:
-    """A name in the table that no source file has is left over from a line that is gone."""
+    """A field that no source file names belongs to a line that was removed."""
     written = {word for path in product_files() for word in _words(ast.parse(path.read_text())) if word in FIELDS}
     assert sorted(FIELDS.keys() - written) == []
 

@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from the code say what the code says today."""
+"""Tests that the generated pages of docs/ are current, and that their sources are complete."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_every_module_and_name_of_ours_in_the_table_exists() -> None:
     assert missing == []
 
 
-def test_what_a_docstring_says_it_mirrors_is_in_the_table() -> None:
-    """Where a docstring of a module says that it mirrors `KafkaApis`, the table has `KafkaApis` for that module."""
+def test_mirrored_names_of_docstrings_are_in_the_table() -> None:
+    """If a docstring of a module has "Mirrors `KafkaApis`", the table has `KafkaApis` for that module."""
     table = counterparts()
     missing = [
         f"{path}: {name}" for path in product_files() for name in mirrored(path) if not is_listed(table, path, name)
@@ -57,14 +57,14 @@ def test_what_a_docstring_says_it_mirrors_is_in_the_table() -> None:
 
 
 def is_listed(table: Sequence[Counterpart], path: str, name: str) -> bool:
-    """Whether the table has a name for a module; the docstring of a package speaks of all its modules."""
+    """Whether the table has a name for a module; the docstring of a package is about all its modules."""
     place = path.removesuffix("__init__.py")
     listed = {row.kafka for row in table if row.path.startswith(place)}
     return any(f".{name}." in f".{kafka}." for kafka in listed)
 
 
 def mirrored(path: str) -> Iterator[str]:
-    """What the docstrings of a module say it mirrors: the names in backquotes after "Mirrors"."""
+    """The names in backquotes after "Mirrors" in the docstrings of a module."""
     module = parse(path)
     for node in (module, *(node for node in ast.walk(module) if isinstance(node, ast.ClassDef | ast.FunctionDef))):
         text = docstring(node)
@@ -74,7 +74,7 @@ def mirrored(path: str) -> Iterator[str]:
             yield from (name for name in re.findall(r"`([\w.]+)`", sentence) if not name.endswith((".scala", ".jute")))
 
 
-def test_a_module_says_what_it_mirrors_in_ways_the_test_reads() -> None:
+def test_mirrored_names_are_read_from_docstrings() -> None:
     names = [name.rpartition(".")[2] for name in mirrored("controller/transitions.py")]
     assert names == ["PartitionState", "ReplicaState"]
     assert list(mirrored("controller/context.py")) == ["ControllerContext"]

@@ -1,5 +1,4 @@
-"""Style that tests itself: lengths may only shrink, every package says what it is, nothing names the machine it was
-written on.
+"""Tests of style: lengths of files and functions, docstrings of modules, unused modules, paths of a machine.
 
 The two tables are a ratchet: a file or function that is longer than the tripwire is listed with its length, may shrink,
 and may not grow. A new entry needs a reason next to it.
@@ -71,7 +70,7 @@ def test_functions_stay_short() -> None:
     )
 
 
-def test_every_module_says_what_lives_in_it() -> None:
+def test_every_module_has_a_docstring() -> None:
     undocumented = [name_of(path) for path in product_files() if not ast.get_docstring(ast.parse(path.read_text()))]
     assert undocumented == []
 
@@ -87,7 +86,7 @@ def imported_names(path: Path) -> set[str]:
     return names
 
 
-def test_no_module_is_dead() -> None:
+def test_every_module_is_imported_or_a_command() -> None:
     """Every product module is imported by another file, or is a command of its own."""
     imported: set[str] = set()
     for path in tracked_files():

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import structlog
 
 from brokers.apis.services import BrokerServices, RequestContext
-from brokers.replication.partition import Partition, PartitionState
+from brokers.replication.partition import LocalPartitionState, Partition
 from brokers.replication.replica_manager import LeaderAndIsrStep, StopReplicaStep, leader_and_isr_topics
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId, TopicPartition
@@ -57,7 +57,9 @@ class ControlRequestLog:
 
     # -- LeaderAndIsr
 
-    def leader_and_isr_received(self, request: LeaderAndIsrRequest) -> Mapping[TopicPartition, PartitionState | None]:
+    def leader_and_isr_received(
+        self, request: LeaderAndIsrRequest
+    ) -> Mapping[TopicPartition, LocalPartitionState | None]:
         """Log the request, and return the present states of the partitions that will get a line (LG-21)."""
         partitions = sum(len(states) for _, _, states in leader_and_isr_topics(request))
         self._log.info("handling LeaderAndIsr request", partitions=partitions)
@@ -70,7 +72,7 @@ class ControlRequestLog:
     def leader_and_isr_applied(
         self,
         request: LeaderAndIsrRequest,
-        before: Mapping[TopicPartition, PartitionState | None],
+        before: Mapping[TopicPartition, LocalPartitionState | None],
         step: LeaderAndIsrStep,
     ) -> None:
         """Log the new leaders and followers (LG-21), and the partitions that were ignored (LG-22)."""
@@ -87,7 +89,7 @@ class ControlRequestLog:
         counts = {"leaders": len(step.leaders), "followers": len(step.followers)}
         self._log.info("finished LeaderAndIsr request", **counts, took_ms=took_ms)
 
-    def _starts(self, partition: Partition, was: PartitionState | None) -> None:
+    def _starts(self, partition: Partition, was: LocalPartitionState | None) -> None:
         state = partition.state
         about = {
             "partition": str(partition.topic_partition),

@@ -17,7 +17,7 @@ import msgspec
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.log.partition_log import PartitionLog
-from brokers.replication.partition import PartitionState, Role
+from brokers.replication.partition import LocalPartitionState, Role
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.fences import Fence
@@ -104,7 +104,7 @@ def partition_error(services: BrokerServices, requested: RequestedPartition, fol
     return Errors.NONE
 
 
-def _epoch_error(services: BrokerServices, state: PartitionState, offered: int) -> Errors:
+def _epoch_error(services: BrokerServices, state: LocalPartitionState, offered: int) -> Errors:
     """The error of a Fetch that names another leader epoch than this broker's."""
     known = state.leader_epoch
     if offered > known:

@@ -14,7 +14,7 @@ import structlog
 
 from brokers.membership.controller_channel import ControllerChannel
 from controller.producer_ids import next_block
-from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.errors import ApiError, Errors, error_name
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.clock import Clock
 from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -159,7 +159,7 @@ class RPCProducerIdManager:
             log.warning(
                 "the controller allocates no producer ids",
                 broker=self._broker_id,
-                error=Errors(response.error_code).name,
+                error=error_name(response.error_code),
             )
             return None
         first, size = response.producer_id_start, response.producer_id_len

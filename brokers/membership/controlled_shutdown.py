@@ -13,7 +13,7 @@ import structlog
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.metadata.metadata_cache import MetadataCache
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import BrokerId
 from foundation.wire.errors import MalformedMessage
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -73,7 +73,7 @@ async def _attempt(
         return str(error)
     assert isinstance(response, ControlledShutdownResponse)
     if response.error_code != Errors.NONE:
-        return f"controller {snapshot.controller_id} answered {Errors(response.error_code).name}"
+        return f"controller {snapshot.controller_id} answered {error_name(response.error_code)}"
     if response.remaining_partitions:
         return f"{len(response.remaining_partitions)} partitions still have this broker as leader"
     return None

@@ -41,7 +41,7 @@ from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.network.report_limit import ReportLimit
 from brokers.supervisor import Supervisor
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_name
 from foundation.eventlog.log import causing
 from foundation.eventlog.records import RequestDetail, RequestReceived, ResponseSent
 from foundation.wire.codec import decode
@@ -192,6 +192,6 @@ class KafkaApis:
         code = getattr(response, "error_code", Errors.NONE)
         events.append(
             ResponseSent(
-                api=api.name, client_id=client_id, correlation_id=context.correlation_id, error=Errors(code).name
+                api=api.name, client_id=client_id, correlation_id=context.correlation_id, error=error_name(code)
             )
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.replication.partition import IsrProposal
-from foundation.cluster.errors import Errors, error_named
+from foundation.cluster.errors import Errors, error_for_code
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.wire.messages.alter_partition import (
     AlterPartitionBrokerState,
@@ -150,7 +150,7 @@ class AlterPartitionManager:
                 settled = False
             elif self._unsent.get(change.topic_partition) is change:
                 del self._unsent[change.topic_partition]
-                self._on_answer(change, error_named(answer.error_code), answer)
+                self._on_answer(change, error_for_code(answer.error_code), answer)
         return settled
 
 

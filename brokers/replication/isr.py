@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from brokers.replication.partition import FollowerState, IsrProposal, PartitionState
+from brokers.replication.partition import FollowerState, IsrProposal, LocalPartitionState
 from foundation.cluster.errors import Errors
 from foundation.cluster.leadership import NO_LEADER_EPOCH
 
@@ -59,7 +59,7 @@ def after_fetch(
 
 
 def expansion(
-    partition: PartitionState,
+    partition: LocalPartitionState,
     follower: int,
     known: FollowerState,
     *,
@@ -82,7 +82,7 @@ def expansion(
 
 
 def shrinkage(
-    partition: PartitionState,
+    partition: LocalPartitionState,
     followers: Mapping[int, FollowerState],
     *,
     broker_id: int,
@@ -138,19 +138,19 @@ def _is_in_sync(known: FollowerState, high_watermark: int, leader_epoch_start_of
     return known.log_end_offset >= high_watermark and known.log_end_offset >= leader_epoch_start_offset
 
 
-def with_proposal(partition: PartitionState, proposal: IsrProposal | None) -> PartitionState:
+def with_proposal(partition: LocalPartitionState, proposal: IsrProposal | None) -> LocalPartitionState:
     """The state with `proposal` pending, or with None pending."""
     return msgspec.structs.replace(partition, proposal=proposal)
 
 
 def accepted(
-    partition: PartitionState,
+    partition: LocalPartitionState,
     proposal: IsrProposal,
     *,
     leader_epoch: int,
     partition_epoch: int,
     isr: tuple[int, ...],
-) -> PartitionState | None:
+) -> LocalPartitionState | None:
     """The state with the ISR that the controller has written, or None where the answer is not about the present state;
     `handleAlterPartitionUpdate` (IS-6).
     """

@@ -21,7 +21,7 @@ from brokers.replication.partition import FollowerState, IsrProposal, Partition
 from brokers.replication.replica_manager import ReplicaManager
 from brokers.replication.replica_metrics import IsrMeters
 from brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManager
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog
@@ -163,7 +163,7 @@ class IsrManager:
         )
 
     def _on_answer(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
-        self._record_answer(change, error, answer)
+        self._record_answer(change, answer)
         partition = self._replicas.partitions.get(change.topic_partition)
         if partition is None or partition.state.proposal != change.proposal:
             return  # a control request has overtaken the answer
@@ -233,12 +233,12 @@ class IsrManager:
         else:
             self.meters.shrinks.mark()
 
-    def _record_answer(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
+    def _record_answer(self, change: IsrChange, answer: AlterPartitionResponsePartitionData) -> None:
         self._events.append(
             IsrResult(
                 topic=change.topic_partition.topic,
                 partition=change.topic_partition.partition,
-                error=error.name,
+                error=error_name(answer.error_code),
                 leader_epoch=answer.leader_epoch,
                 partition_epoch=answer.partition_epoch,
                 isr=answer.isr,

@@ -1,6 +1,6 @@
 """One partition that this broker hosts: its state, its log, its followers. Mirrors `kafka.cluster.Partition`.
 
-`PartitionState` and `FollowerState` are values; plain functions make new ones from what a control request holds.
+`LocalPartitionState` and `FollowerState` are values; plain functions make new ones from what a control request holds.
 `Partition` is the one owner of what changes.
 """
 
@@ -23,6 +23,8 @@ UNKNOWN_OFFSET = -1
 
 
 class Role(Enum):
+    """The role of this broker's replica."""
+
     NONE = "none"
     """Hosted, but no LeaderAndIsr has made this replica leader or follower yet."""
     LEADER = "leader"
@@ -40,7 +42,10 @@ class IsrProposal(NamedTuple):
 
 
 class FollowerState(NamedTuple):
-    """What a leader knows of one follower. Times are monotonic milliseconds. Mirrors `kafka.cluster.ReplicaState`."""
+    """The fetch progress of one follower, kept by the leader. Times are monotonic milliseconds.
+
+    Mirrors `kafka.cluster.ReplicaState`.
+    """
 
     log_end_offset: int = UNKNOWN_OFFSET
     last_caught_up_ms: float = 0.0
@@ -49,8 +54,10 @@ class FollowerState(NamedTuple):
     """The leader epoch of its last Fetch; `NO_LEADER_EPOCH` where that named none."""
 
 
-class PartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The leadership, assignment and ISR of a hosted partition, as this broker knows them.
+class LocalPartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The leadership, assignment and ISR of a hosted partition, as this broker has received them.
+
+    Mirrors `kafka.cluster.PartitionState`, with the fields of `kafka.cluster.Partition` that change together with it.
 
     Attributes:
         isr: the committed in-sync replicas; empty on a follower, which does not use them.
@@ -89,7 +96,7 @@ _NO_FOLLOWERS: Mapping[int, FollowerState] = MappingProxyType({})
 
 
 class Partition(msgspec.Struct, eq=False, gc=False):
-    """A hosted partition: the one owner of its state, its log and what it knows of its followers.
+    """A hosted partition: the one owner of its state, its log and the states of its followers.
 
     `gc=False`: a broker hosts up to 100,000, and nothing here refers back to its partition.
 
@@ -98,7 +105,7 @@ class Partition(msgspec.Struct, eq=False, gc=False):
         leader_epoch_start_offset: the log end offset when the current leader epoch began here.
     """
 
-    state: PartitionState
+    state: LocalPartitionState
     log: PartitionLog
     leader_epoch_start_offset: int = 0
     _followers: dict[int, FollowerState] | None = None
@@ -128,8 +135,8 @@ class Partition(msgspec.Struct, eq=False, gc=False):
         """The followers that have fetched from this leader, by broker id (`remoteReplicasMap`)."""
         return _NO_FOLLOWERS if self._followers is None else self._followers
 
-    def apply(self, state: PartitionState, now_ms: float) -> None:
-        """Take the state that a LeaderAndIsr request leads to; `makeLeader` and `makeFollower`."""
+    def apply(self, state: LocalPartitionState, now_ms: float) -> None:
+        """Set the state that follows from a LeaderAndIsr request; `makeLeader` and `makeFollower`."""
         before = self.state
         self.state = state
         if state.leader_epoch != before.leader_epoch and state.role is Role.LEADER:
@@ -139,24 +146,24 @@ class Partition(msgspec.Struct, eq=False, gc=False):
             self._followers = followers_after_election(self._followers, state, now_ms) if stays_leader else None
 
     def update_follower(self, follower: int, state: FollowerState) -> None:
-        """Keep what a Fetch of `follower` has shown; `updateFollowerFetchState`."""
+        """Set the state of `follower` after its Fetch; `updateFollowerFetchState`."""
         if self._followers is None:
             self._followers = {}
         self._followers[follower] = state
 
-    def update_isr(self, state: PartitionState) -> None:
-        """Take a state in which only the ISR, the partition epoch or the proposal differ."""
+    def update_isr(self, state: LocalPartitionState) -> None:
+        """Set a state in which only the ISR, the partition epoch or the proposal differ."""
         self.state = state
 
 
 def made_leader(
-    before: PartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId, now_ms: float
-) -> PartitionState:
+    before: LocalPartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId, now_ms: float
+) -> LocalPartitionState:
     """The state after this replica has become leader (BK-8).
 
     A leader counts as recovered, whatever the request holds (IS-19).
     """
-    return PartitionState(
+    return LocalPartitionState(
         topic_partition=before.topic_partition,
         topic_id=before.topic_id if topic_id == NO_TOPIC_ID else topic_id,
         role=Role.LEADER,
@@ -172,9 +179,11 @@ def made_leader(
     )
 
 
-def made_follower(before: PartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId) -> PartitionState:
+def made_follower(
+    before: LocalPartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId
+) -> LocalPartitionState:
     """The state after this replica has become follower of a leader that is alive (BK-9). It keeps no ISR."""
-    return PartitionState(
+    return LocalPartitionState(
         topic_partition=before.topic_partition,
         topic_id=before.topic_id if topic_id == NO_TOPIC_ID else topic_id,
         role=Role.FOLLOWER,
@@ -190,9 +199,9 @@ def made_follower(before: PartitionState, state: LeaderAndIsrPartitionState, top
 
 
 def followers_after_election(
-    followers: Mapping[int, FollowerState], state: PartitionState, now_ms: float
+    followers: Mapping[int, FollowerState], state: LocalPartitionState, now_ms: float
 ) -> dict[int, FollowerState]:
-    """What a leader that is elected again keeps of its followers; `resetReplicaState`.
+    """The states of the followers after the leader was elected again; `resetReplicaState`.
 
     Members of the ISR count as caught up at `now_ms`, other replicas as never caught up.
     """

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from brokers.config.kafka_config import KafkaConfig
 from brokers.log.partition_log import PartitionLog
 from brokers.replication.partition import Partition
-from foundation.cluster.errors import Errors, error_named
+from foundation.cluster.errors import Errors, error_for_code
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.wire.errors import MalformedMessage
@@ -82,10 +82,10 @@ def failed_partitions(
 ) -> dict[TopicPartition, Errors]:
     """The errors of an answer, by partition; one for every partition where the whole request was refused."""
     if response.error_code != Errors.NONE:
-        return dict.fromkeys(requested, error_named(response.error_code))
+        return dict.fromkeys(requested, error_for_code(response.error_code))
     names = {state.topic_id: topic_partition.topic for topic_partition, state in requested.items()}
     return {
-        TopicPartition(topic.topic or names.get(topic.topic_id, ""), partition.partition_index): error_named(
+        TopicPartition(topic.topic or names.get(topic.topic_id, ""), partition.partition_index): error_for_code(
             partition.error_code
         )
         for topic in response.responses

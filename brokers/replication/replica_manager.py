@@ -15,8 +15,8 @@ import msgspec
 from brokers.log.partition_log import EMPTY_LOG, PartitionLog
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.partition import (
+    LocalPartitionState,
     Partition,
-    PartitionState,
     Role,
     leadership_of,
     made_follower,
@@ -47,7 +47,7 @@ class LeaderAndIsrStep(NamedTuple):
         leaderless: partitions to follow whose leader is not alive; they keep their old leader epoch (BK-9).
     """
 
-    changed: dict[TopicPartition, PartitionState]
+    changed: dict[TopicPartition, LocalPartitionState]
     errors: dict[TopicPartition, Errors]
     leaders: tuple[Leadership, ...]
     followers: tuple[Leadership, ...]
@@ -55,7 +55,7 @@ class LeaderAndIsrStep(NamedTuple):
     leaderless: tuple[TopicPartition, ...]
 
 
-_Requested: TypeAlias = tuple[PartitionState, LeaderAndIsrPartitionState, TopicId]
+_Requested: TypeAlias = tuple[LocalPartitionState, LeaderAndIsrPartitionState, TopicId]
 """The state of a partition so far, and the one that a LeaderAndIsr request has for it, with the topic's id."""
 
 
@@ -86,7 +86,7 @@ def leader_and_isr_step(
     refuses: RefusesStaleEpoch,
 ) -> LeaderAndIsrStep:
     """Judge every partition in the order of the request; then become leader, then follower (BK-4 to BK-9)."""
-    changed: dict[TopicPartition, PartitionState] = {}
+    changed: dict[TopicPartition, LocalPartitionState] = {}
     errors: dict[TopicPartition, Errors] = {}
     to_lead: list[_Requested] = []
     to_follow: list[_Requested] = []
@@ -96,7 +96,7 @@ def leader_and_isr_step(
             topic_partition = TopicPartition(topic, state.partition_index)
             known = hosted.get(topic_partition)
             if known is None:
-                before = changed[topic_partition] = PartitionState(topic_partition=topic_partition)
+                before = changed[topic_partition] = LocalPartitionState(topic_partition=topic_partition)
             else:
                 before = known.state
             verdict = _judge(before, state, topic_id, broker_id, refuses)
@@ -115,7 +115,7 @@ def leader_and_isr_step(
 
 
 def _judge(
-    before: PartitionState,
+    before: LocalPartitionState,
     state: LeaderAndIsrPartitionState,
     topic_id: TopicId,
     broker_id: int,
@@ -139,7 +139,7 @@ def _judge(
 
 
 def _make_leaders(
-    to_lead: Iterable[_Requested], changed: dict[TopicPartition, PartitionState], now_ms: float
+    to_lead: Iterable[_Requested], changed: dict[TopicPartition, LocalPartitionState], now_ms: float
 ) -> Iterator[Leadership]:
     for before, state, topic_id in to_lead:
         if state.partition_epoch < before.partition_epoch:
@@ -151,7 +151,7 @@ def _make_leaders(
 
 def _make_followers(
     to_follow: Iterable[_Requested],
-    changed: dict[TopicPartition, PartitionState],
+    changed: dict[TopicPartition, LocalPartitionState],
     is_alive: Callable[[int], bool],
 ) -> tuple[tuple[Leadership, ...], tuple[TopicPartition, ...], tuple[TopicPartition, ...]]:
     """The entries of those that follow now, those to fetch, and those whose leader is not alive."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from brokers.replication.partition import PartitionState, Role
+from brokers.replication.partition import LocalPartitionState, Role
 from foundation.eventlog.clock import Clock
 from foundation.metrics.instruments import Meter
 from foundation.metrics.mbeans import Kind, MBean, Reading
@@ -59,7 +59,7 @@ class ReplicaCounts(NamedTuple):
     reassigning: int
 
 
-def replica_counts(hosted: Iterable[PartitionState], min_insync_replicas: Callable[[str], int]) -> ReplicaCounts:
+def replica_counts(hosted: Iterable[LocalPartitionState], min_insync_replicas: Callable[[str], int]) -> ReplicaCounts:
     """Count the partitions a broker hosts.
 
     Args:

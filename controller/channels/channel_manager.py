@@ -31,7 +31,7 @@ from controller.events import (
 )
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import BrokerAndEpoch, EndPoint
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_for_code, error_name
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog, causing, current_cause
@@ -309,7 +309,7 @@ class BrokerChannel:
                     self.broker_id,
                     self._manager.controller_epoch,
                     self.broker_epoch,
-                    _error(error_code),
+                    error_code,
                     partition_errors,
                 )
             )
@@ -391,7 +391,7 @@ def deletions(request: StopReplicaRequest, response: StopReplicaResponse) -> dic
         if state.delete_partition
     }
     answered = (
-        (TopicPartition(error.topic_name, error.partition_index), _error(error.error_code))
+        (TopicPartition(error.topic_name, error.partition_index), error_for_code(error.error_code))
         for error in response.partition_errors
     )
     return {partition: error for partition, error in answered if partition in deleted}
@@ -407,17 +407,17 @@ def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Ref
                 Refused(
                     names.get(topic.topic_id, topic.topic_id),
                     partition.partition_index,
-                    _error_name(partition.error_code),
+                    error_name(partition.error_code),
                 )
                 for topic in response.topics
                 for partition in topic.partition_errors
                 if partition.error_code
             ]
-            return _error_name(response.error_code), [*refused, *_refused_by_name(response.partition_errors)]
+            return error_name(response.error_code), [*refused, *_refused_by_name(response.partition_errors)]
         case StopReplicaResponse():
-            return _error_name(response.error_code), _refused_by_name(response.partition_errors)
+            return error_name(response.error_code), _refused_by_name(response.partition_errors)
         case UpdateMetadataResponse():
-            return _error_name(response.error_code), []
+            return error_name(response.error_code), []
         case _:
             raise AssertionError(f"{type(response).__name__} is no response to a control request")
 
@@ -425,19 +425,7 @@ def _refusals(request: ControlRequest, response: Message) -> tuple[str, list[Ref
 def _refused_by_name(answers: Iterable[LeaderAndIsrPartitionError | StopReplicaPartitionError]) -> list[Refused]:
     """Return the refused partitions of a response that names topics: StopReplica, and LeaderAndIsr below version 5."""
     return [
-        Refused(answer.topic_name, answer.partition_index, _error_name(answer.error_code))
+        Refused(answer.topic_name, answer.partition_index, error_name(answer.error_code))
         for answer in answers
         if answer.error_code
     ]
-
-
-def _error(code: int) -> Errors:
-    """Return the error of a code. An unknown code is UNKNOWN_SERVER_ERROR, as in Kafka."""
-    return Errors(code) if code in _ERROR_NAMES else Errors.UNKNOWN_SERVER_ERROR
-
-
-_ERROR_NAMES = {error.value: error.name for error in Errors}
-
-
-def _error_name(code: int) -> str:
-    return _ERROR_NAMES.get(code, str(code))

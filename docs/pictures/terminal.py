@@ -22,10 +22,12 @@ COLOURS = (
 
 
 def colour(line: str) -> tuple[str, str]:
+    """Fill colour and font weight of a line, by the words in it."""
     return next(((fill, weight) for word, fill, weight in COLOURS if word in line), ("#e6edf3", "400"))
 
 
 def draw(text: str) -> str:
+    """Draw the lines of `text` as an SVG."""
     lines = text.rstrip("\n").split("\n")
     height = 2 * MARGIN + 22 + LINE * len(lines)
     rows = []
@@ -33,7 +35,8 @@ def draw(text: str) -> str:
         fill, weight = colour(line)
         y = MARGIN + 34 + number * LINE
         rows.append(
-            f'<text x="{MARGIN}" y="{y}" fill="{fill}" font-weight="{weight}" xml:space="preserve">{html.escape(line)}</text>'
+            f'<text x="{MARGIN}" y="{y}" fill="{fill}" font-weight="{weight}" xml:space="preserve">'
+            f"{html.escape(line)}</text>"
         )
     dots = "".join(
         f'<circle cx="{MARGIN + 18 * i}" cy="18" r="6" fill="{fill}"/>'
@@ -43,7 +46,8 @@ def draw(text: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="make demo">\n'
         f'<rect width="{WIDTH}" height="{height}" rx="10" fill="#0d1117"/>\n{dots}\n'
-        f'<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14">\n{body}\n</g>\n</svg>\n'
+        '<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14">\n'
+        f"{body}\n</g>\n</svg>\n"
     )
 
 

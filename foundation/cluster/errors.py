@@ -74,12 +74,23 @@ MALFORMED_REQUEST = (
 """Kafka's message of an INVALID_REQUEST that refuses a request as a whole."""
 
 
-def error_named(code: int) -> Errors:
-    """Return the error with this code; UNKNOWN_SERVER_ERROR where there is none."""
+def error_for_code(code: int) -> Errors:
+    """Return the error with this code; UNKNOWN_SERVER_ERROR for an unknown code. Mirrors `Errors.forCode`."""
     try:
         return Errors(code)
     except ValueError:
         return Errors.UNKNOWN_SERVER_ERROR
+
+
+def error_name(code: int) -> str:
+    """Return the name of the error with this code, for logs and records; `UNKNOWN_ERROR_CODE_999` for an unknown one.
+
+    The code is kept because a broker of a newer release may send codes that this table lacks.
+    """
+    try:
+        return Errors(code).name
+    except ValueError:
+        return f"UNKNOWN_ERROR_CODE_{code}"
 
 
 class ApiError(Exception):

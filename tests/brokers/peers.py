@@ -1,4 +1,4 @@
-"""A network of one peer that a test scripts: each request it receives is answered by a function of the test."""
+"""`ScriptedPeer`: a network with one server, whose responses are made by a function of the test."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from foundation.wire.registry import api_by_key
 from foundation.wire.schema import Message
 
 Answer = Callable[[RequestHeader, Message], Message | None]
-"""The response; None breaks the connection."""
+"""Make the response to a request; None closes the connection without one."""
 
 
 class ScriptedPeer:
-    """Listens at `host:9092` while `reachable`; `received` is every request with its address."""
+    """A network whose every address is this server.
+
+    Attributes:
+        reachable: whether connections succeed.
+        received: address, header and body of every request, in order.
+        connections: the number of connections that were opened.
+        delay_s: the time between a request and its response.
+    """
 
     def __init__(self, answer: Answer, *, delay_s: float = 0.0) -> None:
         self.reachable = True
@@ -32,7 +39,7 @@ class ScriptedPeer:
         return _Wire(f"{host}:{port}", self)
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
-        raise AssertionError("nobody listens here")
+        raise AssertionError("a client binds no port")
 
     async def answer(self, address: str, frame: bytes) -> bytes:
         header, message = decode_request(frame)
@@ -47,6 +54,8 @@ class ScriptedPeer:
 
 
 class _Wire:
+    """A connection to `ScriptedPeer`: responds to the requests that were sent, in order."""
+
     def __init__(self, peer: str, other_end: ScriptedPeer) -> None:
         self._peer = peer
         self._other_end = other_end

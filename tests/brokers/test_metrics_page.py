@@ -1,10 +1,12 @@
+"""Tests that docs/metrics.md is current and lists each metric once."""
+
 from __future__ import annotations
 
 from brokers.mbeans import MBEANS
 from tests.metrics_page import PAGE, page
 
 
-def test_the_page_for_users_says_what_the_tables_say() -> None:
+def test_metrics_page_is_current() -> None:
     assert PAGE.read_text() == page(), "write it again: python -m tests.metrics_page"
 
 

@@ -1,10 +1,12 @@
+"""Tests of the supervisor: a task that fails is recorded and stops the broker."""
+
 from __future__ import annotations
 
 import asyncio
 
 from brokers.supervisor import Supervisor
 from foundation.eventlog.log import EventLog
-from tests.brokers.stage import Recorder, StillClock
+from tests.brokers.parts import Recorder, StillClock
 
 
 async def fails() -> None:
@@ -12,7 +14,7 @@ async def fails() -> None:
 
 
 def test_failing_task_is_recorded_and_fails_the_broker() -> None:
-    async def scene() -> tuple[str, list[object]]:
+    async def scenario() -> tuple[str, list[object]]:
         recorder = Recorder()
         supervisor = Supervisor(recorder.log)
         supervisor.spawn(fails(), "first")
@@ -21,29 +23,29 @@ def test_failing_task_is_recorded_and_fails_the_broker() -> None:
         await supervisor.close()
         return str(failure), [failed["task"] for failed in recorder.of("TaskFailed")]
 
-    message, tasks = asyncio.run(scene())
+    message, tasks = asyncio.run(scenario())
     assert message.startswith("first failed: ZeroDivisionError: by nothing at test_supervisor.py:")
     assert tasks == ["first"], "a task that is cancelled at the end has not failed"
 
 
-def test_an_error_that_is_only_recorded_stops_nothing() -> None:
-    async def scene() -> tuple[bool, list[dict[str, object]]]:
+def test_recorded_error_does_not_fail_the_broker() -> None:
+    async def scenario() -> tuple[bool, list[dict[str, object]]]:
         recorder = Recorder()
         supervisor = Supervisor(recorder.log)
         supervisor.record("session handler", ZeroDivisionError("by nothing"))
         return supervisor.failed.done(), recorder.of("TaskFailed")
 
-    assert asyncio.run(scene()) == (
+    assert asyncio.run(scenario()) == (
         False,
         [{"task": "session handler", "error": "ZeroDivisionError: by nothing"}],
     )
 
 
-def test_failing_task_fails_the_broker_also_where_it_cannot_be_recorded() -> None:
+def test_failing_task_fails_the_broker_although_it_cannot_be_recorded() -> None:
     def disk_full(line: bytes) -> None:
         raise OSError(28, "No space left on device", "events.jsonl")
 
-    async def scene() -> str:
+    async def scenario() -> str:
         events = EventLog(run="test", node="broker-1", incarnation=1, clock=StillClock(), write=disk_full)
         supervisor = Supervisor(events)
         events.when_lost = supervisor.event_log_lost
@@ -51,7 +53,7 @@ def test_failing_task_fails_the_broker_also_where_it_cannot_be_recorded() -> Non
         async with asyncio.timeout(5):
             return str(await supervisor.failed)
 
-    assert asyncio.run(scene()).startswith("first failed: ZeroDivisionError")
+    assert asyncio.run(scenario()).startswith("first failed: ZeroDivisionError")
 
 
 def test_exception_in_a_task_group_is_named_itself() -> None:
@@ -59,25 +61,27 @@ def test_exception_in_a_task_group_is_named_itself() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(fails())
 
-    async def scene() -> str:
+    async def scenario() -> str:
         supervisor = Supervisor(Recorder().log)
         supervisor.spawn(group(), "writes")
         return str(await supervisor.failed)
 
-    assert asyncio.run(scene()).startswith("writes failed: ZeroDivisionError: by nothing at test_supervisor.py:")
+    assert asyncio.run(scenario()).startswith("writes failed: ZeroDivisionError: by nothing at test_supervisor.py:")
 
 
 def test_event_log_that_cannot_be_written_fails_the_broker() -> None:
-    async def scene() -> str:
+    async def scenario() -> str:
         supervisor = Supervisor(Recorder().log)
         supervisor.event_log_lost(OSError(28, "No space left on device", "events.jsonl"))
         return str(await supervisor.failed)
 
-    assert asyncio.run(scene()) == "the event log cannot be written: [Errno 28] No space left on device: 'events.jsonl'"
+    assert (
+        asyncio.run(scenario()) == "the event log cannot be written: [Errno 28] No space left on device: 'events.jsonl'"
+    )
 
 
 def test_closing_broker_runs_no_new_task() -> None:
-    async def scene() -> bool:
+    async def scenario() -> bool:
         supervisor = Supervisor(Recorder().log)
 
         async def begins_another() -> None:
@@ -94,4 +98,4 @@ def test_closing_broker_runs_no_new_task() -> None:
         await asyncio.sleep(0)
         return all(other.cancelled() for other in others) and len(others) == 2
 
-    assert asyncio.run(scene())
+    assert asyncio.run(scenario())

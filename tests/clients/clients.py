@@ -40,8 +40,10 @@ class Refused(Exception):
 
 
 NO_ANSWER = (Refused, KafkaError, confluent_kafka.KafkaException, TimeoutError, RuntimeError)
-"""What a client raises while no broker, or no controller, answers it; kafka-python raises a bare RuntimeError where the
-broker that Metadata names is not the controller."""
+"""The errors that a client raises while no broker, or no controller, responds.
+
+kafka-python raises a bare RuntimeError where the broker that Metadata names is not the controller.
+"""
 
 
 class StockClient(Protocol):

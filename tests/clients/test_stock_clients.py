@@ -48,7 +48,7 @@ def test_a_topic_is_created_listed_and_described(client: StockClient, connect: C
     client.create_topic(orders, 6, 3, {"retention.ms": "60000"})
     described = described_with(cluster, client, orders, partitions=6)
     cluster.wait_until(lambda: orders in client.topics(), "the topic is listed")
-    assert set(described.leaders) == {1, 2, 3}, "six partitions over three brokers: everybody leads"
+    assert set(described.leaders) == {1, 2, 3}, "of six partitions each of three brokers leads some"
     assert all(set(replicas) == {1, 2, 3} for replicas in described.replicas)
     assert all(set(isr) == {1, 2, 3} for isr in described.isr)
     assert tuple(replicas[0] for replicas in described.replicas) == described.leaders
@@ -86,10 +86,10 @@ def test_a_brokers_config_is_altered_and_described(
     for broker in ("1", "2", "3"):
         assert len(client.broker_config(broker)) > 300
     client.alter_config("broker", "2", {key: mine})
-    cluster.wait_until(lambda: client.broker_config("2")[key] == (mine, False), "broker 2 goes by its new config")
+    cluster.wait_until(lambda: client.broker_config("2")[key] == (mine, False), "broker 2 uses its new config")
     assert client.broker_config("1")[key] == ("1", False)
     client.alter_config("broker", "2", {key: None})
-    cluster.wait_until(lambda: client.broker_config("2")[key] == ("1", False), "broker 2 goes by the default again")
+    cluster.wait_until(lambda: client.broker_config("2")[key] == ("1", False), "broker 2 uses the default again")
     assert client.broker_config("1")["broker.id"] == ("1", True)
     with pytest.raises(Refused, match=r"(?i)invalid_?request"):
         client.alter_config("broker", "1", {"num.io.threads": "100"})
@@ -103,7 +103,7 @@ def test_the_log_directories_of_all_brokers_are_described(cluster: LocalCluster)
     def of_brokers() -> list[int]:
         return [str(directories).count("'stored'") for directories in client.log_dirs()]
 
-    cluster.wait_until(lambda: of_brokers() == [1, 1, 1], "each broker has told of its replicas")
+    cluster.wait_until(lambda: of_brokers() == [1, 1, 1], "each broker lists its replicas")
     client.close()
 
 
@@ -219,10 +219,12 @@ def _fail_over(connect: Connect, cluster: LocalCluster) -> None:
     dead = cluster.controller()
     dead.kill()
     cluster.wait_until(lambda: cluster.controller_id() not in (None, dead.id), "another broker is controller")
-    survivors = [broker for broker in cluster.brokers if broker.is_running]
-    cluster.wait_until(lambda: know_the_new_controller(cluster, survivors), "the survivors list the new controller")
+    live_brokers = [broker for broker in cluster.brokers if broker.is_running]
+    cluster.wait_until(
+        lambda: know_the_new_controller(cluster, live_brokers), "the live brokers list the new controller"
+    )
 
-    second = connect(",".join(broker.address for broker in survivors))
+    second = connect(",".join(broker.address for broker in live_brokers))
     second.create_topic(after, 2, 2)
     cluster.wait_until(lambda: {before, after} <= second.topics(), "both topics are listed")
     alive = {1, 2, 3} - {dead.id}
@@ -266,17 +268,17 @@ def metadata_of_each(cluster: LocalCluster) -> list[MetadataResponse]:
     return asyncio.run(ask())
 
 
-def know_the_new_controller(cluster: LocalCluster, survivors: Sequence[LocalBroker]) -> bool:
-    """Whether the metadata of every survivor names the new controller, and no broker that is dead.
+def know_the_new_controller(cluster: LocalCluster, live_brokers: Sequence[LocalBroker]) -> bool:
+    """Whether the metadata of every live broker names the new controller, and no broker that is dead.
 
     Our own client asks, because a stock client would connect to the dead broker that is still listed.
     """
 
     async def all_list_them() -> bool:
-        for survivor in survivors:
-            metadata = await AdminClient(SocketNetwork(), [survivor.address]).metadata(())
+        for broker in live_brokers:
+            metadata = await AdminClient(SocketNetwork(), [broker.address]).metadata(())
             listed = {broker.node_id for broker in metadata.brokers}
-            if listed != {broker.id for broker in survivors} or metadata.controller_id != cluster.controller_id():
+            if listed != {broker.id for broker in live_brokers} or metadata.controller_id != cluster.controller_id():
                 return False
         return True
 

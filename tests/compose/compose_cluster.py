@@ -38,7 +38,7 @@ class ComposeFailed(Exception):
 
 
 class NotInTime(Exception):
-    """A state that a test waited for did not come about in time. The message says which."""
+    """A test waited too long for a state; the message names it."""
 
 
 class _Project(DockerCompose):
@@ -91,7 +91,7 @@ class ComposeCluster:
         return self._folder / "run" / "compose"
 
     def status(self) -> dict[str, Any]:
-        """What `understudy status --zookeeper … --json` prints on this machine."""
+        """The output of `understudy status --zookeeper … --json`, run on this machine."""
         code, output = _understudy("status", "--zookeeper", self.zookeeper, "--json")
         assert code == 0, output
         found: dict[str, Any] = json.loads(output)
@@ -105,7 +105,7 @@ class ComposeCluster:
         return registered == set(BROKERS) and status["controller"] in registered and not lacking
 
     def violations(self, folder: Path | None = None) -> str:
-        """What `understudy check` prints about `run/compose`; empty where every invariant holds."""
+        """The violations that `understudy check` prints for `run/compose`; empty where every invariant holds."""
         code, output = _understudy("check", str(folder or self.run_folder))
         return "" if code == 0 else output
 

@@ -1,4 +1,4 @@
-"""What the compose tests share: one image per session, and one cluster per module."""
+"""Fixtures of the compose tests: one image per session, and one cluster per module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.docker_engine import skip_or_fail, why_no_base_image
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The image, built from this checkout under a tag of its own, which is removed in the end."""
+    """Build the image from this checkout under a tag of its own; it is removed at the end."""
     reason = why_no_base_image()
     if reason is not None:
         skip_or_fail(reason)
@@ -35,7 +35,7 @@ def _build(builder: ComposeCluster) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeCluster]:
-    """A healthy cluster under a project name of its own; nothing of it is left in the end."""
+    """Start a cluster under a project name of its own, and wait until it is healthy; it is removed at the end."""
     project = f"{image}-{uuid.uuid4().hex[:6]}"
     cluster = ComposeCluster(tmp_path_factory.mktemp("compose"), project=project, image=image)
     try:

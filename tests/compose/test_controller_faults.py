@@ -1,5 +1,7 @@
-"""The controller's container is killed, paused past its session, or disconnected from its network, while stock clients on
-this machine use the cluster."""
+"""Tests of faults of the controller's container: killed, paused past its session, disconnected from its network.
+
+Meanwhile stock clients on this machine use the cluster.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ class Fault(NamedTuple):
     inject: Callable[[ComposeCluster, int], None]
     undo: Callable[[ComposeCluster, int], None]
     process_survives: bool
-    """The process of the controller goes on after the fault, and finds out that it was deposed."""
+    """The process of the controller keeps running after the fault, and is notified that it was deposed."""
 
 
 FAULTS = pytest.mark.parametrize(

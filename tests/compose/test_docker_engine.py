@@ -1,4 +1,4 @@
-"""The probes for a Docker engine, with scripts in place of the docker client: what is missing, they name."""
+"""Tests of the probes for a Docker engine, with scripts in place of the docker client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FakeDocker:
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDocker]:
-    """The probes keep their results: they forget them before and after the test."""
+    """Create a docker client from a script; the cached results of the probes are cleared before and after the test."""
     monkeypatch.setenv("PATH", str(tmp_path))
     probes = (why_no_engine, why_no_compose, why_no_base_image)
     for probe in probes:
@@ -102,7 +102,7 @@ def test_a_reason_skips_and_require_docker_makes_it_a_failure(monkeypatch: pytes
 def test_compose_tests_skip_or_fail_with_the_reason(
     docker: FakeDocker, script: str, reason: str, required: bool
 ) -> None:
-    """The whole way: pytest on this folder, with such a client."""
+    """Runs pytest on this folder with a scripted docker client."""
     docker.write(script)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "REQUIRE_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/compose/test_volumes.py"]

@@ -1,4 +1,4 @@
-"""`docker compose down` and `up` again: the volumes hold the cluster, and without them a new one begins."""
+"""Tests of `docker compose down` and `up`: with the volumes the cluster continues, without them a new one starts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TOPICS = {"orders": 6, "payments": 2}
 
 
 class Described(NamedTuple):
-    """What Metadata says that has to outlive the containers."""
+    """The part of Metadata that has to outlive the containers."""
 
     cluster_id: str | None
     topics: dict[str | None, tuple[object, int]]
-    """By name the topic id and the number of partitions."""
+    """The topic id and the number of partitions by topic."""
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""The ZooKeeper contract: each case must hold for the real server and for the simulated one alike."""
+"""The ZooKeeper contract: each case must hold for the real server and for the simulated one."""

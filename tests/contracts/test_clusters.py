@@ -1,4 +1,4 @@
-"""One vocabulary for clusters: the same scenario against brokers in virtual time and against processes."""
+"""Tests of the `Cluster` protocol: the same scenarios on brokers in virtual time and on processes."""
 
 from __future__ import annotations
 

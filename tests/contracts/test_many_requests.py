@@ -1,4 +1,4 @@
-"""What we expect of a session with many requests under way when it is cut, expires or is closed.
+"""The contract of a session that is cut, expires or is closed with many requests in flight.
 
 Mirrors the cases of `kafka.zookeeper.ZooKeeperClientTest` about connection loss, and expiry and closing at one time.
 """

@@ -240,10 +240,12 @@ class TermHarness(ControllerHarness):
         return self.broker(0).run(coroutine)
 
     def on_broker_0(self, what: Any) -> Any:
-        async def act() -> Any:
+        """Call `what` in the process of broker 0, and return its result."""
+
+        async def in_process() -> Any:
             return what()
 
-        return self.broker(0).run(act())
+        return self.broker(0).run(in_process())
 
     @property
     def controller(self) -> HarnessBroker:
@@ -284,7 +286,7 @@ class HarnessBroker:
         )
         self.received: list[ReceivedRequest] = []
         self.refuses_connections = False
-        """Its port is not open."""
+        """The port of the broker is not open."""
         self.answer: Callable[[Message], Message | None] = answer_none
         """Returns the response to a request; None closes the connection without one."""
         self.points = RecordedPoints()
@@ -432,7 +434,7 @@ class HarnessBroker:
         return self.process.spawn(coroutine)
 
     def records(self, kind: type[P]) -> list[P]:
-        """Its records of one type, in order."""
+        """The records of one type in its event log, in order."""
         return [payload for payload in self.all_records() if isinstance(payload, kind)]
 
     def all_records(self) -> list[Payload]:

@@ -1,4 +1,4 @@
-"""An event log in memory, on a clock that a test moves."""
+"""`MemoryLog`: an event log in memory, on a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,3 @@ class MemoryLog(EventLog):
             for envelope in self.envelopes()
             if PAYLOAD_BY_TYPE[envelope["type"]] is kind
         ]
-
-    def story(self) -> list[str]:
-        """Type and event of each record."""
-        return [f"{envelope['type']} {envelope['data'].get('event', '')}".strip() for envelope in self.envelopes()]

@@ -1,3 +1,5 @@
+"""Tests of AlterPartition at the controller: verdicts on proposals, writes, responses."""
+
 from __future__ import annotations
 
 import pytest
@@ -36,7 +38,7 @@ CURRENT = state(1, (1, 2), epoch=5, version=9)
         (state(1, (1, 2, 3), epoch=4, version=10), Errors.NOT_CONTROLLER),
         (state(1, (1, 2, 3), epoch=4, version=9), Errors.FENCED_LEADER_EPOCH),
         (state(1, (1, 2, 3), epoch=4, version=8), Errors.FENCED_LEADER_EPOCH),
-        # the state is so already, whatever the proposed partition epoch
+        # the state is as proposed already; its partition epoch does not matter
         (state(1, (1, 2), epoch=5, version=9), AlreadySo()),
         (state(1, (1, 2), epoch=5, version=3), AlreadySo()),
         (state(1, (1, 2, 3), epoch=5, version=8), Errors.INVALID_UPDATE_VERSION),
@@ -222,7 +224,7 @@ def test_write_with_unknown_outcome_ends_the_term() -> None:
         assert harness.zookeeper.lost_answers == []
         controller = harness.broker(0)
         assert [record.epoch for record in controller.records(ControllerResigned)] == [1]
-        assert controller.controller.epoch == 2, "it took over again and knows what was written"
+        assert controller.controller.epoch == 2, "it took over again and has read what was written"
         assert errors(harness.ask(1, proposal(0, (1, 2), version=1))) == [(0, Errors.NONE)]
 
 

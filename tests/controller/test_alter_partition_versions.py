@@ -1,4 +1,4 @@
-"""AlterPartition in every version, beside a leader recovery state, from old protocols; after Kafka's own tests."""
+"""Tests of AlterPartition in every version: epochs, leader recovery state, older protocols. Mirrors Kafka's tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_epochs_are_compared_before_the_recovery_state(
 
 
 class AlterPartitionHarness(ControllerHarness):
-    """Topic orders: partition 0 is led by broker 1 with ISR 1, 2; broker 0 is controller.
+    """A cluster with topic orders, whose partition 0 is led by broker 1 with ISR 1, 2; broker 0 is controller.
 
     Args:
         protocol: of the controller, `inter.broker.protocol.version`.
@@ -133,7 +133,7 @@ class AlterPartitionHarness(ControllerHarness):
 
 
 def _answer_by_topic_name_without_ids(message: Message) -> Message:
-    """As brokers answer a LeaderAndIsr before version 5, which has no topic ids."""
+    """Respond to LeaderAndIsr as before version 5, without topic ids."""
     if isinstance(message, LeaderAndIsrRequest) and all(each.topic_id == NO_TOPIC_ID for each in message.topic_states):
         return LeaderAndIsrResponse(
             partition_errors=tuple(
@@ -208,7 +208,7 @@ def test_leader_that_is_still_recovering_stays_alone_in_the_isr(
 @pytest.mark.spec("IS-10")
 @pytest.mark.parametrize("partition_epoch", [0, 1])
 def test_proposal_that_changes_nothing_is_answered_with_the_current_state(partition_epoch: int) -> None:
-    """The answer to the first request got lost (testIdempotentAlterPartition, KAFKA-14144)."""
+    """The response to the first request was lost (testIdempotentAlterPartition, KAFKA-14144)."""
     with AlterPartitionHarness() as harness:
         first = harness.request((1,), 3)
         assert harness.written() == ["alter-partition"]

@@ -1,4 +1,4 @@
-"""Automatic preferred leader elections: when they run, and for which partitions."""
+"""Tests of automatic preferred leader elections: when they run, and for which partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REBALANCED = replace(SETTINGS, auto_leader_rebalance_enable=True, leader_imbalan
 
 
 def drifted(away: int, *, isr: tuple[int, ...] = (2, 1), brokers: tuple[int, ...] = (1, 2, 3)) -> ControllerContext:
-    """A hundred partitions that prefer broker 1; broker 2 leads `away` of them."""
+    """A term with a hundred partitions whose preferred leader is broker 1; broker 2 leads `away` of them."""
     known = {name: led(2 if number < away else 1, isr) for number, name in enumerate(HUNDRED)}
     return context(brokers, HUNDRED, known)
 
@@ -116,8 +116,8 @@ def test_rebalance_runs_one_batch_of_elections_per_broker() -> None:
 # ------------------------------------------------------------------ the timer
 
 
-def looks(broker: HarnessBroker) -> list[list[float]]:
-    """For each of the broker's terms, at which seconds after the takeover the balance was checked."""
+def rebalance_checks(broker: HarnessBroker) -> list[list[float]]:
+    """For each term of the broker, the seconds after the takeover at which the balance was checked."""
     terms: list[list[float]] = []
     began_ms = 0.0
     for line in broker.envelopes():
@@ -134,7 +134,7 @@ def test_first_rebalance_check_is_five_seconds_after_failover_then_at_each_inter
     with ControllerHarness(settings=REBALANCED) as harness:
         harness.start()
         harness.settle(66_000)
-        assert looks(harness.broker(0)) == [[5.0, 25.0, 45.0, 65.0]]
+        assert rebalance_checks(harness.broker(0)) == [[5.0, 25.0, 45.0, 65.0]]
 
 
 @pytest.mark.spec("AR-1")
@@ -142,7 +142,7 @@ def test_disabled_rebalance_schedules_no_check() -> None:
     with ControllerHarness(settings=replace(REBALANCED, auto_leader_rebalance_enable=False)) as harness:
         harness.start()
         harness.settle(66_000)
-        assert looks(harness.broker(0)) == [[]]
+        assert rebalance_checks(harness.broker(0)) == [[]]
 
 
 @pytest.mark.spec("AR-1", "RS-1")
@@ -155,7 +155,7 @@ def test_rebalance_timer_ends_with_the_term() -> None:
         controller = harness.broker(0)
         assert controller.controller.epoch == 2
         harness.settle(26_000)
-        assert looks(controller) == [[], [5.0, 25.0]], "and not when the first term would have"
+        assert rebalance_checks(controller) == [[], [5.0, 25.0]], "and not when the first term would have"
 
 
 @pytest.mark.spec("AR-1")

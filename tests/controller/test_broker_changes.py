@@ -1,3 +1,5 @@
+"""Tests of `broker_changes`: which brokers are new, dead or bounced."""
+
 from __future__ import annotations
 
 import pytest

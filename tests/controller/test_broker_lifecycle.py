@@ -1,3 +1,5 @@
+"""Tests of broker changes, and of responses that mark replicas as offline."""
+
 from __future__ import annotations
 
 import pytest
@@ -8,7 +10,11 @@ from controller.events import LeaderAndIsrResponseReceived
 from controller.transitions import ReplicaState
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import BrokersChanged, ChannelClosed, ChannelOpened, InvalidTransition, RequestSent
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
+from foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from foundation.wire.schema import Message
 from tests.controller.harness import ControllerHarness, TermHarness, answer_none
@@ -41,21 +47,21 @@ def test_broker_change_updates_channels_then_handles_new_bounced_and_dead_broker
         harness.broker(3).start()
         harness.zookeeper.heal("broker-0")
         harness.settle()
-        story = [
+        records = [
             record
             for record in harness.broker(0).all_records()
             if isinstance(record, BrokersChanged | ChannelOpened | ChannelClosed | RequestSent)
         ]
         (changed,) = harness.broker(0).records(BrokersChanged)
         assert (changed.new, changed.dead, changed.bounced) == ((3,), (1,), (2,))
-        assert [(type(record), getattr(record, "to", None)) for record in story[:5]] == [
+        assert [(type(record), getattr(record, "to", None)) for record in records[:5]] == [
             (BrokersChanged, None),
             (ChannelOpened, 3),
             (ChannelClosed, 2),
             (ChannelOpened, 2),
             (ChannelClosed, 1),
         ]
-        assert {type(record) for record in story[5:]} == {RequestSent}
+        assert {type(record) for record in records[5:]} == {RequestSent}
         # Dead brokers are removed last; until then UpdateMetadata names them as alive.
         assert harness.broker(4).requests()[:5] == [
             UpdateMetadataSent([], live_brokers=[0, 1, 2, 3, 4]),
@@ -105,7 +111,7 @@ def test_offline_replica_mark_is_removed_only_by_a_response_without_error() -> N
         online(harness)
 
         def answered(partition: int, error_code: int) -> set[TopicPartition]:
-            """What is marked after broker 1 has answered so."""
+            """Process a response of broker 1; return the replicas that are marked as offline."""
             error = LeaderAndIsrPartitionError(topic_name="orders", partition_index=partition, error_code=error_code)
             epoch = harness.term.context.broker_epoch(ONE)
             assert epoch is not None
@@ -137,10 +143,11 @@ def test_response_about_a_removed_replica_marks_nothing() -> None:
 
 
 @pytest.mark.spec("SN-7")
-def test_error_in_update_metadata_response_is_only_logged() -> None:
+@pytest.mark.parametrize(("code", "name"), [(11, "STALE_CONTROLLER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")])
+def test_error_in_update_metadata_response_is_only_logged(code: int, name: str) -> None:
     def refuse(message: Message) -> Message:
         return (
-            UpdateMetadataResponse(error_code=11)
+            UpdateMetadataResponse(error_code=code)
             if isinstance(message, UpdateMetadataRequest)
             else answer_none(message)
         )
@@ -155,7 +162,25 @@ def test_error_in_update_metadata_response_is_only_logged() -> None:
         assert len(harness.broker(1).requests()) == 2, "no request is repeated"
         assert harness.broker(0).controller.is_active
     errors = [(line.text, line.fields["broker"], line.fields["error"]) for line in lines if line.level == "error"]
-    assert errors == [("error in UpdateMetadata response", 1, "STALE_CONTROLLER_EPOCH")]
+    assert errors == [("error in UpdateMetadata response", 1, name)]
+
+
+@pytest.mark.spec("SN-6")
+@pytest.mark.parametrize(("code", "name"), [(11, "STALE_CONTROLLER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")])
+def test_error_in_leader_and_isr_response_is_only_logged(code: int, name: str) -> None:
+    def refuse(message: Message) -> Message:
+        return (
+            LeaderAndIsrResponse(error_code=code) if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
+        )
+
+    with operators_log() as lines, ControllerHarness() as harness:
+        harness.start()
+        harness.broker(1).answer = refuse
+        harness.create_topic("orders", {0: [2, 1]})
+        assert harness.state("orders", 0) == led(2, (2, 1), by=1)
+        assert harness.broker(0).controller.is_active
+    errors = [(line.text, line.fields["broker"], line.fields["error"]) for line in lines if line.level == "error"]
+    assert errors == [("error in LeaderAndIsr response", 1, name)]
 
 
 @pytest.mark.spec("RB-1", "BUG-9")

@@ -1,3 +1,5 @@
+"""Tests of `ControllerContext`: live brokers, replicas, leaders, topic ids, counts."""
+
 from __future__ import annotations
 
 import random

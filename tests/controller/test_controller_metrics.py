@@ -1,4 +1,4 @@
-"""The controller's metrics: event states, timers and counts."""
+"""Tests of the controller's metrics: event states, timers and counts."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from foundation.metrics.instruments import Meter, Timer
 from foundation.metrics.mbeans import Kind, Reading
 from foundation.zk.client import WatchFired, WatchKind
 from tests.controller.harness import ControllerHarness, HarnessBroker, TermHarness, answer_none
-from tests.controller.test_event_manager import QueueHarness, play
+from tests.controller.test_event_manager import QueueHarness, run
 from tests.controller.values import tp
 
 ORDERS = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]}
 
 
 def readings(broker: HarnessBroker) -> dict[str, Reading]:
-    """By name, and tag where there is one."""
+    """The values of metrics by name, and by tag where there is one."""
     found = broker.run(broker.controller.metrics())
     return {reading.mbean.name + (f" {reading.tag}" if reading.tag else ""): reading for reading in found}
 
@@ -92,7 +92,7 @@ def test_timer_names_of_controller_states() -> None:
 
 @pytest.mark.spec("EQ-4")
 def test_event_sets_the_state_and_is_timed() -> None:
-    async def harness() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         timers = {ControllerState.BROKER_CHANGE: Timer(harness.log.clock)}
         harness.manager._timers = timers
@@ -115,12 +115,12 @@ def test_event_sets_the_state_and_is_timed() -> None:
         assert harness.manager.queue_time.distribution()[:4] == (2, 40.0, 65.0, 52.5)
         await harness.manager.close(timeout_ms=1_000)
 
-    play(harness())
+    run(scenario())
 
 
 @pytest.mark.spec("EQ-5")
 def test_event_queue_time_is_cleared_after_five_idle_minutes() -> None:
-    async def harness() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         harness.manager.start()
         harness.manager.put(BrokerChange())
@@ -137,7 +137,7 @@ def test_event_queue_time_is_cleared_after_five_idle_minutes() -> None:
         assert harness.manager.queue_time.count == 1
         await harness.manager.close(timeout_ms=1_000)
 
-    play(harness())
+    run(scenario())
 
 
 # ------------------------------------------------------------------ counts

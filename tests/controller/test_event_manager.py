@@ -1,3 +1,5 @@
+"""Tests of the event queue of the controller: order, preemption, overflow, closing."""
+
 from __future__ import annotations
 
 import asyncio
@@ -69,7 +71,8 @@ class QueueHarness:
         return [name_of(event) for event in self.done]
 
 
-def play(coroutine: Coroutine[Any, Any, T]) -> T:
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in virtual time."""
     loop = new_loop()
     try:
         result: T = loop.run_until_complete(loop.create_task(coroutine))
@@ -79,12 +82,13 @@ def play(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def quiet() -> None:
+    """Let a second of virtual time pass, in which all waiting events are processed."""
     await asyncio.sleep(1)
 
 
 @pytest.mark.spec("EQ-1")
 def test_events_are_processed_in_order() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         for event in (Startup(), BrokerChange(), TopicChange(), BrokerChange()):
             harness.manager.put(event)
@@ -94,12 +98,12 @@ def test_events_are_processed_in_order() -> None:
         assert harness.idle == 1
         await harness.manager.close(timeout_ms=1_000)
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("EQ-1", "C7")
 def test_one_event_at_a_time() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         running: list[int] = []
 
@@ -119,12 +123,12 @@ def test_one_event_at_a_time() -> None:
         assert harness.names() == ["BrokerChange", "TopicChange", "BrokerChange", "TopicChange"]
         await harness.manager.close(timeout_ms=1_000)
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("EQ-2", "EQ-6", "BUG-8", "RA-1")
 def test_clear_and_put_responds_to_all_waiting_clients() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         altered: Reply[AlterPartitionResponse] = Reply()
         left: Reply[Any] = Reply()
@@ -153,12 +157,12 @@ def test_clear_and_put_responds_to_all_waiting_clients() -> None:
         assert harness.names() == ["Expire"]
         await harness.manager.close(timeout_ms=1_000)
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("EQ-2", "BUG-7")
 def test_expire_waits_for_the_event_in_progress() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         order: list[str] = []
 
@@ -181,12 +185,12 @@ def test_expire_waits_for_the_event_in_progress() -> None:
         assert harness.names() == ["Startup", "Expire"]
         await harness.manager.close(timeout_ms=1_000)
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("EQ-3")
 def test_a_preempted_event_is_over() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         waiting = harness.manager.clear_and_put(Expire())
         harness.manager.clear_and_put(Expire())
@@ -196,12 +200,12 @@ def test_a_preempted_event_is_over() -> None:
         assert harness.names() == ["Expire"]
         await harness.manager.close(timeout_ms=1_000)
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("D14")
 def test_overflow_keeps_indispensable_events_and_forces_resignation() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness(bound=3)
         reply: Reply[AlterPartitionResponse] = Reply()
         harness.manager.put(Reelect())
@@ -215,19 +219,19 @@ def test_overflow_keeps_indispensable_events_and_forces_resignation() -> None:
         assert harness.done[1] == ForcedResignation("more than 3 events were waiting")
         await harness.manager.close(timeout_ms=1_000)
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("EQ-4", "C7")
 def test_records_of_an_event_and_their_causes() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
 
-        async def act() -> None:
+        async def append_and_put() -> None:
             harness.log.append(StepReached(step="inside"))
             harness.manager.put(TopicChange())
 
-        harness.doing = {BrokerChange: act}
+        harness.doing = {BrokerChange: append_and_put}
         watch = harness.log.append(StepReached(step="watch"))
         with causing(watch):
             harness.manager.put(BrokerChange())
@@ -252,11 +256,11 @@ def test_records_of_an_event_and_their_causes() -> None:
         assert [started.queued_ms for started in harness.log.of(EventStarted)] == [25.0, 0.0, 0.0]
         assert {ended.outcome for ended in harness.log.of(EventEnded)} == {"done"}
 
-    play(scene())
+    run(scenario())
 
 
 def test_close_refuses_waiting_and_later_events() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
 
         async def work() -> None:
@@ -276,12 +280,12 @@ def test_close_refuses_waiting_and_later_events() -> None:
         await harness.manager.close(timeout_ms=10_000)
         await harness.manager.clear_and_put(Expire()).over()
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("BUG-8")
 def test_close_cancels_an_event_that_does_not_end() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
 
         async def hang() -> None:
@@ -300,12 +304,12 @@ def test_close_cancels_an_event_that_does_not_end() -> None:
         assert [ended.event for ended in harness.log.of(EventPreempted)] == ["AlterPartitionReceived"]
         assert harness.broken == []
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("BUG-8")
 def test_close_before_start_responds() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
         early: Reply[AlterPartitionResponse] = Reply()
         late: Reply[AlterPartitionResponse] = Reply()
@@ -314,12 +318,12 @@ def test_close_before_start_responds() -> None:
         harness.manager.put(AlterPartitionReceived(AlterPartitionRequest(), 3, late))
         assert (await early.wait()).error_code == (await late.wait()).error_code == Errors.NOT_CONTROLLER
 
-    play(scene())
+    run(scenario())
 
 
 @pytest.mark.spec("EQ-4", "R-9")
 def test_broken_queue_reports_and_responds() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         harness = QueueHarness()
 
         async def fail() -> None:
@@ -339,11 +343,11 @@ def test_broken_queue_reports_and_responds() -> None:
         await harness.manager.clear_and_put(Expire()).over()
         await harness.manager.close(timeout_ms=1_000)
 
-    play(scene())
+    run(scenario())
 
 
 def test_reply_to_a_cancelled_client_is_ignored() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         reply: Reply[int] = Reply()
         waiting = asyncio.ensure_future(reply.wait())
         await asyncio.sleep(0)
@@ -355,4 +359,4 @@ def test_reply_to_a_cancelled_client_is_ignored() -> None:
         second.resolve(2)
         assert await second.wait() == 1
 
-    play(scene())
+    run(scenario())

@@ -1,4 +1,4 @@
-"""A takeover misses no change, whenever it happens."""
+"""Tests that a takeover misses no change that is made before or during it."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tests of failures of an event: the consequence for the term, the response, the recorded outcome."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""`/feature` at a takeover, updates of features, and incompatible brokers."""
+"""Tests of features: `/feature` at a takeover, updates of features, incompatible brokers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_feature_znode_that_keeps_conflicting_fails() -> None:
 
 @pytest.mark.spec("FO-1")
 def test_wait_until_epoch() -> None:
-    async def harness() -> str:
+    async def scenario() -> str:
         cache = FinalizedFeatureCache()
         waiting = asyncio.create_task(cache.wait_until_epoch(3, timeout_ms=5_000))
         for features in (FinalizedFeatures({}, 2), None, FinalizedFeatures({}, 4)):
@@ -86,7 +86,7 @@ def test_wait_until_epoch() -> None:
             await cache.wait_until_epoch(5, timeout_ms=1)
         return str(behind.value)
 
-    assert asyncio.run(harness()).endswith("at epoch 5, and after 1 ms this broker has read epoch 4")
+    assert asyncio.run(scenario()).endswith("at epoch 5, and after 1 ms this broker has read epoch 4")
 
 
 # ------------------------------------------------------------------ updates of features

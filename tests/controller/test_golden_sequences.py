@@ -164,7 +164,7 @@ class Observation:
 
 
 def alter_partitions(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The AlterPartitions that were accepted, in order. The first after a takeover still goes to the old controller."""
+    """The accepted AlterPartitions, in order. The first after a takeover is still sent to the old controller."""
     for sent in step["requests"]:
         if sent["key"] == "ALTER_PARTITION" and sent["response"]["errorCode"] == 0:
             yield sent["request"]

@@ -1,4 +1,4 @@
-"""Znodes written by hand: an event may fail, but nothing else breaks, and in the end there is an active controller.
+"""Tests with random znodes written by hand: events may fail, but in the end there is one active controller.
 
 An unexpected exception in an event makes the controller resign, and one in a takeover would do so again and again: one
 such znode would leave the cluster without a controller.
@@ -22,39 +22,39 @@ from tests.controller.values import tp
 TOPICS = ("a", "b", "c")
 TOPIC_IDS = ("AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0OEA")
 GARBAGE = (b"{", b"", b"[]", b'{"partitions":[{"topic":1}]}')
-STANDING, OTHERS = (0, 1), (2, 3)
+ELECTABLE, NOT_ELECTABLE = (0, 1), (2, 3)
 
 FAILURES = {"moved", "MalformedZNode", "ZooKeeperFailure", "ApiError", "SessionLost"}
-"""What an event may end with; anything else is a bug."""
+"""The allowed outcomes of a failed event; any other is a bug."""
 
 
-class Hand:
+class Operator:
     """An operator who writes random znodes; each write is drawn from the seed."""
 
     def __init__(self, harness: ControllerHarness, seed: int) -> None:
         self.harness = harness
         self.random = random.Random(seed)
-        self.away: set[int] = set()
+        self.stopped: set[int] = set()
 
-    def deed(self) -> None:
-        deeds: tuple[Callable[[], object], ...] = (
-            self.make_topic,
-            self.make_topic,
+    def act_once(self) -> None:
+        actions: tuple[Callable[[], object], ...] = (
+            self.create_topic,
+            self.create_topic,
             self.rewrite_topic,
             self.delete_topic,
             self.rewrite_state,
             self.delete_state,
-            self.ask_for_moves,
-            self.ask_for_elections,
-            self.ask_the_controller,
+            self.request_reassignments,
+            self.request_elections,
+            self.send_request,
             self.announce,
             self.register_without_an_id,
             self.depose,
-            self.kill_or_start,
+            self.crash_or_start,
         )
-        self.random.choice(deeds)()
+        self.random.choice(actions)()
 
-    def make_topic(self) -> None:
+    def create_topic(self) -> None:
         self.write(Create(self.topic_path(), self.topic()))
 
     def rewrite_topic(self) -> None:
@@ -82,19 +82,19 @@ class Hand:
     def delete_state(self) -> None:
         self.write(Delete(f"{self.topic_path()}/partitions/{self.random.randrange(2)}/state"))
 
-    def ask_for_moves(self) -> None:
+    def request_reassignments(self) -> None:
         moves = [{"topic": t, "partition": self.random.randrange(3), "replicas": self.brokers()} for t in TOPICS]
         self.write(Create("/admin/reassign_partitions", self.json({"version": 1, "partitions": moves})))
 
-    def ask_for_elections(self) -> None:
+    def request_elections(self) -> None:
         partitions = [{"topic": topic, "partition": 0} for topic in TOPICS]
         self.write(Create("/admin/preferred_replica_election", self.json({"version": 1, "partitions": partitions})))
 
-    def ask_the_controller(self) -> None:
+    def send_request(self) -> None:
         moves = {
             tp(f"{self.random.choice(TOPICS)}-0"): self.random.choice((None, tuple(map(BrokerId, self.brokers()))))
         }
-        for broker in self.ruling():
+        for broker in self.active_controllers():
             if self.random.random() < 0.5:
                 broker.spawn(broker.controller.alter_partition_reassignments(moves))
             else:
@@ -115,18 +115,18 @@ class Hand:
     def depose(self) -> None:
         self.write(Delete("/controller"))
 
-    def kill_or_start(self) -> None:
-        broker = self.random.choice(OTHERS)
-        if broker in self.away:
+    def crash_or_start(self) -> None:
+        broker = self.random.choice(NOT_ELECTABLE)
+        if broker in self.stopped:
             self.harness.broker(broker).start()
         else:
             self.harness.broker(broker).crash()
-        self.away ^= {broker}
+        self.stopped ^= {broker}
 
     # -- what it writes
 
     def write(self, op: Create | SetData | Delete) -> None:
-        """Write; a refusal by ZooKeeper is ignored."""
+        """Apply a write; an error of ZooKeeper is ignored."""
         self.harness.zookeeper.operate([op])
 
     def topic_path(self) -> str:
@@ -145,37 +145,37 @@ class Hand:
         return self.json(node)
 
     def brokers(self) -> list[int]:
-        """Now and then one that does not exist, one twice, or none."""
+        """Random broker ids: some do not exist, some are repeated, and there may be none."""
         return [self.random.choice((0, 1, 2, 3, 3, 2, 7, -1)) for _ in range(self.random.choice((0, 1, 2, 2, 3, 3, 3)))]
 
     def json(self, value: object) -> bytes:
         return self.random.choice(GARBAGE) if self.random.random() < 0.1 else json.dumps(value).encode()
 
-    def ruling(self) -> list[HarnessBroker]:
-        return [broker for broker in map(self.harness.broker, STANDING) if broker.controller.is_active]
+    def active_controllers(self) -> list[HarnessBroker]:
+        return [broker for broker in map(self.harness.broker, ELECTABLE) if broker.controller.is_active]
 
 
-def let_loose(seed: int) -> None:
-    with ControllerHarness(STANDING, OTHERS, seed=seed) as harness:
+def check_random_writes(seed: int) -> None:
+    with ControllerHarness(ELECTABLE, NOT_ELECTABLE, seed=seed) as harness:
         harness.start()
-        hand = Hand(harness, seed)
+        operator = Operator(harness, seed)
         for _ in range(60):
-            hand.deed()
-            harness.settle(hand.random.choice((0, 20, 200, 1_500)))
+            operator.act_once()
+            harness.settle(operator.random.choice((0, 20, 200, 1_500)))
         harness.settle(8_000)
-        ended = [record for broker in STANDING for record in harness.broker(broker).records(EventEnded)]
+        ended = [record for broker in ELECTABLE for record in harness.broker(broker).records(EventEnded)]
         assert {record.outcome for record in ended} - {"done", "inactive"} <= FAILURES, f"seed {seed}"
-        assert len(hand.ruling()) == 1, f"seed {seed}"
+        assert len(operator.active_controllers()) == 1, f"seed {seed}"
 
 
 @pytest.mark.spec("EQ-4", "EL-8")
 @pytest.mark.parametrize("seed", range(10))
 def test_znodes_written_by_hand_do_not_break_the_controller(seed: int) -> None:
-    let_loose(seed)
+    check_random_writes(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 500, 100))
 def test_many_znodes_written_by_hand_do_not_break_the_controller(first: int) -> None:
     for seed in range(first, first + 100):
-        let_loose(seed)
+        check_random_writes(seed)

@@ -1,4 +1,4 @@
-"""ISR changes that leaders write themselves: they are read, sent to all brokers, and deleted in any case."""
+"""Tests of `/isr_change_notification`: ISR changes that leaders wrote are read and sent, and notifications deleted."""
 
 from __future__ import annotations
 
@@ -151,14 +151,14 @@ def test_deposed_controller_deletes_no_notification() -> None:
 OLD_PROTOCOL = replace(SETTINGS, inter_broker_protocol_version=MetadataVersion.parse("2.6"))
 
 
-def in_old_words(message: Message) -> Message:
+def respond_without_partitions(message: Message) -> Message:
     return LeaderAndIsrResponse() if isinstance(message, LeaderAndIsrRequest) else answer_none(message)
 
 
-def leader_that_tells_late(harness: ControllerHarness, replicas: Sequence[int] = (1, 2)) -> None:
-    """In memory only the leader is in sync. In ZooKeeper 2 is in sync again, which has not been announced."""
+def expand_without_announcement(harness: ControllerHarness, replicas: Sequence[int] = (1, 2)) -> None:
+    """Create `orders-0` with broker 2 in sync in ZooKeeper but not in memory: its return is not announced."""
     for broker in harness.brokers.values():
-        broker.answer = in_old_words
+        broker.answer = respond_without_partitions
     harness.start()
     harness.create_topic("orders", {0: replicas})
     shrink(harness, "orders-0")
@@ -172,7 +172,7 @@ def leader_that_tells_late(harness: ControllerHarness, replicas: Sequence[int] =
 @pytest.mark.parametrize("settings", [OLD_PROTOCOL, SETTINGS], ids=["old protocol", "old leader, new controller"])
 def test_leader_fails_before_announcing_its_isr(settings: ControllerSettings) -> None:
     with ControllerHarness(settings=settings) as harness:
-        leader_that_tells_late(harness)
+        expand_without_announcement(harness)
         harness.broker(1).crash()
         assert harness.state("orders", 0) == led(2, (2,), epoch=1, version=3, by=1)
 
@@ -180,7 +180,7 @@ def test_leader_fails_before_announcing_its_isr(settings: ControllerSettings) ->
 @pytest.mark.spec("IS-16", "RSM-7")
 def test_follower_fails_before_its_leader_announced_the_isr() -> None:
     with ControllerHarness(settings=OLD_PROTOCOL) as harness:
-        leader_that_tells_late(harness)
+        expand_without_announcement(harness)
         harness.broker(2).crash()
         assert harness.state("orders", 0) == led(1, (1,), epoch=1, version=3, by=1)
 
@@ -188,7 +188,7 @@ def test_follower_fails_before_its_leader_announced_the_isr() -> None:
 @pytest.mark.spec("IS-16", "CS-9")
 def test_leader_shuts_down_before_announcing_its_isr() -> None:
     with ControllerHarness(settings=OLD_PROTOCOL) as harness:
-        leader_that_tells_late(harness)
+        expand_without_announcement(harness)
         controller = harness.broker(0)
         remaining = controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
         assert remaining == (Errors.NONE, ())
@@ -198,7 +198,7 @@ def test_leader_shuts_down_before_announcing_its_isr() -> None:
 @pytest.mark.spec("IS-16", "PSM-14")
 def test_preferred_election_before_the_isr_was_announced() -> None:
     with ControllerHarness(settings=OLD_PROTOCOL) as harness:
-        leader_that_tells_late(harness, replicas=(2, 1))
+        expand_without_announcement(harness, replicas=(2, 1))
         controller = harness.broker(0)
         elected = controller.run(controller.controller.elect_leaders([tp("orders-0")], ElectionType.PREFERRED))
         assert elected == {tp("orders-0"): BrokerId(2)}

@@ -1,3 +1,5 @@
+"""Tests of `KafkaController` in a simulated cluster: elections, failover, requests, controlled shutdown, crashes."""
+
 from __future__ import annotations
 
 import json
@@ -55,8 +57,8 @@ SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: 
 
 
 REGISTRATION = b'{"version":5,"endpoints":["PLAINTEXT://elsewhere:9092"],"jmx_port":-1,"port":9092,"host":"elsewhere"}'
-UNREADABLE = b"{"
-"""What no controller can read, among the brokers, and none can take over with."""
+MALFORMED = b"{"
+"""Malformed data of a registration, with which no controller can take over."""
 
 
 def elect(
@@ -227,7 +229,7 @@ def test_controller_znode_of_an_earlier_process_is_waited_for() -> None:
 def test_controller_that_cannot_take_over_resigns() -> None:
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
-        harness.write_znode("/brokers/ids/9", UNREADABLE)
+        harness.write_znode("/brokers/ids/9", MALFORMED)
         assert harness.broker(0).controller.is_active, "to the controller in harness it is but a failed event"
         harness.broker(0).crash()
         harness.settle(5_000)
@@ -238,7 +240,7 @@ def test_controller_that_cannot_take_over_resigns() -> None:
         assert "MalformedZNode" in resigned[0].why
         assert harness.broker(1).records(ControllerReady) == []
         tries = harness.broker(1).records(ControllerElected)
-        assert 4 <= len(tries) <= 7, "it goes on trying, once a second"
+        assert 4 <= len(tries) <= 7, "it tries again once a second"
         # An operator repairs the cause.
         harness.operator.run(harness.operator.client.write(Delete("/brokers/ids/9")))
         harness.settle(2_000)
@@ -267,7 +269,7 @@ def test_broker_that_could_not_register_is_not_electable_until_its_next_session(
 def test_repeated_elections_do_not_multiply() -> None:
     with ControllerHarness(electable=(0, 1, 2, 3), brokers=()) as harness:
         harness.start()
-        harness.write_znode("/brokers/ids/9", UNREADABLE)
+        harness.write_znode("/brokers/ids/9", MALFORMED)
         harness.broker(0).crash()
         races = []
         for _ in range(3):
@@ -522,8 +524,8 @@ def test_log_dir_notification_sends_leader_and_isr_of_all_replicas() -> None:
         harness.create_topic("orders", {0: [1, 2], 1: [1, 2]})
         harness.clear_history()
 
-        def half_gone(message: Message) -> Message:
-            """The directory of partition 0 has failed."""
+        def fail_directory_of_partition_0(message: Message) -> Message:
+            """Respond that the log directory of partition 0 has failed."""
             answer = answer_none(message)
             if isinstance(answer, LeaderAndIsrResponse):
                 (topic,) = answer.topics
@@ -534,7 +536,7 @@ def test_log_dir_notification_sends_leader_and_isr_of_all_replicas() -> None:
                 return replace(answer, topics=(replace(topic, partition_errors=errors),))
             return answer
 
-        harness.broker(1).answer = half_gone
+        harness.broker(1).answer = fail_directory_of_partition_0
         harness.write_znode(
             "/log_dir_event_notification/log_dir_event_0000000000", b'{"version":1,"broker":1,"event":1}'
         )
@@ -725,10 +727,10 @@ def leaders(harness: ControllerHarness, assignment: Mapping[int, object]) -> dic
     return found
 
 
-def lose_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
-    """Broker 1 fails; the controller fails before its nth request to ZooKeeper after that, or after the response to it.
+def fail_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
+    """Fail broker 1, then the controller: before its nth request to ZooKeeper after that, or after the response to it.
 
-    Returns how many requests there are without an interruption.
+    Returns the number of requests of an uninterrupted controller if `kill_at` is 0.
     """
     with ControllerHarness(electable=(0, 2), brokers=(1, 3)) as harness:
         harness.start()
@@ -768,11 +770,11 @@ def lose_a_broker_and_the_controller(kill_at: int, *, after: bool) -> int:
 
 @pytest.mark.spec("RA-12", "EL-12", "P1", "P5")
 def test_successor_reaches_a_safe_state_wherever_the_controller_crashed() -> None:
-    requests = lose_a_broker_and_the_controller(0, after=False)
+    requests = fail_a_broker_and_the_controller(0, after=False)
     assert requests >= 3
     for number in range(1, requests + 1):
         for after in (False, True):
-            lose_a_broker_and_the_controller(number, after=after)
+            fail_a_broker_and_the_controller(number, after=after)
 
 
 @pytest.mark.spec("D18")
@@ -795,7 +797,7 @@ def test_every_point_is_reached() -> None:
             "/admin/reassign_partitions",
             b'{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[0,1,2]}]}',
         )
-        delete_two_topics_of_which_one_stays(harness)
+        delete_two_topics_one_of_which_is_ineligible(harness)
         controller.run(controller.controller.allocate_producer_ids(BrokerId(1), harness.broker(1).epoch))
         controller.run(controller.controller.controlled_shutdown(BrokerId(1), harness.broker(1).epoch))
         controller.run(force(controller, ForcedResignation("test")))
@@ -804,8 +806,8 @@ def test_every_point_is_reached() -> None:
         assert passed == set(POINTS)
 
 
-def delete_two_topics_of_which_one_stays(harness: ControllerHarness) -> None:
-    """The topic gets partitions that are not created."""
+def delete_two_topics_one_of_which_is_ineligible(harness: ControllerHarness) -> None:
+    """Delete `gone` and `deleted`; broker 2 refuses to delete the latter, whose added partitions are not created."""
 
     def refuse(message: Message) -> Message:
         return answer_stop_replica(message, 56) if isinstance(message, StopReplicaRequest) else answer_none(message)
@@ -826,5 +828,5 @@ async def notify(broker: HarnessBroker, notification: WatchFired) -> None:
 
 
 async def force(broker: HarnessBroker, event: ControllerEvent) -> None:
-    """Queue an event that only a failure queues."""
+    """Queue `event`, as a failure does."""
     broker.controller._event_manager.put(event)

@@ -1,5 +1,4 @@
-"""Our batches against the bytes Apache Kafka 3.9.1's controller sent in the same situations, at eleven protocol
-versions."""
+"""Our request batches have the bytes that Apache Kafka 3.9.1's controller sent, at eleven protocol versions."""
 
 from __future__ import annotations
 
@@ -104,7 +103,7 @@ def _cluster(ports: dict[int, int]) -> ControllerContext:
 
 
 def _frame(request: ControlRequest, correlation_id: int) -> bytes:
-    """As `BrokerChannel` sends it."""
+    """The frame of a request, as `BrokerChannel` sends it."""
     body = None if request.body is None else request.body.at(request.broker_epoch)
     message = in_version(request.message, request.version)
     return encode_request(message, request.version, correlation_id, "0", body=body)[4:]
@@ -134,7 +133,7 @@ def _sent(frame: bytes) -> Sent:
 
 
 def _ports(sent: Iterable[Sent]) -> dict[int, int]:
-    """Each recording had its own."""
+    """The ports of a recording, which differ between recordings."""
     for _, _, frame in sent:
         _, message = decode_request(frame)
         if isinstance(message, UpdateMetadataRequest):

@@ -1,3 +1,5 @@
+"""Tests of leader election algorithms."""
+
 from __future__ import annotations
 
 import pytest

@@ -44,7 +44,7 @@ def test_lines_name_the_event_in_progress_and_the_epoch() -> None:
 
 @pytest.mark.spec("LG-14", "LG-18")
 def test_lines_of_a_channel_name_the_event_whose_request_it_sends() -> None:
-    """Its task was started by the event that opened the channel, and would have that one's name for ever."""
+    """The task of a channel is started by the event that opens it, whose name must not stay in later lines."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1,)) as harness:
         harness.start()
         harness.create_topic("orders", {0: [1]})

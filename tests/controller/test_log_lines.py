@@ -1,6 +1,6 @@
-"""The log lines of the controller: for each behaviour of the specification a line with its level and fields.
+"""Tests of the log lines of the controller: for each behaviour a line with its logger, level and fields.
 
-A few scenarios run once each, at level DEBUG; the table has the lines that must be among theirs.
+A few scenarios run once each, at level DEBUG; `TABLE` has the lines that they must log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from foundation.zk.kafka_zk_client import ControllerMoved
 from foundation.zk.znodes import BrokerIdZNode
 from tests.controller.harness import ControllerHarness, TermHarness, answer_none, answer_stop_replica
 from tests.controller.memory_log import MemoryLog
-from tests.controller.test_event_manager import play
+from tests.controller.test_event_manager import run
 from tests.controller.values import tp
 from tests.operators_log import Line, operators_log
 
@@ -71,9 +71,8 @@ def broker_changes_and_controlled_shutdown() -> list[Line]:
 
 
 @cache
-def a_bad_day() -> list[Line]:
-    """Late proposals, a broker with a new address, one that does not respond, one that is unreachable, and a
-    resignation."""
+def refusals_and_failures() -> list[Line]:
+    """ISR proposals with old epochs; brokers that move, do not respond or are unreachable; a resignation."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
         harness.start()
         topic_id = harness.create_topic("orders", {0: [0, 1]})
@@ -104,7 +103,7 @@ def a_bad_day() -> list[Line]:
 
 
 @cache
-def an_unreadable_broker() -> list[Line]:
+def a_malformed_registration() -> list[Line]:
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1,)) as harness:
         harness.start()
         harness.write_znode("/brokers/ids/9", b"{")
@@ -112,7 +111,7 @@ def an_unreadable_broker() -> list[Line]:
 
 
 @cache
-def a_double_id() -> list[Line]:
+def a_duplicate_topic_id() -> list[Line]:
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1,)) as harness:
         harness.start()
         topic_id = harness.create_topic("a", {0: [1]})
@@ -121,7 +120,7 @@ def a_double_id() -> list[Line]:
 
 
 @cache
-def a_move() -> list[Line]:
+def reassignments() -> list[Line]:
     """One reassignment waits for its new replica, another only changes leaders; then the znode requests a third."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
         for broker in harness.brokers.values():
@@ -142,8 +141,8 @@ def a_move() -> list[Line]:
 
 
 @cache
-def a_deletion() -> list[Line]:
-    """One topic can be deleted, the other has a replica on a broker that is away."""
+def topic_deletions() -> list[Line]:
+    """Two topics are deleted; one has a replica on a broker that is offline."""
     with operators_log(logging.DEBUG) as lines, ControllerHarness(electable=(0,), brokers=(1, 2)) as harness:
         for broker in harness.brokers.values():
             broker.answer = respond
@@ -171,15 +170,15 @@ def illegal_moves() -> list[Line]:
     return lines
 
 
-class LostRace:
-    """A store in which another broker was elected first, and is gone again or still there."""
+class LostElection:
+    """A store in which another broker wins the election; afterwards it is the controller or has left again."""
 
     def __init__(self, winner: BrokerId | None) -> None:
         self.asked = 0
         self.winner = winner
 
     @property
-    def controller(self) -> LostRace:
+    def controller(self) -> LostElection:
         return self
 
     async def id(self, *, watch: bool = False) -> BrokerId | None:
@@ -195,8 +194,8 @@ async def never_elected(_: object) -> None:
 
 
 @cache
-def lost_races() -> list[Line]:
-    async def harness() -> None:
+def lost_elections() -> list[Line]:
+    async def scenario() -> None:
         log: EventLog = MemoryLog()
         for winner in (BrokerId(2), None):
             election = ControllerElection(
@@ -207,22 +206,24 @@ def lost_races() -> list[Line]:
                 events=log,
                 points=UnarmedPoints(),
             )
-            await election.elect(LostRace(winner))  # type: ignore[arg-type]  # a fake of the store
+            await election.elect(LostElection(winner))  # type: ignore[arg-type]  # a fake of the store
             assert election.active_controller_id == (NO_CONTROLLER if winner is None else winner)
 
     with operators_log(logging.DEBUG) as lines:
-        play(harness())
+        run(scenario())
     return lines
 
 
 class Expected(NamedTuple):
+    """A line that a scenario must log, and the behaviour that requires it."""
+
     id: str
-    harness: Callable[[], list[Line]]
+    scenario: Callable[[], list[Line]]
     logger: str
     level: str
     text: str
     fields: Mapping[str, object] = {}
-    """Those that must be there, with their values; `...` for any."""
+    """Fields that the line must have; `...` stands for any value."""
 
 
 ANY = ...
@@ -261,7 +262,7 @@ TABLE = (
         "initialized controller context",
         {"live_brokers": ANY, "shutting_down_brokers": [], "topics": (), "topic_count": 0, "partitions": 0},
     ),
-    Expected("LG-2", a_deletion, DELETION, "info", "initializing deletions", {"queued": ANY, "ineligible": ()}),
+    Expected("LG-2", topic_deletions, DELETION, "info", "initializing deletions", {"queued": ANY, "ineligible": ()}),
     Expected(
         "LG-2",
         broker_changes_and_controlled_shutdown,
@@ -287,10 +288,10 @@ TABLE = (
         "there is a controller already",
         {"controller": 0},
     ),
-    Expected("LG-3", lost_races, CONTROLLER, "debug", "another broker was elected", {"controller": 2, "broker": 1}),
+    Expected("LG-3", lost_elections, CONTROLLER, "debug", "another broker was elected", {"controller": 2, "broker": 1}),
     Expected(
         "LG-3",
-        lost_races,
+        lost_elections,
         CONTROLLER,
         "warning",
         "a controller has been elected but just resigned, this will result in another round of election",
@@ -324,7 +325,7 @@ TABLE = (
     ),
     Expected(
         "LG-5",
-        a_bad_day,
+        refusals_and_failures,
         CONTROLLER,
         "info",
         "updated broker metadata",
@@ -385,7 +386,7 @@ TABLE = (
     ),
     Expected(
         "LG-8",
-        a_move,
+        reassignments,
         CONTROLLER,
         "info",
         "reassigning partition",
@@ -393,24 +394,31 @@ TABLE = (
     ),
     Expected(
         "LG-8",
-        a_move,
+        reassignments,
         CONTROLLER,
         "info",
         "updated current assignment",
         {"partition": "orders-0", "replicas": (1, 2, 0)},
     ),
-    Expected("LG-8", a_move, CONTROLLER, "info", "target replicas have all caught up", {"partition": "orders-1"}),
+    Expected(
+        "LG-8", reassignments, CONTROLLER, "info", "target replicas have all caught up", {"partition": "orders-1"}
+    ),
     Expected(
         "LG-8",
-        a_move,
+        reassignments,
         CONTROLLER,
         "info",
         "leader is not alive or not in the target, electing",
         {"partition": "orders-1", "replicas": (1, 2)},
     ),
-    Expected("LG-8", a_move, CONTROLLER, "info", "leader is in the target and stays", {"partition": "orders-2"}),
+    Expected("LG-8", reassignments, CONTROLLER, "info", "leader is in the target and stays", {"partition": "orders-2"}),
     Expected(
-        "LG-8", a_move, CONTROLLER, "info", "removing partitions from the reassignment in zookeeper", {"removed": 1}
+        "LG-8",
+        reassignments,
+        CONTROLLER,
+        "info",
+        "removing partitions from the reassignment in zookeeper",
+        {"removed": 1},
     ),
     Expected("LG-9", broker_changes_and_controlled_shutdown, CONTROLLER, "info", "shutting down broker", {"broker": 1}),
     Expected(
@@ -424,13 +432,15 @@ TABLE = (
     Expected(
         "LG-9", broker_changes_and_controlled_shutdown, CONTROLLER, "debug", "live brokers", {"brokers": (0, 2, 3)}
     ),
-    Expected("LG-10", a_deletion, DELETION, "info", "starting topic deletion", {"topics": ("orders",)}),
-    Expected("LG-10", a_deletion, DELETION, "info", "deletion of topics (re)started", {"topics": ANY}),
-    Expected("LG-10", a_deletion, DELETION, "info", "halted deletion of topics", {"topics": ("payments",), "why": ANY}),
-    Expected("LG-10", a_deletion, DELETION, "info", "deletion of topics successfully completed", {"topics": ANY}),
+    Expected("LG-10", topic_deletions, DELETION, "info", "starting topic deletion", {"topics": ("orders",)}),
+    Expected("LG-10", topic_deletions, DELETION, "info", "deletion of topics (re)started", {"topics": ANY}),
+    Expected(
+        "LG-10", topic_deletions, DELETION, "info", "halted deletion of topics", {"topics": ("payments",), "why": ANY}
+    ),
+    Expected("LG-10", topic_deletions, DELETION, "info", "deletion of topics successfully completed", {"topics": ANY}),
     Expected(
         "LG-11",
-        a_bad_day,
+        refusals_and_failures,
         CONTROLLER,
         "info",
         "rejecting AlterPartition",
@@ -446,7 +456,7 @@ TABLE = (
     ),
     Expected(
         "LG-11",
-        a_bad_day,
+        refusals_and_failures,
         CONTROLLER,
         "info",
         "failed to update ISR, bad version",
@@ -454,7 +464,7 @@ TABLE = (
     ),
     Expected(
         "LG-12",
-        a_move,
+        reassignments,
         CONTROLLER,
         "info",
         "updated leader epoch",
@@ -462,7 +472,7 @@ TABLE = (
     ),
     Expected(
         "LG-13",
-        a_bad_day,
+        refusals_and_failures,
         CHANNELS,
         "warning",
         "fails to send a request, reconnecting",
@@ -470,7 +480,7 @@ TABLE = (
     ),
     Expected(
         "LG-13",
-        a_bad_day,
+        refusals_and_failures,
         CHANNELS,
         "warning",
         "connection was unsuccessful",
@@ -486,7 +496,7 @@ TABLE = (
     ),
     Expected(
         "LG-15",
-        a_bad_day,
+        refusals_and_failures,
         CONTROLLER,
         "info",
         "controller moved to another broker when processing an event",
@@ -494,13 +504,13 @@ TABLE = (
     ),
     Expected(
         "LG-15",
-        an_unreadable_broker,
+        a_malformed_registration,
         CONTROLLER,
         "error",
         "error processing event",
         {**TERM, "controller_event": "BrokerChange", "exc_info": ANY},
     ),
-    Expected("LG-6", a_double_id, CONTROLLER, "error", "topic left out", {"topic": "b", "why": ANY}),
+    Expected("LG-6", a_duplicate_topic_id, CONTROLLER, "error", "topic left out", {"topic": "b", "why": ANY}),
     Expected(
         "LG-16",
         broker_changes_and_controlled_shutdown,
@@ -563,7 +573,7 @@ TABLE = (
         "sending UpdateMetadata request",
         {**TERM, "brokers": (0, 1, 2, 3), "partitions": 2},
     ),
-    Expected("LG-17", a_move, STATES, "info", "sending StopReplica request", {**TERM, "to": 0, "partitions": 1}),
+    Expected("LG-17", reassignments, STATES, "info", "sending StopReplica request", {**TERM, "to": 0, "partitions": 1}),
     Expected(
         "LG-18",
         broker_changes_and_controlled_shutdown,
@@ -573,7 +583,12 @@ TABLE = (
         {**TERM, "api": "LeaderAndIsr", "to": 2, "partition": "orders-0"},
     ),
     Expected(
-        "LG-18", a_move, STATES, "debug", "sending state", {"api": "StopReplica", "to": 0, "partition": "orders-1"}
+        "LG-18",
+        reassignments,
+        STATES,
+        "debug",
+        "sending state",
+        {"api": "StopReplica", "to": 0, "partition": "orders-1"},
     ),
     Expected(
         "LG-18",
@@ -648,12 +663,12 @@ def is_as(line: Line, expected: Expected) -> bool:
 @pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
 @pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
 def test_log_lines(expected: Expected) -> None:
-    lines = expected.harness()
+    lines = expected.scenario()
     alike = [line for line in lines if line.text == expected.text]
     assert any(is_as(line, expected) for line in lines), alike or {line.text for line in lines}
 
 
-# ------------------------------------------------------------------ the imbalance
+# ------------------------------------------------------------------ many partitions
 
 
 def lines_of_a_takeover(partitions: int, level: int) -> list[Line]:

@@ -1,3 +1,5 @@
+"""Tests of the partition state machine: transitions, elections, writes and requests."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -234,7 +236,7 @@ def test_deposed_controller_cannot_write() -> None:
         with pytest.raises(ControllerMoved):
             harness.move(ONLINE)
         assert harness.state("orders", 0) == led(1, (1, 2, 0), by=1)
-        assert harness.known("orders-0") == led(1, (1, 2, 0), by=1), "memory knows only what was accepted"
+        assert harness.known("orders-0") == led(1, (1, 2, 0), by=1), "memory has only the accepted states"
         harness.settle()
         assert harness.broker(2).requests() == []
 

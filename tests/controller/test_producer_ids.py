@@ -1,4 +1,4 @@
-"""Blocks of producer ids: consecutive, only for registered brokers, and never allocated twice."""
+"""Tests of blocks of producer ids: consecutive, only for registered brokers, and never allocated twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller with an older `inter.broker.protocol.version`: what it writes, reads and sends."""
+"""Tests of the controller with an older `inter.broker.protocol.version`: what it writes, reads and sends."""
 
 from __future__ import annotations
 

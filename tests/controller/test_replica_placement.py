@@ -1,3 +1,5 @@
+"""Tests of the assignment of replicas to brokers."""
+
 from __future__ import annotations
 
 import random
@@ -134,7 +136,7 @@ def test_rack_alternated(layout: str, expected: list[int]) -> None:
 
 @pytest.mark.spec("AS-1")
 @pytest.mark.parametrize(
-    ("partitions", "factor", "error", "said"),
+    ("partitions", "factor", "error", "message"),
     [
         (0, 1, Errors.INVALID_PARTITIONS, "larger than 0"),
         (-1, 1, Errors.INVALID_PARTITIONS, "larger than 0"),
@@ -142,8 +144,8 @@ def test_rack_alternated(layout: str, expected: list[int]) -> None:
         (1, 4, Errors.INVALID_REPLICATION_FACTOR, "4 larger than available brokers: 3"),
     ],
 )
-def test_invalid_partitions_and_replication_factor(partitions: int, factor: int, error: Errors, said: str) -> None:
-    with pytest.raises(ApiError, match=said) as refused:
+def test_invalid_partitions_and_replication_factor(partitions: int, factor: int, error: Errors, message: str) -> None:
+    with pytest.raises(ApiError, match=message) as refused:
         assign_replicas_to_brokers(no_racks(1, 2, 3), partitions, factor, random.Random(1))
     assert refused.value.error is error
 

@@ -1,3 +1,5 @@
+"""Tests of the replica state machine: transitions, ISR removals, requests."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The write loop that elections, ISR removals and reassignments share."""
+"""Tests of `StateWrites`, the write loop of elections, ISR removals and reassignments."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ThreePartitionsHarness(TermHarness):
         return self.run(writes.decide_and_write([A, B, C], self.decide))
 
     def leader_epochs(self) -> list[int]:
-        """In memory."""
+        """The leader epochs of A, B and C in memory."""
         return [self.term.context.leadership[partition].leader_and_isr.leader_epoch for partition in (A, B, C)]
 
 

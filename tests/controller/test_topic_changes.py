@@ -1,4 +1,4 @@
-"""Topics whose znodes no broker would write."""
+"""Tests of topic znodes that no broker writes: edited by hand, incomplete, with duplicate ids."""
 
 from __future__ import annotations
 

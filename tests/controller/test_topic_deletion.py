@@ -1,3 +1,5 @@
+"""Tests of topic deletion: requests, znodes, offline replicas, failover."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -32,6 +34,7 @@ from tests.controller.requests import (
     partitions_of,
 )
 from tests.controller.values import context, ids, led, replicas, tp
+from tests.operators_log import operators_log
 from understudy.checkers.history import OpKind
 
 ONLINE, OFFLINE = ReplicaState.ONLINE, ReplicaState.OFFLINE
@@ -208,7 +211,7 @@ def test_every_write_of_a_deletion_is_fenced() -> None:
 
 @pytest.mark.spec("TD-10", "TD-3")
 def test_topic_that_cannot_be_deleted_does_not_delay_others() -> None:
-    """In Kafka the other would stay, too, and no broker could become controller."""
+    """In Kafka the other topic would stay too, and no broker could become controller."""
     with TopicDeletionHarness() as harness:
         delete_topics = harness.term.zk.topics.delete
 
@@ -464,11 +467,15 @@ def test_stop_replica_response_is_handled_by_partition() -> None:
 
 
 @pytest.mark.spec("TD-6")
-def test_request_error_applies_to_each_partition() -> None:
-    with TopicDeletionHarness() as harness:
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_request_error_applies_to_each_partition(code: int, name: str) -> None:
+    with operators_log() as lines, TopicDeletionHarness() as harness:
         harness.mark("orders")
-        answer = replace(harness.answers()[0], request_error=Errors.UNKNOWN_SERVER_ERROR)
+        answer = replace(harness.answers()[0], request_error=code)
         harness.run(topic_deletion.process_stop_replica_response(harness.term, answer))
+        assert [line.fields["error"] for line in lines if line.text == "replicas were not deleted"] == [name]
         assert {harness.replica_state(name, answer.broker_id) for name in ("orders-0", "orders-1")} == {INELIGIBLE}
         assert "orders" in harness.term.context.topics_ineligible_for_deletion
 
@@ -515,7 +522,7 @@ def test_deposed_controller_deletes_no_replica() -> None:
 
 @pytest.mark.spec("TD-1")
 def test_reassignment_does_not_delay_a_deletion() -> None:
-    """As in Kafka, which checks for reassignments before it queues the topic. But there the reassignment stays in
+    """Kafka, too, checks for reassignments before it queues the topic. But there the reassignment stays in
     progress, and the deletion waits for it when the next topic is marked."""
     with TopicDeletionHarness() as harness:
         harness.broker(2).answer = refusing
@@ -544,7 +551,7 @@ def test_failover_resumes_deletions_and_marks_ineligible_topics() -> None:
         assert context.topics_ineligible_for_deletion == {"orders"}, "broker 0 has a replica of it"
 
         harness.run(topic_deletion.resume_deletions(harness.term))
-        assert harness.left_of("half-gone") == [], "the rest of a topic that a predecessor did not come to an end with"
+        assert harness.left_of("half-gone") == [], "the znodes left by a predecessor that failed during the deletion"
         assert harness.replica_states("payments-0") == [None, STARTED, STARTED]
         assert harness.replica_states("orders-0") == [ONLINE] * 3
 
@@ -601,11 +608,10 @@ def test_deletes_share_transactions_of_bounded_size() -> None:
         assert [path for path in harness.znodes() if "wide" in path] == []
 
 
-def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
-    """A topic is deleted; the controller fails before its nth request to ZooKeeper after that, or after the response to
-    it.
+def delete_and_fail_the_controller(kill_at: int, *, after: bool) -> int:
+    """Delete a topic; the controller fails before its nth request to ZooKeeper after that, or after its response.
 
-    Returns how many requests there are without an interruption.
+    Returns the number of requests of an uninterrupted controller if `kill_at` is 0.
     """
     with ControllerHarness(electable=(0, 2), brokers=(1, 3)) as harness:
         harness.start()
@@ -636,11 +642,11 @@ def delete_and_lose_the_controller(kill_at: int, *, after: bool) -> int:
 
 @pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
 def test_successor_finishes_the_deletion_wherever_the_controller_crashed() -> None:
-    requests = delete_and_lose_the_controller(0, after=False)
+    requests = delete_and_fail_the_controller(0, after=False)
     assert requests >= 6
     for number in range(1, requests + 1):
         for after in (False, True):
-            delete_and_lose_the_controller(number, after=after)
+            delete_and_fail_the_controller(number, after=after)
 
 
 # ------------------------------------------------------------------ the decision

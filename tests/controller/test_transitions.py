@@ -1,3 +1,5 @@
+"""Tests of the valid transitions of partitions and replicas, which are Kafka's."""
+
 from __future__ import annotations
 
 import pytest

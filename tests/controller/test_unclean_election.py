@@ -1,4 +1,4 @@
-"""Elections are tried again when unclean leader election is enabled."""
+"""Tests of elections that are repeated when unclean leader election is enabled."""
 
 from __future__ import annotations
 

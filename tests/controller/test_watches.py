@@ -1,3 +1,5 @@
+"""Tests of the event that a watch notification queues."""
+
 from __future__ import annotations
 
 import pytest

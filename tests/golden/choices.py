@@ -1,4 +1,4 @@
-"""Masks what Apache's tools leave to chance when they alter configs: the altering broker, and the order of answers.
+"""Masks what Apache's tools leave to chance when they alter configs: the altering broker, and the order of responses.
 
 Any broker may alter the config of a topic or the cluster default: the `AdminClient` sends the request to the least
 loaded broker, or to any of several. `kafka-reassign-partitions` sends one request to each broker at the same time. In

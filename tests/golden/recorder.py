@@ -140,7 +140,10 @@ class _Masks:
             host = next((name for name in ("host", "hostName") if name in value), None)
             masked = {name: self._field(name, inner) for name, inner in value.items()}
             if host is not None:
-                masked |= {host: HOST, "port": f"<port {self._brokers.get((value[host], value['port']), 'of nobody')}>"}
+                masked |= {
+                    host: HOST,
+                    "port": f"<port {self._brokers.get((value[host], value['port']), 'of no broker')}>",
+                }
             return masked
         return [self.message(inner) for inner in value] if isinstance(value, list) else value
 

@@ -69,7 +69,7 @@ class AdminClients(Protocol):
 
 
 class Request(Protocol):
-    """What one run of one of Apache's tools requests."""
+    """The request of one run of one of Apache's tools."""
 
     async def send(self, admin_clients: AdminClients) -> None:
         """Send the request without the tool. Raises ApiError or NoBrokerAnswers if the tool would have failed."""

@@ -1,4 +1,4 @@
-"""The scenarios of the recordings, which run on processes and in the simulator alike."""
+"""The scenarios of the recordings, which run on processes and in the simulator."""
 
 from __future__ import annotations
 
@@ -209,10 +209,10 @@ class Scenario(NamedTuple):
     brokers: tuple[int, ...] = BROKERS
     settings: Mapping[str, str] = {}
     unchecked: str = ""
-    """What an operator does that violates an invariant of `understudy.checkers`, in Kafka's history and in ours."""
+    """An action of an operator that violates an invariant of `understudy.checkers`, with Kafka and with ours."""
 
     only_processes: str = ""
-    """Why it cannot run in the simulator; empty if it can."""
+    """The reason why it cannot run in the simulator; empty if it can."""
 
 
 SCENARIOS: Mapping[str, Scenario] = {

@@ -59,7 +59,9 @@ def registrations(run: ScenarioRun) -> None:
     moved["listener_security_protocol_map"] = {"PLAINTEXT": "PLAINTEXT", "EXTRA": "PLAINTEXT"}
     run.edit("broker 1 has another listener", SetData("/brokers/ids/1", json_data(moved)))
     again = Create("/brokers/ids/1", json_data(registered))
-    run.edit("broker 1 registers anew before anybody looks", Delete("/brokers/ids/1"), again, until=follows(1))
+    run.edit(
+        "broker 1 registers again before the controller reads it", Delete("/brokers/ids/1"), again, until=follows(1)
+    )
     run.edit("broker 7 comes", unreachable_broker(7))
     run.edit("brokers 7 and 8 change places", Delete("/brokers/ids/7"), unreachable_broker(8))
 
@@ -88,7 +90,7 @@ def blackout(run: ScenarioRun) -> None:
         run.cluster.kill(broker)
     none_registered = none_of(registered(0), registered(1), registered(2))
     run.cluster.wait_until(all_of(none_registered, gone("/controller")), "all sessions have ended")
-    run.end_step("kill -9 of everybody")
+    run.end_step("kill -9 of all brokers")
     run.restart(2, "broker 2 comes first", until=led_by(2, 2, 2, 2, 2, 2))
     run.restart(0, "then broker 0", until=in_sync(0, 0, 1, 2, 3, 4, 5))
     run.restart(1, "then broker 1", until=in_sync(1, 0, 1, 2, 3, 4, 5))
@@ -140,7 +142,7 @@ def shutdowns(run: ScenarioRun) -> None:
     run.stop(1, "SIGTERM broker 1, the only replica of one", until=led_by(-1, 0, 2, 2))
     run.restart(1, until=all_of(led_by(1, 0, 2, 2), in_sync(1, 0, 1)))
     run.kill(1, until=all_of(led_by(-1, 0, 2, 2), none_of(in_sync(1, 0, 1))))
-    run.stop(2, "SIGTERM broker 2, which nobody can stand in for", until=led_by(-1, 0, -1, -1))
+    run.stop(2, "SIGTERM broker 2, alone in the ISRs of orders", until=led_by(-1, 0, -1, -1))
     run.stop(0, "SIGTERM broker 0, the last", until=gone("/controller"))
     run.restart(1, "broker 1 comes first", until=led_by(1, -1, -1, -1))
     run.restart(2, "then broker 2", until=all_of(led_by(1, -1, 2, 2), in_sync(1, 0, 1)))

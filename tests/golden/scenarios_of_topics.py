@@ -74,14 +74,14 @@ def znodes_edited(run: ScenarioRun) -> None:
     run.edit("the topic id is removed by hand", SetData(ORDERS, json_data(topic | {"version": 2})))
     state = json_data({"controller_epoch": 1, "leader": 2, "version": 1, "leader_epoch": 5, "isr": [2, 0]})
     run.edit("a state is edited by hand", SetData(f"{ORDERS}/partitions/1/state", state))
-    run.edit("the controller falls", Delete("/controller"), until=epoch(2))
+    run.edit("the controller is deposed", Delete("/controller"), until=epoch(2))
     moved = topic_znode(run, "orders")
     moved["partitions"]["0"] = [1, 2, 0]
     run.edit("an assignment is edited by hand", SetData(ORDERS, json_data(moved)))
-    run.edit("the controller falls again", Delete("/controller"), until=epoch(3))
+    run.edit("the controller is deposed again", Delete("/controller"), until=epoch(3))
     state = json_data({"controller_epoch": 9, "leader": 2, "version": 1, "leader_epoch": 6, "isr": [2]})
     run.edit("a state comes from a controller that is to be", SetData(f"{ORDERS}/partitions/1/state", state))
-    run.edit("the controller falls once more", Delete("/controller"), until=epoch(4))
+    run.edit("the controller is deposed once more", Delete("/controller"), until=epoch(4))
     run.ask("1 to 0,2", Reassignment({P1: (0, 2)}))
 
 
@@ -118,7 +118,7 @@ def deletions(run: ScenarioRun) -> None:
     topic["partitions"]["2"] = [0, 2]
     run.edit("more partitions by hand meanwhile", SetData(ORDERS, json_data(topic)))
     run.ask("asked for again", TopicDeletion("orders"))
-    run.edit("the controller falls", Delete("/controller"), until=epoch(2))
+    run.edit("the controller is deposed", Delete("/controller"), until=epoch(2))
     run.restart(1, until=gone("/admin/delete_topics/orders"))
 
 

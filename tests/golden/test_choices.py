@@ -1,4 +1,4 @@
-"""Choices of tools are no differences between two recordings made with tools; anything else is."""
+"""Tests of `choices`: choices of tools are no differences between two recordings made with tools, anything else is."""
 
 from __future__ import annotations
 

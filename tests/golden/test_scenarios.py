@@ -1,4 +1,4 @@
-"""Our brokers do in each recorded scenario what Kafka did, as processes and in the simulator."""
+"""Tests that our brokers do in each recorded scenario what Kafka did, as processes and in the simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER_SEEDS = (2, 3, 4)
 """The seed decides in the simulator which broker wins an election, and in which order answers arrive."""
 
 RUNS = 6
-"""How often a scenario on processes is run at most."""
+"""The maximal number of runs of a scenario on processes."""
 
 Cluster = TypeVar("Cluster", bound=ProcessCluster)
 
@@ -69,7 +69,7 @@ def check_on_processes(scenario: str, cluster_of: Callable[[int], Cluster], *, t
             if found == wanted or Counter(found) != Counter(wanted) or run == RUNS - 1:
                 check_recording(scenario, cluster, ours, tools_choose=tools_choose)
                 return cluster
-    raise AssertionError("unreachable: the last run is judged")
+    raise AssertionError("unreachable: the last run raises")
 
 
 def finished_moves(document: Json) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Fetches Apache Kafka 3.9.1 by its Maven coordinates, once, into a cache outside the repository.
 
-Maven knows where to fetch from, and checks what it gets; nothing here names a host.
+Maven is configured with its repositories and verifies what it downloads; nothing here names a host.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ PATIENCE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
 """Long enough for the heartbeats of a JVM on a busy machine: an expired session would move leaders."""
 DELETIONS = 20
-"""How often `/controller` is deleted at most until a broker of the wanted kind is elected."""
+"""The maximal number of deletions of `/controller` until a broker of the wanted kind is elected."""
 RACE_S = 4.0
-"""How long the other brokers are paused at most for an election; far less than their session timeout."""
+"""The maximal time for which the other brokers are paused for an election; far less than their session timeout."""
 
 HARMLESS = {
     r"Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader": "a follower received the topic before its leader",

@@ -58,7 +58,7 @@ def test_our_leaders_shrink_and_expand_isrs_through_kafkas_controller(cluster: L
     # Broker 1 proposes the ISR with broker 2 to Kafka's controller.
     cluster.wait_until(lambda: whole(cluster.view.picture(), "isr"), "broker 2 is in sync again")
     cluster.broker(1).kill()
-    cluster.wait_until(lambda: leaders(cluster, "isr") == [2, 3, 3], "the survivors are leaders")
+    cluster.wait_until(lambda: leaders(cluster, "isr") == [2, 3, 3], "the live brokers are leaders")
     settle(cluster, (2, 3, 4))
     cluster.broker(1).start()
     # Broker 2 proposes the ISR of the first partition, broker 3 those of the others, from which our follower fetches.

@@ -51,7 +51,7 @@ def test_topics_with_replicas_on_all_brokers_have_leaders_and_full_isrs(cluster:
 def test_a_broker_of_kafka_is_killed_and_returns(cluster: LocalCluster, tools: Tools) -> None:
     create(tools, cluster, "killed", "--replica-assignment 3:4,3:1,1:3,4:3")
     cluster.broker(3).kill()
-    cluster.wait_until(lambda: leaders(cluster, "killed") == [4, 1, 1, 4], "the survivors are leaders")
+    cluster.wait_until(lambda: leaders(cluster, "killed") == [4, 1, 1, 4], "the live brokers are leaders")
     settle(cluster, (1, 2, 4))
     cluster.broker(3).start()
     # Broker 4, of Kafka, and ours each send AlterPartitions with broker 3 to our controller. All topics have to be in

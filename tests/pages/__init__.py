@@ -1,2 +1,4 @@
-"""The pages of docs/ that are made from the code. `python -m tests.pages` writes them; tests/test_pages.py compares
-them with what the code says today."""
+"""Generates the pages of docs/ that are made from the code: `python -m tests.pages`.
+
+tests/test_pages.py fails where a page is not current.
+"""

@@ -1,5 +1,8 @@
-"""docs/pictures/architecture.svg: the four packages, the rooms of brokers/ in the order of their import contract, and the
-three worlds. Plain shapes and text, so that it shows wherever the page does."""
+"""Draws docs/pictures/architecture.svg: the four packages, the rooms of brokers/ in the order of their import contract,
+and the three worlds.
+
+Plain shapes and text, so that it shows wherever the page does.
+"""
 
 from __future__ import annotations
 
@@ -70,9 +73,9 @@ def page() -> str:
     world_at = brokers + 40 + ROW * world + 12
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 {bottom + 24}" font-family="system-ui, sans-serif"'
-            ' role="img" aria-label="Four packages, one above the other; the rooms of brokers in their order; one broker'
-            ' over a World, and three worlds">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 {bottom + 24}"'
+            ' font-family="system-ui, sans-serif" role="img" aria-label="Four packages, one above the other;'
+            ' the rooms of brokers in their order; one broker over a World, and three worlds">',
             '<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7"'
             f' orient="auto"><path d="M0 0L10 5L0 10z" fill="{INK}"/></marker></defs>',
             f'<rect width="960" height="{bottom + 24}" fill="#ffffff"/>',

@@ -1,5 +1,7 @@
-"""docs/event-log.md: every record type with its fields, from the structs that foundation/eventlog/records.py lists and
-the docstrings of their classes and fields."""
+"""Generates docs/event-log.md: every record type with its fields.
+
+They are read from the structs that foundation/eventlog/records.py lists, and from the docstrings of these.
+"""
 
 from __future__ import annotations
 

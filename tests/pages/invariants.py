@@ -1,4 +1,4 @@
-"""docs/invariants.md: the invariants, read from the classes of the checks, and the other ids that code and tests name."""
+"""Generates docs/invariants.md: the invariants, read from the classes of the checks, and the other ids code names."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ above, and three that no log can show. Z1 also means that a session's requests t
 them, and that a session never reads an older state after a newer one.
 
 - **Z3** A watch fires once, and its event arrives before any answer that shows the change. When a connection breaks,
-  kazoo calls every watcher once and forgets it.
+  kazoo calls every watcher once and removes it.
 - **Z4** No request of an earlier connection takes effect once the session is attached to a later one.
-- **Z5** A lost connection says nothing about a write: it may have been applied, refused, or never sent.
+- **Z5** After a lost connection the outcome of a write is unknown: it may have been applied, refused, or never sent.
 
 ## Rules of the code
 

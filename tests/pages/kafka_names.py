@@ -1,4 +1,4 @@
-"""docs/kafka-names.md: which of Kafka's classes and methods is which module here, both ways.
+"""Generates docs/kafka-names.md: which of Kafka's classes and methods is which module here, both ways.
 
 The table stands here. tests/test_pages.py compares it with the sources: every path and name of ours exists, and what a
 module's docstring says it mirrors is in the table.
@@ -42,6 +42,7 @@ foundation/cluster/broker.py
   kafka.cluster.EndPoint EndPoint
 foundation/cluster/errors.py
   org.apache.kafka.common.protocol.Errors Errors
+  org.apache.kafka.common.protocol.Errors.forCode error_for_code
 foundation/cluster/features.py
   kafka.server.BrokerFeatures
 foundation/cluster/identifiers.py
@@ -433,7 +434,7 @@ brokers/replication/isr_manager.py
   kafka.cluster.Partition.maybeExpandIsr IsrManager
   kafka.cluster.Partition.maybeShrinkIsr IsrManager
 brokers/replication/partition.py
-  kafka.cluster.PartitionState PartitionState
+  kafka.cluster.PartitionState LocalPartitionState
   kafka.cluster.PendingPartitionChange IsrProposal
   kafka.cluster.ReplicaState FollowerState
   kafka.cluster.Partition Partition
@@ -502,7 +503,7 @@ def _messages() -> Iterator[Counterpart]:
 
 
 def names_in(path: str) -> set[str]:
-    """What the top of a module defines."""
+    """The names defined at the top of a module."""
     found: set[str] = set()
     for node in parse(path).body:
         match node:

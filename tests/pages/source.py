@@ -1,4 +1,4 @@
-"""What the sources say about themselves: docstrings of modules, classes, functions and attributes, by `ast`."""
+"""Reads the docstrings of modules, classes, functions and attributes from the sources, with `ast`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def classes(module: ast.Module) -> Mapping[str, ast.ClassDef]:
 
 
 def attribute_docstrings(owner: ast.ClassDef) -> dict[str, str]:
-    """By attribute of a class the string that follows its definition, in one line; attributes without one are left
+    """The string after the definition of each attribute of a class, in one line; attributes without one are left
     out."""
     return {
         target.id: in_one_line(text)

@@ -1,5 +1,7 @@
-"""docs/state-machines.md: the states and the legal moves are read from controller/transitions.py, the sentences about
-the moves stand here."""
+"""Generates docs/state-machines.md: the valid transitions, read from controller/transitions.py, with explanations.
+
+The explanations are here.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ in `controller/replica_state_machine.py`.
 
 
 class Move(NamedTuple):
-    """What a legal move means: when it happens, and what is written and sent."""
+    """A valid transition: when it happens, and what is written and sent."""
 
     when: str
     effect: str
@@ -57,7 +59,7 @@ class Move(NamedTuple):
 
 Moves: TypeAlias = Mapping[tuple[Enum, Enum], Move]
 ValidPrevious: TypeAlias = Mapping[Any, Sequence[Enum]]
-"""By target state the states it may be entered from."""
+"""The valid previous states of each state."""
 
 _MEMORY_ONLY = "memory only"
 
@@ -71,7 +73,7 @@ PARTITION_MOVES: Moves = {
         "state znode created; LeaderAndIsr (new) to the ISR, UpdateMetadata to all brokers",
     ),
     (_P.ONLINE, _P.ONLINE): Move(
-        "The leader changes although it lives: preferred election, reassignment or controlled shutdown.",
+        "The leader changes although it is alive: preferred election, reassignment or controlled shutdown.",
         "state znode written with a higher leader epoch; LeaderAndIsr to its replicas, UpdateMetadata to all brokers",
     ),
     (_P.OFFLINE, _P.ONLINE): Move(
@@ -102,7 +104,8 @@ REPLICA_MOVES: Moves = {
         "nothing: its broker has had the LeaderAndIsr already (RSM-4)",
     ),
     (_R.ONLINE, _R.ONLINE): Move(
-        "A new controller takes over, or its broker has announced a failed log directory: it is sent the current state.",
+        "A new controller takes over, or its broker has announced a failed log directory:"
+        " it is sent the current state.",
         "LeaderAndIsr to it, UpdateMetadata to all brokers",
     ),
     (_R.OFFLINE, _R.ONLINE): Move("Its broker has registered again.", "as Online to Online"),

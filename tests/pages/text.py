@@ -1,4 +1,4 @@
-"""Markdown as the pages write it: lines of at most 120 columns."""
+"""Writes Markdown in lines of at most 120 columns."""
 
 from __future__ import annotations
 

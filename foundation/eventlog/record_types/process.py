@@ -28,8 +28,8 @@ class ProcessExiting(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class TaskFailed(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker's supervisor when a task fails that must not. The broker stops, unless the task was a callback
-    of its session or the handler of a config."""
+    """Written by a broker's supervisor when a task fails that must not. The broker stops, unless the task was a
+    callback of its session or the handler of a config."""
 
     task: str
     """The name of the task."""

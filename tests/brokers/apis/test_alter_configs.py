@@ -107,7 +107,7 @@ def replace(
 
 
 def stored(cluster: SimulatedCluster, path: str) -> object:
-    """What the config znode holds; None where there is none."""
+    """Return the configs in the znode of an entity; None where there is no znode."""
     node = cluster.zookeeper.tree.get(f"/config/{path}")
     return msgspec.json.decode(node.data) if isinstance(node, ZNodeData) else None
 
@@ -250,7 +250,8 @@ REFUSED: Sequence[tuple[int, str, Sequence[Change], Answer]] = (
         [("listener.name.plaintext.ssl.keystore.password", SET, "secret")],
         (
             "INVALID_CONFIG",
-            "Invalid config value for resource ConfigResource(type=BROKER, name='1'): Password encoder secret not configured",
+            "Invalid config value for resource ConfigResource(type=BROKER, name='1'): "
+            "Password encoder secret not configured",
         ),
     ),
     (LOGGER, "2", [("root", SET, "INFO")], ("INVALID_REQUEST", "Unexpected node id. Expected 1, but received 2")),

@@ -1,4 +1,4 @@
-"""Topics that come to be because somebody asked for their metadata."""
+"""Tests of topics that are created because a Metadata or FindCoordinator request names them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cluster() -> Iterator[SimulatedCluster]:
 def ask(
     cluster: SimulatedCluster, *names: str, version: int = 12, broker: int | None = None, may: bool = True
 ) -> dict[str, str]:
-    """Name → error."""
+    """Send a Metadata request; return topic → error."""
     asked = MetadataRequest(
         topics=tuple(MetadataRequestTopic(name=name) for name in names), allow_auto_topic_creation=may
     )
@@ -42,7 +42,7 @@ def replicas_of(cluster: SimulatedCluster, topic: str) -> list[tuple[int, ...]]:
 
 
 def config_of(cluster: SimulatedCluster, topic: str) -> dict[str, str | None]:
-    """What the topic itself says, not a broker or a default."""
+    """The configs that are set on the topic itself."""
     described = cluster.ask(cluster.admin.describe_config(TOPIC, topic))
     return {name: entry.value for name, entry in sorted(described.items()) if entry.config_source == ConfigSource.TOPIC}
 

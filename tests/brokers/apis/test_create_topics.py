@@ -1,4 +1,4 @@
-"""CreateTopics and CreatePartitions: the checks as values, and the whole way through a simulated cluster."""
+"""Tests of CreateTopics and CreatePartitions: the checks alone, and requests to a simulated cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from foundation.wire.messages.create_topics import (
 )
 from foundation.zk.client import Notification, WatchFired, WatchKind
 from foundation.zk.kafka_zk_client import KafkaZkClient
-from tests.brokers.services import Stage
+from tests.brokers.harness import BrokerHarness
 from tests.controller.harness import ControllerHarness
 from understudy.simulator.cluster import SimulatedCluster
 
@@ -121,7 +121,7 @@ def test_configurations_that_are_refused(key: str, value: str, message: str) -> 
 
 
 @pytest.mark.spec("TC-4")
-def test_of_several_bad_configs_an_unknown_name_is_told_first_then_the_first_bad_value_in_kafkas_order() -> None:
+def test_unknown_config_is_reported_first_then_the_first_invalid_value_in_kafkas_order() -> None:
     assert refusal(config={"cleanup.policy": "shred", "colour": "red"}) == (
         "INVALID_CONFIG",
         "Unknown topic config name: colour",
@@ -170,26 +170,26 @@ def test_configurations_that_contradict_each_other() -> None:
     ],
 )
 def test_impossible_placements_are_refused(topic: CreatableTopic, error: Errors, part: str) -> None:
-    async def scene() -> None:
-        stage = Stage()
+    async def scenario() -> None:
+        harness = BrokerHarness()
         with pytest.raises(ApiError) as raised:
-            replicas_for(stage.services, stage.metadata.snapshot, topic)
+            replicas_for(harness.services, harness.metadata.snapshot, topic)
         assert raised.value.error is error
         assert part in raised.value.message
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.spec("TC-4")
 def test_defaults_come_from_the_brokers_configuration() -> None:
-    async def scene() -> dict[int, tuple[BrokerId, ...]]:
+    async def scenario() -> dict[int, tuple[BrokerId, ...]]:
         config = {"zookeeper.connect": "z", "num.partitions": "4", "default.replication.factor": "2"}
-        stage = Stage(KafkaConfig.from_properties(config))
+        harness = BrokerHarness(KafkaConfig.from_properties(config))
         return replicas_for(
-            stage.services, stage.metadata.snapshot, CreatableTopic(num_partitions=-1, replication_factor=-1)
+            harness.services, harness.metadata.snapshot, CreatableTopic(num_partitions=-1, replication_factor=-1)
         )
 
-    assignment = asyncio.run(scene())
+    assignment = asyncio.run(scenario())
     assert sorted(assignment) == [0, 1, 2, 3]
     assert {len(set(replicas)) for replicas in assignment.values()} == {2}
 
@@ -214,7 +214,7 @@ def cluster() -> Iterator[SimulatedCluster]:
 def create(
     cluster: SimulatedCluster, request: CreateTopicsRequest, *, version: int = 7, broker: int | None = None
 ) -> dict[str, tuple[str, str | None]]:
-    """Name → (error, message), asked of the controller or of `broker`."""
+    """Send `request` to the controller or to `broker`; return topic → (error, message)."""
     number = cluster.controller_id() if broker is None else broker
     response = cluster.ask(cluster.admin.ask(f"broker-{number}", 9092, request, version=version))
     assert isinstance(response, CreateTopicsResponse)
@@ -256,7 +256,7 @@ def test_a_topic_that_is_named_twice_is_refused_each_time(cluster: SimulatedClus
 
 
 @pytest.mark.spec("TC-4", "TC-8")
-def test_blanks_around_a_value_are_kept_in_zookeeper_and_not_shown(cluster: SimulatedCluster) -> None:
+def test_response_shows_config_values_without_the_blanks_around_them(cluster: SimulatedCluster) -> None:
     configs = (
         CreatableTopicConfig(name="retention.ms", value=" 7 "),
         CreatableTopicConfig(name="preallocate", value="TRUE "),
@@ -273,7 +273,7 @@ def test_blanks_around_a_value_are_kept_in_zookeeper_and_not_shown(cluster: Simu
 
 
 @pytest.mark.spec("TC-1", "TC-3")
-def test_only_the_controllers_broker_creates(cluster: SimulatedCluster) -> None:
+def test_only_the_controller_creates_topics(cluster: SimulatedCluster) -> None:
     other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     assert create(cluster, CreateTopicsRequest(topics=(topic("elsewhere"),)), broker=other) == {
         "elsewhere": ("NOT_CONTROLLER", "")
@@ -281,7 +281,7 @@ def test_only_the_controllers_broker_creates(cluster: SimulatedCluster) -> None:
 
 
 @pytest.mark.spec("TC-2")
-def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_controller(
+def test_writes_of_a_topic_are_caused_by_the_request_not_by_a_controller_event(
     cluster: SimulatedCluster,
 ) -> None:
     assert create(cluster, CreateTopicsRequest(topics=(topic("aside"),), timeout_ms=5_000)) == {"aside": ("NONE", None)}
@@ -289,7 +289,7 @@ def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_cont
     records = {record.seq: record for record in map(decode_record, cluster.chronicle) if record.node == node}
 
     def causes(path: str) -> list[str]:
-        """The chain of causes that led to its first write, the last one first."""
+        """The types of the records that caused the first write of `path`, the last cause first."""
         record = next(r for r in records.values() if isinstance(r.data, ZkWrite) and path in r.data.paths)
         chain = []
         while record.cause is not None:
@@ -303,25 +303,25 @@ def test_a_topic_is_written_on_behalf_of_the_request_not_of_an_event_of_the_cont
 
 @pytest.mark.spec("ZC-4", "KAFKA-9498")
 def test_looking_for_colliding_names_arms_no_watch() -> None:
-    """Otherwise a topic would be announced to the controller more than once."""
-    heard: list[Notification] = []
+    """Otherwise the controller would be notified of a new topic more than once."""
+    notifications: list[Notification] = []
     with ControllerHarness() as below:
         below.start()
         world = below.operator.world
 
-        async def scene() -> None:
-            services = Stage().services
-            client = await world.zookeeper.connect(heard.append)
+        async def scenario() -> None:
+            services = BrokerHarness().services
+            client = await world.zookeeper.connect(notifications.append)
             zk = KafkaZkClient(client, events=world.events, fences=world.fences)
             services = dataclasses.replace(services, zk=lambda: zk)
             await zk.topics.names(watch=True)
             for name in ("one.topic", "another_topic", "third.topic"):
                 await create_topics.create(services, topic(name, 1, 1, 1), validate_only=False)
 
-        below.operator.run(scene())
+        below.operator.run(scenario())
         below.settle()
         assert {"one.topic", "another_topic", "third.topic"} <= {path.rpartition("/")[2] for path in below.znodes()}
-    assert heard == [WatchFired("/brokers/topics", WatchKind.CHILDREN)]
+    assert notifications == [WatchFired("/brokers/topics", WatchKind.CHILDREN)]
 
 
 @pytest.mark.spec("TC-4")
@@ -339,24 +339,24 @@ def test_a_topic_larger_than_a_znode_is_refused_with_the_reason(cluster: Simulat
 
 
 def test_refused_topics_send_nothing_to_zookeeper_and_delay_no_other_request() -> None:
-    async def scene() -> tuple[int, int]:
-        stage, turns = Stage(), 0
+    async def scenario() -> tuple[int, int]:
+        harness, turns = BrokerHarness(), 0
 
-        async def somebody_else() -> None:
+        async def other_request() -> None:
             nonlocal turns
             while True:
                 turns += 1
                 await asyncio.sleep(0)
 
-        other = asyncio.create_task(somebody_else())
+        other = asyncio.create_task(other_request())
         topics = tuple(
             CreatableTopic(name=f"bad!{number}", num_partitions=1, replication_factor=1) for number in range(1_000)
         )
-        response = await create_topics.handle(stage.services, CreateTopicsRequest(topics=topics), stage.context(7))
+        response = await create_topics.handle(harness.services, CreateTopicsRequest(topics=topics), harness.context(7))
         other.cancel()
         return turns, sum(answered.error_code == Errors.INVALID_TOPIC_EXCEPTION for answered in response.topics)
 
-    assert asyncio.run(scene()) == (10, 1_000)
+    assert asyncio.run(scenario()) == (10, 1_000)
 
 
 @pytest.mark.spec("TC-7")
@@ -382,7 +382,7 @@ def test_a_created_topic_without_leaders_in_time_is_answered_with_a_timeout(
 @pytest.mark.spec("TC-8")
 def test_the_response_describes_the_created_topic(cluster: SimulatedCluster) -> None:
     configured = CreatableTopic(
-        name="told",
+        name="described",
         num_partitions=2,
         replication_factor=3,
         configs=(CreatableTopicConfig(name="retention.ms", value="7"),),
@@ -390,10 +390,14 @@ def test_the_response_describes_the_created_topic(cluster: SimulatedCluster) -> 
     request = CreateTopicsRequest(topics=(configured,))
     response = cluster.ask(cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, request))
     assert isinstance(response, CreateTopicsResponse)
-    [told] = response.topics
-    metadata = cluster.ask(cluster.admin.metadata(["told"]))
-    assert (told.num_partitions, told.replication_factor, told.topic_id) == (2, 3, metadata.topics[0].topic_id)
-    shown = {config.name: (config.value, config.config_source) for config in told.configs or ()}
+    [described] = response.topics
+    metadata = cluster.ask(cluster.admin.metadata(["described"]))
+    assert (described.num_partitions, described.replication_factor, described.topic_id) == (
+        2,
+        3,
+        metadata.topics[0].topic_id,
+    )
+    shown = {config.name: (config.value, config.config_source) for config in described.configs or ()}
     assert shown["retention.ms"] == ("7", 1)
     assert shown["segment.bytes"] == ("1073741824", 5)
 
@@ -412,7 +416,7 @@ def manual(*lists: tuple[int, ...]) -> tuple[CreatePartitionsAssignment, ...]:
 
 
 @pytest.mark.spec("TP-1", "TP-2")
-def test_a_topic_grows(cluster: SimulatedCluster) -> None:
+def test_partitions_are_added_to_a_topic(cluster: SimulatedCluster) -> None:
     cluster.create_topic("grows", partitions=1, replication_factor=2)
     assert grow(cluster, CreatePartitionsTopic(name="grows", count=3), validate_only=True)["grows"] == ("NONE", None)
     assert cluster.leader_id("grows", 2) is None
@@ -436,14 +440,14 @@ def test_a_topic_grows(cluster: SimulatedCluster) -> None:
         (
             CreatePartitionsTopic(name="two", count=2**31 - 1),
             "INVALID_PARTITIONS",
-            "2147483647 partitions with their replicas do not fit into the topic's znode; a request to ZooKeeper may have "
-            "1000000 bytes",
+            "2147483647 partitions with their replicas do not fit into the topic's znode; "
+            "a request to ZooKeeper may have 1000000 bytes",
         ),
         (
             CreatePartitionsTopic(name="two", count=100_000),
             "INVALID_PARTITIONS",
-            "100000 partitions with their replicas do not fit into the topic's znode; a request to ZooKeeper may have "
-            "1000000 bytes",
+            "100000 partitions with their replicas do not fit into the topic's znode; "
+            "a request to ZooKeeper may have 1000000 bytes",
         ),
         (CreatePartitionsTopic(name="two", count=2), "INVALID_PARTITIONS", "Topic already has 2 partitions."),
         (
@@ -474,12 +478,12 @@ def test_a_topic_grows(cluster: SimulatedCluster) -> None:
         (
             CreatePartitionsTopic(name="two", count=3, assignments=manual((1,))),
             "INVALID_REPLICA_ASSIGNMENT",
-            "Inconsistent replication factor between partitions, partition 0 has 2 while partitions [2] have replication "
-            "factors [1], respectively.",
+            "Inconsistent replication factor between partitions, partition 0 has 2 while partitions [2] have "
+            "replication factors [1], respectively.",
         ),
     ],
 )
-def test_growth_that_is_refused(
+def test_refused_create_partitions(
     cluster: SimulatedCluster, asked: CreatePartitionsTopic, error: str, message: str
 ) -> None:
     if cluster.leader_id("two", 0) is None:

@@ -1,4 +1,4 @@
-"""DeleteTopics: refusals as values, and the whole way through a simulated cluster."""
+"""Tests of DeleteTopics: errors of the handler alone, and deletions in a simulated cluster."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLea
 from foundation.wire.schema import Message
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
-from tests.brokers.services import Stage
-from tests.brokers.stage import ME, ORDERS
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.parts import ME, ORDERS
 from understudy.simulator.cluster import SimulatedCluster
 
-STRANGER = TopicId("AAAAAAAAAAAAAAAAAAAAAg")
+UNKNOWN_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAg")
 
 Answer: TypeAlias = tuple[str | None, TopicId, str]
 
@@ -49,24 +49,24 @@ def by_id(*topic_ids: TopicId, timeout_ms: int = 5_000) -> DeleteTopicsRequest:
     )
 
 
-# ------------------------------------------------------------------ what is refused, without a ZooKeeper
+# ------------------------------------------------------------------ errors, without ZooKeeper
 
 
 def refused(
     request: DeleteTopicsRequest, version: int = 6, *, active: bool = True, enabled: bool = True
 ) -> list[Answer]:
-    async def scene() -> Message:
-        stage = Stage(KafkaConfig(delete_topic_enable=enabled))
-        stage.controller.is_active = active
-        stage.controller.topic_names = {ORDERS: "orders"}
-        stage.hear({"payments": {0: ME}})
-        return await delete_topics.handle(stage.services, request, stage.context(version))
+    async def scenario() -> Message:
+        harness = BrokerHarness(KafkaConfig(delete_topic_enable=enabled))
+        harness.controller.is_active = active
+        harness.controller.topic_names = {ORDERS: "orders"}
+        harness.update_metadata({"payments": {0: ME}})
+        return await delete_topics.handle(harness.services, request, harness.context(version))
 
-    return answers(asyncio.run(scene()))
+    return answers(asyncio.run(scenario()))
 
 
 @pytest.mark.spec("TX-1", "TC-1")
-def test_only_the_controllers_broker_deletes() -> None:
+def test_only_the_controller_deletes_topics() -> None:
     assert refused(by_name("payments", "nosuch"), active=False, enabled=False) == [
         ("payments", NO_TOPIC_ID, "NOT_CONTROLLER"),
         ("nosuch", NO_TOPIC_ID, "NOT_CONTROLLER"),
@@ -79,13 +79,13 @@ def test_only_the_controllers_broker_deletes() -> None:
     ("version", "error"),
     [(0, "INVALID_REQUEST"), (2, "INVALID_REQUEST"), (3, "TOPIC_DELETION_DISABLED"), (5, "TOPIC_DELETION_DISABLED")],
 )
-def test_where_deletion_is_disabled_the_answer_says_so_in_words_the_client_knows(version: int, error: str) -> None:
+def test_disabled_deletion_is_refused_with_the_error_of_the_version(version: int, error: str) -> None:
     request = DeleteTopicsRequest(topic_names=("payments",), timeout_ms=1)
     assert refused(request, version, enabled=False) == [("payments", NO_TOPIC_ID, error)]
 
 
 @pytest.mark.spec("TX-1")
-def test_name_and_id_together_spoil_the_whole_request() -> None:
+def test_topic_with_name_and_id_refuses_the_whole_request() -> None:
     both = DeleteTopicState(name="payments", topic_id=ORDERS)
     assert refused(DeleteTopicsRequest(topics=(both, DeleteTopicState(name="payments")))) == [
         ("payments", ORDERS, "INVALID_REQUEST"),
@@ -97,7 +97,7 @@ def test_name_and_id_together_spoil_the_whole_request() -> None:
 def test_unknown_topics_are_answered_with_an_error() -> None:
     asked = DeleteTopicsRequest(
         topics=(
-            DeleteTopicState(topic_id=STRANGER),
+            DeleteTopicState(topic_id=UNKNOWN_ID),
             DeleteTopicState(name="nosuch"),
             DeleteTopicState(name="../ids/1"),
             # the controller still knows it, the metadata cache does not: it is being deleted
@@ -106,7 +106,7 @@ def test_unknown_topics_are_answered_with_an_error() -> None:
         )
     )
     assert refused(asked) == [
-        (None, STRANGER, "UNKNOWN_TOPIC_ID"),
+        (None, UNKNOWN_ID, "UNKNOWN_TOPIC_ID"),
         ("nosuch", NO_TOPIC_ID, "UNKNOWN_TOPIC_OR_PARTITION"),
         ("../ids/1", NO_TOPIC_ID, "UNKNOWN_TOPIC_OR_PARTITION"),
         ("orders", ORDERS, "UNKNOWN_TOPIC_OR_PARTITION"),
@@ -118,7 +118,7 @@ def test_unknown_topics_are_answered_with_an_error() -> None:
 
 
 class Markers:
-    """Of the store only what the handler asks of it: `orders` and `payments` exist, `payments` is marked already."""
+    """The part of `KafkaZkClient` that the handler uses: `orders` and `payments` exist, `payments` has a marker."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.marked = ["payments"]
@@ -145,19 +145,19 @@ class Markers:
 
 
 def asked_of(markers: Markers, request: DeleteTopicsRequest, *, forget: str = "") -> list[Answer]:
-    """What the handler answers where the metadata cache loses `forget` while it waits."""
+    """The results of the handler if the topic `forget` leaves the metadata cache while it waits."""
 
-    async def scene() -> Message:
-        stage = Stage()
-        stage.hear({topic: {0: ME} for topic in ("orders", "payments", "vanished")})
-        services = replace(stage.services, zk=lambda: cast(KafkaZkClient, markers))
-        answer = asyncio.create_task(delete_topics.handle(services, request, stage.context(6)))
+    async def scenario() -> Message:
+        harness = BrokerHarness()
+        harness.update_metadata({topic: {0: ME} for topic in ("orders", "payments", "vanished")})
+        services = replace(harness.services, zk=lambda: cast(KafkaZkClient, markers))
+        answer = asyncio.create_task(delete_topics.handle(services, request, harness.context(6)))
         await asyncio.sleep(0.005)
         if forget:
-            stage.hear({forget: {0: LEADER_DURING_DELETE}})
+            harness.update_metadata({forget: {0: LEADER_DURING_DELETE}})
         return await answer
 
-    return answers(asyncio.run(scene()))
+    return answers(asyncio.run(scenario()))
 
 
 @pytest.mark.spec("TX-1")
@@ -181,7 +181,7 @@ def test_a_topic_that_cannot_be_marked_is_not_waited_for(failure: Exception) -> 
     ]
 
 
-# ------------------------------------------------------------------ the whole way
+# ------------------------------------------------------------------ in a simulated cluster
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_a_topic_is_deleted_in_every_version(cluster: SimulatedCluster, version:
 
 
 @pytest.mark.spec("TX-1")
-def test_a_topic_is_deleted_by_its_id_and_asked_for_twice_it_is_deleted_once(cluster: SimulatedCluster) -> None:
+def test_topic_that_is_requested_by_id_and_by_name_is_deleted_once(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders")
     (found,) = cluster.ask(cluster.admin.metadata(["orders"])).topics
     twice = DeleteTopicsRequest(
@@ -244,54 +244,54 @@ def test_without_a_timeout_the_response_is_timed_out_although_the_topic_is_delet
 
 @pytest.mark.spec("TX-1")
 def test_the_admin_client_raises_the_error_of_a_refusal(cluster: SimulatedCluster) -> None:
-    cluster.create_topic("hers")
+    cluster.create_topic("existing")
     with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION: nosuch"):
-        cluster.ask(cluster.admin.delete_topics("hers", "nosuch"))
+        cluster.ask(cluster.admin.delete_topics("existing", "nosuch"))
     cluster.run_for(2_000)
-    assert left_of(cluster, "hers") == []
+    assert left_of(cluster, "existing") == []
 
 
 @pytest.mark.spec("TX-1")
 def test_two_clients_wait_for_the_same_deletion(cluster: SimulatedCluster) -> None:
     cluster.create_topic("wanted")
-    heard: list[list[Answer]] = []
+    results: list[list[Answer]] = []
 
     async def delete() -> None:
-        heard.append(answers(await cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, by_name("wanted"))))
+        results.append(answers(await cluster.admin.ask(f"broker-{cluster.controller_id()}", 9092, by_name("wanted"))))
 
     async def both() -> None:
         await asyncio.gather(delete(), delete())
 
     cluster.ask(both())
-    assert heard == [[("wanted", NO_TOPIC_ID, "NONE")]] * 2
+    assert results == [[("wanted", NO_TOPIC_ID, "NONE")]] * 2
 
 
 @pytest.mark.spec("TD-11", "TC-4", "TP-1", "PE-2")
-def test_a_topic_with_a_marker_can_be_neither_created_nor_elected_nor_moved() -> None:
+def test_topic_marked_for_deletion_cannot_be_created_extended_or_elected() -> None:
     with SimulatedCluster(seed=1, brokers=3) as cluster:
         cluster.start()
-        cluster.create_topic("doomed", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+        cluster.create_topic("marked", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
         gone = next(broker for broker in (3, 2) if broker != cluster.controller_id())
         cluster.broker(gone).kill()
         cluster.run_for(10_000)
-        assert answers(ask(cluster, by_name("doomed"))) == [("doomed", NO_TOPIC_ID, "NONE")]
+        assert answers(ask(cluster, by_name("marked"))) == [("marked", NO_TOPIC_ID, "NONE")]
         cluster.run_for(2_000)
 
-        again = CreatableTopic(name="doomed", num_partitions=1, replication_factor=1)
+        again = CreatableTopic(name="marked", num_partitions=1, replication_factor=1)
         created = ask(cluster, CreateTopicsRequest(topics=(again,), timeout_ms=1_000))
         assert isinstance(created, CreateTopicsResponse)
         assert [(topic.error_code, topic.error_message) for topic in created.topics] == [
-            (Errors.TOPIC_ALREADY_EXISTS, "Topic 'doomed' is marked for deletion.")
+            (Errors.TOPIC_ALREADY_EXISTS, "Topic 'marked' is marked for deletion.")
         ]
         grown = ask(
-            cluster, CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="doomed", count=5),), timeout_ms=1_000)
+            cluster, CreatePartitionsRequest(topics=(CreatePartitionsTopic(name="marked", count=5),), timeout_ms=1_000)
         )
         assert isinstance(grown, CreatePartitionsResponse)
         assert [(topic.error_code, topic.error_message) for topic in grown.results] == [
             (Errors.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
         ]
         election = ElectLeadersRequest(
-            topic_partitions=(TopicPartitions(topic="doomed", partitions=(0,)),), timeout_ms=1_000
+            topic_partitions=(TopicPartitions(topic="marked", partitions=(0,)),), timeout_ms=1_000
         )
         elected = ask(cluster, election)
         assert isinstance(elected, ElectLeadersResponse)
@@ -300,10 +300,10 @@ def test_a_topic_with_a_marker_can_be_neither_created_nor_elected_nor_moved() ->
             for result in elected.replica_election_results
             for partition in result.partition_result
         ] == [(Errors.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")]
-        assert answers(ask(cluster, by_name("doomed"))) == [("doomed", NO_TOPIC_ID, "UNKNOWN_TOPIC_OR_PARTITION")]
+        assert answers(ask(cluster, by_name("marked"))) == [("marked", NO_TOPIC_ID, "UNKNOWN_TOPIC_OR_PARTITION")]
 
         cluster.broker(gone).begin_start()
         cluster.run_for(10_000)
-        assert left_of(cluster, "doomed") == []
-        cluster.create_topic("doomed")
-        assert cluster.leader_id("doomed", 0) is not None
+        assert left_of(cluster, "marked") == []
+        cluster.create_topic("marked")
+        assert cluster.leader_id("marked", 0) is not None

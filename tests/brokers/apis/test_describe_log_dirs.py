@@ -1,3 +1,5 @@
+"""Tests of DescribeLogDirs: the hosted replicas, and a failed disk."""
+
 from __future__ import annotations
 
 import asyncio
@@ -14,18 +16,18 @@ from foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsTopic,
 )
-from tests.brokers.services import Stage
+from tests.brokers.harness import BrokerHarness
 from understudy.simulator.world import VOLUME_BYTES
 
 
 def ask(request: DescribeLogDirsRequest, *, broken: bool = False) -> DescribeLogDirsResponse:
     async def answer() -> DescribeLogDirsResponse:
-        stage = Stage()
+        harness = BrokerHarness()
         for topic, partition in (("orders", 1), ("orders", 0), ("bills", 7)):
-            stage.lead(topic, partition)
+            harness.become_leader(topic, partition)
         if broken:
-            stage.services.storage.volume = _broken  # type: ignore[method-assign]  # the disk fails from now on
-        return await describe_log_dirs.handle(stage.services, request, stage.context(4))
+            harness.services.storage.volume = _broken  # type: ignore[method-assign]  # the disk fails from now on
+        return await describe_log_dirs.handle(harness.services, request, harness.context(4))
 
     return asyncio.run(answer())
 

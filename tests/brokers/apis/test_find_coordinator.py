@@ -1,4 +1,4 @@
-"""Who coordinates: any broker says, from what it has heard; a topic that is missing is made."""
+"""Tests of FindCoordinator: every broker names the coordinator from its metadata cache; a missing topic is created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brokers.coordinator.coordinators import partition_for
 from foundation.cluster.errors import MALFORMED_REQUEST, Errors
 from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from tests.brokers.services import Stage
+from tests.brokers.harness import BrokerHarness
 from understudy.simulator.cluster import SimulatedCluster
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
@@ -31,14 +31,14 @@ def ask(
     leaders: Mapping[str, dict[int, int]] = LEADERS,
     moved: UpdateMetadataRequest | None = None,
 ) -> FindCoordinatorResponse:
-    async def scene() -> FindCoordinatorResponse:
-        stage = Stage()
-        stage.hear(dict(leaders))
+    async def scenario() -> FindCoordinatorResponse:
+        harness = BrokerHarness()
+        harness.update_metadata(dict(leaders))
         if moved is not None:
-            stage.metadata.update(moved)
-        return await find_coordinator.handle(stage.services, request, stage.context(version))
+            harness.metadata.update(moved)
+        return await find_coordinator.handle(harness.services, request, harness.context(version))
 
-    return asyncio.run(scene())
+    return asyncio.run(scenario())
 
 
 def single(key: str, version: int, *, key_type: int = GROUP) -> tuple[str, tuple[int, str, int]]:
@@ -62,7 +62,7 @@ def test_one_key_is_answered_by_the_leader_of_its_partition(version: int) -> Non
 
 @pytest.mark.spec("CO-3")
 @pytest.mark.parametrize("version", MANY)
-def test_many_keys_are_answered_in_their_order_each_as_often_as_asked(version: int) -> None:
+def test_many_keys_are_answered_in_the_order_of_the_request(version: int) -> None:
     assert many(["group1", "my-group", "test", "group1"], version) == [
         ("group1", "NONE", (3, "h3", 9092)),
         ("my-group", "NONE", (2, "h2", 9092)),
@@ -77,25 +77,25 @@ def test_many_keys_are_answered_in_their_order_each_as_often_as_asked(version: i
 @pytest.mark.parametrize(
     "group",
     [
-        pytest.param("test", id="nobody leads"),
+        pytest.param("test", id="the partition has no leader"),
         pytest.param("orders-service", id="the leader is dead"),
         pytest.param("connect-cluster", id="the partition is not known"),
     ],
 )
-def test_no_live_leader_is_no_coordinator(group: str) -> None:
+def test_partition_without_a_live_leader_has_no_coordinator(group: str) -> None:
     assert single(group, 3) == ("COORDINATOR_NOT_AVAILABLE", NOWHERE)
     assert many([group], 4) == [(group, "COORDINATOR_NOT_AVAILABLE", NOWHERE)]
 
 
 @pytest.mark.spec("CO-3")
-def test_a_leader_that_the_requests_listener_does_not_reach_is_no_coordinator() -> None:
-    def heard(listener: str) -> UpdateMetadataRequest:
+def test_leader_without_the_listener_of_the_request_is_no_coordinator() -> None:
+    def moved_to(listener: str) -> UpdateMetadataRequest:
         at = UpdateMetadataEndpoint(host="elsewhere", port=7, listener=listener)
         return UpdateMetadataRequest(live_brokers=(UpdateMetadataBroker(id=2, endpoints=(at,)),))
 
     asked = FindCoordinatorRequest(key="my-group")
-    assert ask(asked, 0, moved=heard("INTERNAL")).error_code == Errors.COORDINATOR_NOT_AVAILABLE
-    assert ask(asked, 0, moved=heard("PLAINTEXT")).host == "elsewhere"
+    assert ask(asked, 0, moved=moved_to("INTERNAL")).error_code == Errors.COORDINATOR_NOT_AVAILABLE
+    assert ask(asked, 0, moved=moved_to("PLAINTEXT")).host == "elsewhere"
 
 
 @pytest.mark.spec("CO-3")
@@ -130,26 +130,26 @@ def test_messages_of_errors_are_kafkas() -> None:
 
 
 def test_a_request_with_very_many_keys_does_not_delay_other_requests() -> None:
-    async def scene() -> list[str]:
-        stage = Stage()
-        stage.hear(dict(LEADERS))
+    async def scenario() -> list[str]:
+        harness = BrokerHarness()
+        harness.update_metadata(dict(LEADERS))
         asked = FindCoordinatorRequest(coordinator_keys=tuple(f"group-{number}" for number in range(1_000)))
         order: list[str] = []
 
         async def answer() -> None:
-            await find_coordinator.handle(stage.services, asked, stage.context(4))
-            order.append("the request")
+            await find_coordinator.handle(harness.services, asked, harness.context(4))
+            order.append("FindCoordinator")
 
         async def other() -> None:
-            order.append("somebody else")
+            order.append("another request")
 
         await asyncio.gather(answer(), other())
         return order
 
-    assert asyncio.run(scene()) == ["somebody else", "the request"]
+    assert asyncio.run(scenario()) == ["another request", "FindCoordinator"]
 
 
-# -- the whole way
+# ------------------------------------------------------------------ in a simulated cluster
 
 
 @pytest.fixture
@@ -189,8 +189,8 @@ def test_the_next_leader_is_the_next_coordinator(cluster: SimulatedCluster) -> N
 
 
 @pytest.mark.spec("CO-2")
-def test_a_broker_counts_the_partitions_when_it_starts_and_never_again(cluster: SimulatedCluster) -> None:
-    """Whoever coordinates does not count again either."""
+def test_broker_counts_the_partitions_only_at_its_start(cluster: SimulatedCluster) -> None:
+    """Neither does the group coordinator in Kafka."""
     cluster.create_topic("__consumer_offsets", assignment={0: [1, 2], 1: [1, 2]})
     group = next(f"group-{number}" for number in range(100) if partition_for(f"group-{number}", 5) >= 2)
     assert find(cluster, 3, group) == [("COORDINATOR_NOT_AVAILABLE", -1)]
@@ -203,7 +203,7 @@ def test_a_broker_counts_the_partitions_when_it_starts_and_never_again(cluster: 
 
 
 @pytest.mark.spec("TC-10")
-def test_with_too_few_brokers_the_topic_cannot_be_made() -> None:
+def test_topic_of_coordinators_is_not_created_with_too_few_brokers() -> None:
     with SimulatedCluster(seed=5, brokers=2) as cluster:
         cluster.start()
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""InitProducerId: who is given a producer id, and what the others hear."""
+"""Tests of InitProducerId: the producer ids given, and the errors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from brokers.apis.init_producer_id import error_of
 from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from tests.brokers.services import Stage
+from tests.brokers.harness import BrokerHarness
 
 HALF_AN_HOUR_MS = 1_800_000
 
 
 class Ids:
-    """Stands for the manager: counts on from 4,000, and then has none."""
+    """Stands for the producer id manager: has the ids 4,000 and 4,001."""
 
     def __init__(self) -> None:
         self.left = [4_000, 4_001]
@@ -28,7 +28,7 @@ class Ids:
         return self.left.pop(0)
 
     async def run(self) -> None:
-        raise AssertionError("nobody lets it run")
+        raise AssertionError("the handler does not run the manager")
 
 
 @pytest.mark.spec("CO-6")
@@ -52,19 +52,19 @@ class Ids:
         (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1, producer_id=5, producer_epoch=3), 16),
     ],
 )
-def test_refusals_come_in_kafkas_order(request_: InitProducerIdRequest, refused: Errors | None) -> None:
+def test_errors_are_found_in_kafkas_order(request_: InitProducerIdRequest, refused: Errors | None) -> None:
     assert error_of(request_, transaction_max_timeout_ms=900_000) == refused
 
 
 @pytest.mark.spec("CO-6")
 def test_each_producer_gets_an_id_of_its_own_with_epoch_zero() -> None:
-    async def scene() -> list[InitProducerIdResponse]:
-        stage = Stage(producer_ids=Ids())
+    async def scenario() -> list[InitProducerIdResponse]:
+        harness = BrokerHarness(producer_ids=Ids())
         going_on = InitProducerIdRequest(producer_id=77, producer_epoch=8)
         requests = (InitProducerIdRequest(), going_on, InitProducerIdRequest())
-        return [await init_producer_id.handle(stage.services, request, stage.context(5)) for request in requests]
+        return [await init_producer_id.handle(harness.services, request, harness.context(5)) for request in requests]
 
-    assert asyncio.run(scene()) == [
+    assert asyncio.run(scenario()) == [
         InitProducerIdResponse(producer_id=4_000, producer_epoch=0),
         InitProducerIdResponse(producer_id=4_001, producer_epoch=0),
         InitProducerIdResponse(error_code=Errors.COORDINATOR_LOAD_IN_PROGRESS, producer_id=-1, producer_epoch=-1),
@@ -72,15 +72,15 @@ def test_each_producer_gets_an_id_of_its_own_with_epoch_zero() -> None:
 
 
 @pytest.mark.spec("CO-6")
-def test_a_transactional_producer_is_sent_to_its_coordinator_unless_it_asks_for_too_long() -> None:
-    async def scene(config: KafkaConfig) -> InitProducerIdResponse:
-        stage = Stage(config, producer_ids=Ids())
+def test_transactional_producer_gets_not_coordinator_unless_its_timeout_is_too_long() -> None:
+    async def scenario(config: KafkaConfig) -> InitProducerIdResponse:
+        harness = BrokerHarness(config, producer_ids=Ids())
         request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=HALF_AN_HOUR_MS)
-        return await init_producer_id.handle(stage.services, request, stage.context(5))
+        return await init_producer_id.handle(harness.services, request, harness.context(5))
 
     too_long, fitting = KafkaConfig(), KafkaConfig(transaction_max_timeout_ms=HALF_AN_HOUR_MS)
     nothing = {"producer_id": -1, "producer_epoch": -1}
-    assert asyncio.run(scene(too_long)) == InitProducerIdResponse(
+    assert asyncio.run(scenario(too_long)) == InitProducerIdResponse(
         error_code=Errors.INVALID_TRANSACTION_TIMEOUT, **nothing
     )
-    assert asyncio.run(scene(fitting)) == InitProducerIdResponse(error_code=Errors.NOT_COORDINATOR, **nothing)
+    assert asyncio.run(scenario(fitting)) == InitProducerIdResponse(error_code=Errors.NOT_COORDINATOR, **nothing)

@@ -1,4 +1,4 @@
-"""The lines of a broker's log about control requests, registration and ISRs, with level and fields."""
+"""Tests of the log lines of a broker about control requests, registration and ISRs: logger, level and fields."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.brokers.services import BROKER_EPOCH, Stage
-from tests.brokers.stage import ME, ORDERS, OTHER, state
-from tests.brokers.stage import leader_and_isr as request_of
+from tests.brokers.harness import BROKER_EPOCH, BrokerHarness
+from tests.brokers.parts import ME, ORDERS, OTHER, state
+from tests.brokers.parts import leader_and_isr as request_of
 from tests.operators_log import Line, operators_log
 
 STATES = "state.change.logger"
@@ -41,41 +41,41 @@ CONTEXT = RequestContext(api_version=7, correlation_id=77, client_id="9", listen
 FROM = {"broker": ME, "controller": 9, "controller_epoch": 1, "correlation_id": 77}
 ANY = ...
 
-Scene = Callable[[Stage], Awaitable[None]]
+Scenario = Callable[[BrokerHarness], Awaitable[None]]
 
 
-async def becomes_leader_and_follower(stage: Stage) -> None:
+async def becomes_leader_and_follower(harness: BrokerHarness) -> None:
     first = request_of(state(0, leader=OTHER, leader_epoch=2), broker_epoch=BROKER_EPOCH)
-    await leader_and_isr.handle(stage.services, first, CONTEXT)
+    await leader_and_isr.handle(harness.services, first, CONTEXT)
     second = request_of(
         state(0, leader=ME, leader_epoch=3, partition_epoch=5), state(1, leader=OTHER), broker_epoch=BROKER_EPOCH
     )
-    await leader_and_isr.handle(stage.services, second, CONTEXT)
+    await leader_and_isr.handle(harness.services, second, CONTEXT)
 
 
-async def receives_stale_leader_epochs(stage: Stage) -> None:
-    stage.lead("orders", 0, leader_epoch=5)
+async def receives_stale_leader_epochs(harness: BrokerHarness) -> None:
+    harness.become_leader("orders", 0, leader_epoch=5)
     await leader_and_isr.handle(
-        stage.services, request_of(state(0, leader_epoch=4), broker_epoch=BROKER_EPOCH), CONTEXT
+        harness.services, request_of(state(0, leader_epoch=4), broker_epoch=BROKER_EPOCH), CONTEXT
     )
-    await stop_replica.handle(stage.services, stopping(leader_epoch=4), CONTEXT)
+    await stop_replica.handle(harness.services, stopping(leader_epoch=4), CONTEXT)
 
 
-async def receives_a_stale_broker_epoch(stage: Stage) -> None:
-    await leader_and_isr.handle(stage.services, request_of(state(0), broker_epoch=BROKER_EPOCH - 1), CONTEXT)
+async def receives_a_stale_broker_epoch(harness: BrokerHarness) -> None:
+    await leader_and_isr.handle(harness.services, request_of(state(0), broker_epoch=BROKER_EPOCH - 1), CONTEXT)
 
 
-async def receives_a_stale_controller_epoch(stage: Stage) -> None:
-    stage.replicas.controller_epoch = 4
-    await stop_replica.handle(stage.services, stopping(leader_epoch=4), CONTEXT)
+async def receives_a_stale_controller_epoch(harness: BrokerHarness) -> None:
+    harness.replicas.controller_epoch = 4
+    await stop_replica.handle(harness.services, stopping(leader_epoch=4), CONTEXT)
 
 
-async def stops_a_replica(stage: Stage) -> None:
-    stage.lead("orders", 0, leader_epoch=5)
-    await stop_replica.handle(stage.services, stopping(leader_epoch=6), CONTEXT)
+async def stops_a_replica(harness: BrokerHarness) -> None:
+    harness.become_leader("orders", 0, leader_epoch=5)
+    await stop_replica.handle(harness.services, stopping(leader_epoch=6), CONTEXT)
 
 
-async def receives_metadata(stage: Stage) -> None:
+async def receives_metadata(harness: BrokerHarness) -> None:
     def request(*leaders: int) -> UpdateMetadataRequest:
         states = tuple(
             UpdateMetadataPartitionState(partition_index=n, leader=leader) for n, leader in enumerate(leaders)
@@ -85,14 +85,14 @@ async def receives_metadata(stage: Stage) -> None:
             controller_id=9, controller_epoch=1, broker_epoch=BROKER_EPOCH, topic_states=(topic,)
         )
 
-    await update_metadata.handle(stage.services, request(1, 2, 3), CONTEXT)
-    await update_metadata.handle(stage.services, request(1, -2, -2), CONTEXT)
+    await update_metadata.handle(harness.services, request(1, 2, 3), CONTEXT)
+    await update_metadata.handle(harness.services, request(1, -2, -2), CONTEXT)
 
 
-async def a_follower_lags(stage: Stage) -> None:
-    stage.lead("orders", 0, leader_epoch=5)
-    manager = stage.services.isr
-    stage.clock.now_ms += 100_000
+async def a_follower_lags(harness: BrokerHarness) -> None:
+    harness.become_leader("orders", 0, leader_epoch=5)
+    manager = harness.services.isr
+    harness.clock.now_ms += 100_000
     manager.check_isrs()
     assert isinstance(manager.alter_partitions, AlterPartitionManager)
     (change,) = manager.alter_partitions._unsent.values()
@@ -102,7 +102,7 @@ async def a_follower_lags(stage: Stage) -> None:
     manager._on_answer(change, Errors.NONE, answer)
 
 
-async def registers(stage: Stage) -> None:
+async def registers(harness: BrokerHarness) -> None:
     class Store:
         session_id = 5
 
@@ -115,7 +115,7 @@ async def registers(stage: Stage) -> None:
 
     endpoint = EndPoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "h1", 9092)
     broker = Broker(id=BrokerId(ME), endpoints=(endpoint,))
-    registration = Registration(broker, znode_version=5, clock=stage.clock, events=stage.recorder.log)
+    registration = Registration(broker, znode_version=5, clock=harness.clock, events=harness.recorder.log)
     await registration.register(Store())  # type: ignore[arg-type]  # a fake of the store
 
 
@@ -127,12 +127,12 @@ def stopping(*, leader_epoch: int) -> StopReplicaRequest:
 
 class Expected(NamedTuple):
     id: str
-    scene: Scene
+    scenario: Scenario
     logger: str
     level: str
     text: str
     fields: Mapping[str, object]
-    """The fields that must be there, with their values; `...` for any."""
+    """Fields that the line must have; `...` stands for any value."""
 
 
 TABLE = (
@@ -273,9 +273,11 @@ TABLE = (
 )
 
 
-def played(scene: Scene, level: int = logging.DEBUG) -> list[Line]:
+def lines_logged_by(scenario: Scenario, level: int = logging.DEBUG) -> list[Line]:
+    """Run `scenario` with a new harness; return the log lines of `level` and above."""
+
     async def run() -> None:
-        await scene(Stage())
+        await scenario(BrokerHarness())
 
     with operators_log(level) as lines:
         asyncio.run(run())
@@ -285,7 +287,7 @@ def played(scene: Scene, level: int = logging.DEBUG) -> list[Line]:
 @pytest.mark.spec(*sorted({expected.id for expected in TABLE}))
 @pytest.mark.parametrize("expected", TABLE, ids=lambda expected: f"{expected.id} {expected.text}")
 def test_line_is_logged(expected: Expected) -> None:
-    lines = played(expected.scene)
+    lines = lines_logged_by(expected.scenario)
     alike = [line for line in lines if line.text == expected.text]
     assert any(
         (line.logger, line.level) == (expected.logger, expected.level)
@@ -295,40 +297,40 @@ def test_line_is_logged(expected: Expected) -> None:
 
 
 def test_repeated_leader_epoch_is_not_logged_as_ignored() -> None:
-    async def repeated(stage: Stage) -> None:
-        stage.lead("orders", 0, leader_epoch=5)
+    async def repeated(harness: BrokerHarness) -> None:
+        harness.become_leader("orders", 0, leader_epoch=5)
         await leader_and_isr.handle(
-            stage.services, request_of(state(0, leader_epoch=5), broker_epoch=BROKER_EPOCH), CONTEXT
+            harness.services, request_of(state(0, leader_epoch=5), broker_epoch=BROKER_EPOCH), CONTEXT
         )
 
-    assert [line.text for line in played(repeated)] == [
+    assert [line.text for line in lines_logged_by(repeated)] == [
         "handling LeaderAndIsr request",
         "finished LeaderAndIsr request",
     ]
 
 
 def test_first_partitions_of_a_large_request_have_lines() -> None:
-    async def many(stage: Stage) -> None:
+    async def many(harness: BrokerHarness) -> None:
         states = (state(number, leader=ME) for number in range(3 * LINES))
-        await leader_and_isr.handle(stage.services, request_of(*states, broker_epoch=BROKER_EPOCH), CONTEXT)
+        await leader_and_isr.handle(harness.services, request_of(*states, broker_epoch=BROKER_EPOCH), CONTEXT)
 
     def starts(level: int) -> int:
-        return sum(line.text == "leader starts" for line in played(many, level))
+        return sum(line.text == "leader starts" for line in lines_logged_by(many, level))
 
     assert (starts(logging.DEBUG), starts(logging.INFO), starts(logging.WARNING)) == (3 * LINES, LINES, 0)
 
 
 def test_isr_changes_beyond_the_lines_of_a_second_are_counted() -> None:
-    async def all_lag(stage: Stage) -> None:
+    async def all_lag(harness: BrokerHarness) -> None:
         for number in range(LINES + 7):
-            stage.lead("orders", number)
-        stage.clock.now_ms += 100_000
-        stage.services.isr.check_isrs()
-        stage.lead("payments", 0)
-        stage.clock.now_ms += 100_000
-        stage.services.isr.check_isrs()
+            harness.become_leader("orders", number)
+        harness.clock.now_ms += 100_000
+        harness.services.isr.check_isrs()
+        harness.become_leader("payments", 0)
+        harness.clock.now_ms += 100_000
+        harness.services.isr.check_isrs()
 
-    lines = [line for line in played(all_lag, logging.INFO) if line.text == "shrinking ISR"]
+    lines = [line for line in lines_logged_by(all_lag, logging.INFO) if line.text == "shrinking ISR"]
     assert len(lines) == LINES + 1
     assert [line.fields["left_out"] for line in lines if "left_out" in line.fields] == [7]
     assert lines[-1].fields["partition"] == "payments-0"

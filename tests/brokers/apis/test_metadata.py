@@ -1,3 +1,5 @@
+"""Tests of Metadata and DescribeCluster: responses from the metadata cache of a broker."""
+
 from __future__ import annotations
 
 import asyncio
@@ -18,8 +20,8 @@ from foundation.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.brokers.services import Stage
-from tests.brokers.stage import ORDERS
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.parts import ORDERS
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
 
@@ -32,7 +34,7 @@ def broker(number: int, *listeners: str) -> UpdateMetadataBroker:
     )
 
 
-HEARD = UpdateMetadataRequest(
+CURRENT = UpdateMetadataRequest(
     controller_id=2,
     live_brokers=(broker(1, "PLAINTEXT"), broker(2, "PLAINTEXT", "OTHER"), broker(4, "OTHER")),
     topic_states=(
@@ -55,17 +57,19 @@ HEARD = UpdateMetadataRequest(
 )
 
 
-def ask(request: MetadataRequest, version: int = 12, heard: UpdateMetadataRequest | None = HEARD) -> MetadataResponse:
-    async def scene() -> MetadataResponse:
-        stage = Stage(KafkaConfig(auto_create_topics_enable=False))
-        if heard is None:
-            stage.metadata = type(stage.metadata)()
-            stage.services = stage._services()
+def ask(
+    request: MetadataRequest, version: int = 12, cached: UpdateMetadataRequest | None = CURRENT
+) -> MetadataResponse:
+    async def scenario() -> MetadataResponse:
+        harness = BrokerHarness(KafkaConfig(auto_create_topics_enable=False))
+        if cached is None:
+            harness.metadata = type(harness.metadata)()
+            harness.services = harness._services()
         else:
-            stage.metadata.update(heard)
-        return await metadata.handle(stage.services, request, stage.context(version))
+            harness.metadata.update(cached)
+        return await metadata.handle(harness.services, request, harness.context(version))
 
-    return asyncio.run(scene())
+    return asyncio.run(scenario())
 
 
 def named(*names: str) -> MetadataRequest:
@@ -81,7 +85,7 @@ def test_brokers_are_the_live_ones_that_have_the_listener_of_the_request() -> No
 
 @pytest.mark.spec("MC-5")
 def test_before_the_first_update_metadata_the_response_is_empty() -> None:
-    response = ask(MetadataRequest(), heard=None)
+    response = ask(MetadataRequest(), cached=None)
     assert (response.brokers, response.controller_id, response.topics) == ((), -1, ())
 
 
@@ -90,7 +94,7 @@ def test_before_the_first_update_metadata_the_response_is_empty() -> None:
     ("version", "listener_error"),
     [(5, Errors.LEADER_NOT_AVAILABLE), (6, Errors.LISTENER_NOT_FOUND), (12, Errors.LISTENER_NOT_FOUND)],
 )
-def test_each_partition_with_its_leader_or_why_there_is_none(version: int, listener_error: Errors) -> None:
+def test_each_partition_has_its_leader_or_the_error_that_there_is_none(version: int, listener_error: Errors) -> None:
     [topic] = ask(named("orders"), version).topics
     assert topic.topic_id == ORDERS
     assert [(each.partition_index, each.error_code, each.leader_id) for each in topic.partitions] == [
@@ -106,7 +110,7 @@ def test_each_partition_with_its_leader_or_why_there_is_none(version: int, liste
 
 
 @pytest.mark.spec("MC-3")
-def test_version_0_hides_replicas_that_cannot_be_reached() -> None:
+def test_version_0_leaves_out_unreachable_replicas() -> None:
     [topic] = ask(MetadataRequest(topics=()), 0).topics
     first = topic.partitions[0]
     assert (first.error_code, first.replica_nodes, first.isr_nodes) == (Errors.REPLICA_NOT_AVAILABLE, (1, 2), (1, 2))
@@ -157,7 +161,7 @@ def test_a_topic_without_a_name_refuses_the_whole_request_before_version_12() ->
     assert (response.brokers, response.controller_id) == ((), -1)
 
 
-def test_a_refused_request_is_repeated_word_for_word() -> None:
+def test_refused_request_is_repeated_in_the_response() -> None:
     asked = MetadataRequestTopic(name="orders", topic_id=ORDERS)
     response = ask(MetadataRequest(topics=(asked, asked)), 10)
     assert [(topic.name, topic.topic_id, topic.error_code) for topic in response.topics] == [("orders", ORDERS, 42)] * 2
@@ -188,16 +192,16 @@ def test_an_unknown_topic_id_has_no_authorized_operations() -> None:
 
 
 def test_describe_cluster_shows_brokers_and_refuses_to_show_controllers() -> None:
-    async def scene(endpoint_type: int) -> DescribeClusterResponse:
-        stage = Stage()
-        stage.metadata.update(HEARD)
+    async def scenario(endpoint_type: int) -> DescribeClusterResponse:
+        harness = BrokerHarness()
+        harness.metadata.update(CURRENT)
         request = DescribeClusterRequest(endpoint_type=endpoint_type)
-        return await describe_cluster.handle(stage.services, request, stage.context(1))
+        return await describe_cluster.handle(harness.services, request, harness.context(1))
 
-    response = asyncio.run(scene(1))
+    response = asyncio.run(scenario(1))
     assert [at.broker_id for at in response.brokers] == [1, 2]
     assert (response.cluster_id, response.controller_id) == ("cluster", 2)
-    refusals = [asyncio.run(scene(endpoint_type)) for endpoint_type in (2, 7)]
+    refusals = [asyncio.run(scenario(endpoint_type)) for endpoint_type in (2, 7)]
     assert [(refusal.error_code, refusal.error_message, refusal.endpoint_type) for refusal in refusals] == [
         (
             Errors.MISMATCHED_ENDPOINT_TYPE,
@@ -210,9 +214,9 @@ def test_describe_cluster_shows_brokers_and_refuses_to_show_controllers() -> Non
 
 @pytest.mark.parametrize(("controller", "shown"), [(2, 2), (4, -1), (9, -1), (-1, -1)])
 def test_describe_cluster_names_no_controller_that_its_listener_does_not_reach(controller: int, shown: int) -> None:
-    async def scene() -> DescribeClusterResponse:
-        stage = Stage()
-        stage.metadata.update(replace(HEARD, controller_id=controller))
-        return await describe_cluster.handle(stage.services, DescribeClusterRequest(), stage.context(1))
+    async def scenario() -> DescribeClusterResponse:
+        harness = BrokerHarness()
+        harness.metadata.update(replace(CURRENT, controller_id=controller))
+        return await describe_cluster.handle(harness.services, DescribeClusterRequest(), harness.context(1))
 
-    assert asyncio.run(scene()).controller_id == shown
+    assert asyncio.run(scenario()).controller_id == shown

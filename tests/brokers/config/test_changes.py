@@ -1,4 +1,4 @@
-"""Config changes reach every broker through ZooKeeper, whatever comes in between."""
+"""Tests of config changes: every broker applies them, also after malformed notifications and lost sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster() -> Iterator[SimulatedCluster]:
 
 
 def change(cluster: SimulatedCluster, broker: str, changes: Mapping[str, str | None]) -> None:
-    """Alter the config of a broker, or with an empty name of all, and give them a moment."""
+    """Alter the config of a broker, or with an empty name the default of all, and let half a second pass."""
     cluster.ask(cluster.admin.alter_config(BROKER, broker, changes))
     cluster.run_for(500)
 
@@ -46,7 +46,7 @@ def config(cluster: SimulatedCluster, broker: int) -> KafkaConfig:
 
 
 def values(cluster: SimulatedCluster) -> list[int]:
-    """`min.insync.replicas` of each broker, as it is now."""
+    """The current `min.insync.replicas` of each broker."""
     return [config(cluster, number).min_insync_replicas for number in cluster.broker_ids]
 
 
@@ -67,7 +67,7 @@ def write(cluster: SimulatedCluster, path: str, data: bytes) -> None:
 
 @pytest.mark.spec("CF-6")
 @pytest.mark.spec("CF-2")
-def test_a_brokers_own_config_is_stronger_than_the_default_of_all_and_that_than_its_file(
+def test_config_of_a_broker_overrides_the_default_of_all_and_that_its_file(
     cluster: SimulatedCluster,
 ) -> None:
     assert values(cluster) == [4, 4, 4]
@@ -82,7 +82,7 @@ def test_a_brokers_own_config_is_stronger_than_the_default_of_all_and_that_than_
 
 
 @pytest.mark.spec("CF-3")
-def test_a_broker_that_starts_knows_what_was_configured_before(cluster: SimulatedCluster) -> None:
+def test_starting_broker_reads_earlier_config_changes(cluster: SimulatedCluster) -> None:
     change(cluster, "", {KEY: "3", "num.io.threads": "16"})
     change(cluster, "2", {KEY: "2"})
     change(cluster, "2", {"num.io.threads": "30"})
@@ -98,9 +98,9 @@ def test_a_broker_that_starts_knows_what_was_configured_before(cluster: Simulate
 
 
 @pytest.mark.spec("CF-2")
-def test_a_notification_of_the_first_version_is_understood(cluster: SimulatedCluster) -> None:
+def test_notification_of_version_1_is_read(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders", assignment={0: (2, 3)})
-    leave_to_who_was_not_in_sync(cluster)
+    leave_only_an_out_of_sync_replica(cluster)
     write(cluster, "/config/topics/orders", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
     cluster.run_for(2_000)
     assert cluster.leader_id("orders", 0) is None
@@ -121,13 +121,13 @@ def test_a_malformed_notification_is_skipped(cluster: SimulatedCluster) -> None:
         b'{"version":2}',
         b'{"version":2,"entity_path":"brokers"}',
         b'{"version":2,"entity_path":"brokers/"}',
-        b'{"version":2,"entity_path":"nobody/x"}',
+        b'{"version":2,"entity_path":"unknown/x"}',
         b'{"version":2,"entity_path":"topics/../../controller"}',
         b'{"version":2,"entity_path":"brokers/broken"}',
         b'{"version":1,"entity_type":"brokers","entity_name":"<default>"}',
     ):
         announce(cluster, data)
-    assert cluster.zookeeper.operate([Create("/config/changes/of somebody else", b"")])
+    assert cluster.zookeeper.operate([Create("/config/changes/of another program", b"")])
     cluster.run_for(1_000)
     assert values(cluster) == [4, 4, 4]
     announce(cluster, b'{"version":2,"entity_path":"brokers/<default>"}')
@@ -137,7 +137,7 @@ def test_a_malformed_notification_is_skipped(cluster: SimulatedCluster) -> None:
 
 
 @pytest.mark.spec("CF-2")
-def test_a_notification_makes_the_config_be_read_as_it_is_now(cluster: SimulatedCluster) -> None:
+def test_notification_reads_the_current_config(cluster: SimulatedCluster) -> None:
     for value in (5, 6, 7):
         write(cluster, "/config/brokers/<default>", b'{"version":1,"config":{"min.insync.replicas":"%d"}}' % value)
         announce(cluster, b'{"version":2,"entity_path":"brokers/<default>"}')
@@ -147,7 +147,7 @@ def test_a_notification_makes_the_config_be_read_as_it_is_now(cluster: Simulated
 
 @pytest.mark.spec("CF-2")
 def test_notifications_whose_numbers_begin_again_are_handled(cluster: SimulatedCluster) -> None:
-    """Somebody has tidied up by hand. Kafka's brokers then wait until the numbers have passed where they were."""
+    """`/config/changes` was deleted by hand. Kafka's brokers ignore notifications until the old numbers are passed."""
     for value in ("5", "6"):
         change(cluster, "", {KEY: value})
     for name in notifications(cluster):
@@ -176,7 +176,7 @@ def test_old_notifications_are_purged_by_zookeepers_clock(cluster: SimulatedClus
 
 
 @pytest.mark.spec("CF-2")
-def test_what_changed_while_a_broker_had_no_session_is_not_lost(cluster: SimulatedCluster) -> None:
+def test_changes_without_a_session_are_applied_by_the_next_session(cluster: SimulatedCluster) -> None:
     other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     cluster.cut_from_zookeeper(other)
     cluster.run_for(10_000)
@@ -194,7 +194,7 @@ def test_what_changed_while_a_broker_had_no_session_is_not_lost(cluster: Simulat
 
 
 @pytest.mark.spec("CF-2")
-def test_a_short_loss_of_the_connection_loses_no_change(cluster: SimulatedCluster) -> None:
+def test_changes_during_a_connection_loss_are_applied(cluster: SimulatedCluster) -> None:
     other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
     cluster.cut_from_zookeeper(other)
     asked = next(f"broker-{number}:9092" for number in cluster.broker_ids if number != other)
@@ -206,14 +206,14 @@ def test_a_short_loss_of_the_connection_loses_no_change(cluster: SimulatedCluste
 
 
 @pytest.mark.spec("CF-4")
-def test_a_new_topic_announces_nothing(cluster: SimulatedCluster) -> None:
+def test_topic_creation_writes_no_change_notification(cluster: SimulatedCluster) -> None:
     cluster.ask(cluster.admin.create_topic("orders", partitions=1, replication_factor=1, configs={"retention.ms": "7"}))
     assert isinstance(cluster.zookeeper.tree.get("/config/topics/orders"), ZNodeData)
     assert notifications(cluster) == []
 
 
-def leave_to_who_was_not_in_sync(cluster: SimulatedCluster) -> None:
-    """Partition 0 of `orders`, on brokers 2 and 3: only broker 2 is alive, and it fell out of the ISR before 3 died."""
+def leave_only_an_out_of_sync_replica(cluster: SimulatedCluster) -> None:
+    """Leave `orders-0` without a leader: replica 2 is alive but not in sync, replica 3 in sync but failed."""
     cluster.broker(2).kill()
     cluster.run_for(15_000)
     assert cluster.isr("orders", 0) == (3,)
@@ -226,9 +226,9 @@ def leave_to_who_was_not_in_sync(cluster: SimulatedCluster) -> None:
 
 
 @pytest.mark.spec("CF-5")
-def test_a_topic_that_may_lose_data_gets_its_leader_at_once(cluster: SimulatedCluster) -> None:
+def test_enabling_unclean_election_for_a_topic_elects_a_leader_at_once(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders", assignment={0: (2, 3)})
-    leave_to_who_was_not_in_sync(cluster)
+    leave_only_an_out_of_sync_replica(cluster)
     asked = cluster.admin.with_bootstrap("broker-1:9092")
     cluster.ask(asked.alter_config(TOPIC, "orders", {"retention.ms": "1", "unclean.leader.election.enable": "false"}))
     cluster.run_for(2_000)
@@ -240,9 +240,9 @@ def test_a_topic_that_may_lose_data_gets_its_leader_at_once(cluster: SimulatedCl
 
 @pytest.mark.spec("CF-6")
 @pytest.mark.spec("PSM-17")
-def test_the_default_of_all_brokers_may_come_to_allow_an_unclean_election(cluster: SimulatedCluster) -> None:
+def test_enabling_unclean_election_by_default_elects_a_leader_at_once(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders", assignment={0: (2, 3)})
-    leave_to_who_was_not_in_sync(cluster)
+    leave_only_an_out_of_sync_replica(cluster)
     asked = cluster.admin.with_bootstrap("broker-1:9092")
     cluster.ask(asked.alter_config(BROKER, "", {"unclean.leader.election.enable": "false"}))
     cluster.run_for(2_000)
@@ -253,7 +253,7 @@ def test_the_default_of_all_brokers_may_come_to_allow_an_unclean_election(cluste
 
 
 @pytest.mark.spec("PSM-17")
-def test_the_controller_goes_by_the_default_as_it_is_when_it_elects(cluster: SimulatedCluster) -> None:
+def test_election_uses_the_current_default_of_unclean_election(cluster: SimulatedCluster) -> None:
     cluster.create_topic("orders", assignment={0: (2, 3)})
     change(cluster, "", {"unclean.leader.election.enable": "true"})
     cluster.broker(2).kill()
@@ -267,10 +267,10 @@ def test_the_controller_goes_by_the_default_as_it_is_when_it_elects(cluster: Sim
 
 
 @pytest.mark.spec("CF-2")
-def test_a_handler_that_zookeeper_refuses_is_logged_once_and_holds_up_no_later_change(
+def test_zookeeper_failure_of_a_handler_is_logged_and_later_changes_are_handled(
     cluster: SimulatedCluster,
 ) -> None:
-    """The registration was deleted by hand, so the new addresses cannot be written into it. Kafka logs and goes on."""
+    """The registration was deleted by hand, so the new addresses cannot be written to it. Kafka logs the error."""
     assert cluster.zookeeper.operate([Delete("/brokers/ids/2")])
     write(cluster, "/config/brokers/2", b'{"version":1,"config":{"listeners":"PLAINTEXT://broker-2:9093"}}')
     write(cluster, "/config/brokers/<default>", b'{"version":1,"config":{"min.insync.replicas":"3"}}')
@@ -280,8 +280,8 @@ def test_a_handler_that_zookeeper_refuses_is_logged_once_and_holds_up_no_later_c
         cluster.run_for(10_000)
     assert values(cluster) == [3, 3, 3]
     assert not cluster.exits
-    said = [line.fields["entity_path"] for line in lines if line.logger == "kafka.server.ZkConfigManager"]
-    assert said == ["brokers/2", "brokers/<default>"], "the second change tries to write the addresses once more"
+    logged = [line.fields["entity_path"] for line in lines if line.logger == "kafka.server.ZkConfigManager"]
+    assert logged == ["brokers/2", "brokers/<default>"], "the second change tries to write the addresses once more"
 
 
 @pytest.mark.spec("CF-2")
@@ -298,7 +298,7 @@ def test_the_next_session_registers_the_addresses_that_could_not_be_written(clus
 
 
 class Handler:
-    """Keeps what it is given; fails for the entity `bad`."""
+    """A handler that keeps the names of entities, and raises for the entity `bad`."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -311,7 +311,7 @@ class Handler:
 
 @pytest.mark.spec("CF-2")
 def test_an_exception_of_a_handler_is_logged_and_the_next_change_is_handled() -> None:
-    """Kafka's `ZkNodeChangeNotificationListener.processNotification` catches whatever a handler throws."""
+    """Kafka's `ZkNodeChangeNotificationListener.processNotification` catches every exception of a handler."""
     with SimulatedCluster(seed=9, brokers=1) as cluster, operators_log(logging.ERROR) as lines:
         cluster.start()
         for name in (b"one", b"bad", b"two"):
@@ -352,7 +352,7 @@ def test_an_exception_of_a_handler_is_logged_and_the_next_change_is_handled() ->
 @pytest.mark.spec("CF-2")
 def test_notifications_that_cannot_be_purged_are_not_tried_again_before_the_next_change() -> None:
     class Configs:
-        """Two notifications, the first of them too old; ZooKeeper does not let this broker delete it."""
+        """Two notifications, the first one expired; ZooKeeper refuses its deletion."""
 
         created_ms: ClassVar = {"config_change_0000000001": 0, "config_change_0000000002": 16 * MINUTE_MS}
 

@@ -1,3 +1,5 @@
+"""Tests of `DynamicBrokerConfig`: precedence of config sources, and changes that a running broker refuses."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -82,7 +84,7 @@ def test_the_key_of_one_listener_is_that_brokers() -> None:
         ({"listeners": "PLAINTEXT://:1", "min.insync.replicas": "3"}, {}, 3),
     ],
 )
-def test_the_stronger_layer_counts_and_what_cannot_be_used_does_not(
+def test_source_with_precedence_is_used_and_invalid_values_are_not(
     default: Mapping[str, str], broker: Mapping[str, str], now: int
 ) -> None:
     dynamic = started(min_insync_replicas="2")
@@ -95,13 +97,13 @@ def test_the_stronger_layer_counts_and_what_cannot_be_used_does_not(
     assert (again.current.broker_id, again.current.listeners) == (1, "PLAINTEXT://:9092")
 
 
-def test_a_stronger_layer_hides_synonyms_of_weaker_ones() -> None:
+def test_source_with_precedence_hides_synonyms_of_other_sources() -> None:
     static = KafkaConfig.from_properties(BASE | {"log.retention.ms": "5", "log.retention.hours": "6"})
     merged = overridden(static, {"log.retention.ms": "7"}, {})
     assert {key: text for key, text in merged.originals.items() if "retention" in key} == {"log.retention.ms": "7"}
 
 
-def test_configs_that_contradict_each_other_leave_the_broker_as_it_is() -> None:
+def test_contradictory_configs_do_not_change_the_broker() -> None:
     dynamic = started()
     dynamic.update_default({"log.retention.bytes": "10", "log.local.retention.bytes": "20", "min.insync.replicas": "2"})
     assert dynamic.current.min_insync_replicas == 1
@@ -141,15 +143,13 @@ def test_changes_that_a_running_broker_refuses(config: dict[str, str], per_broke
     assert dynamic.current is dynamic.static
 
 
-@pytest.mark.parametrize(
-    "name", ["somebodys.own.key", "listener.name.a.ssl.keystore.type", "listeners", "num.io.threads"]
-)
+@pytest.mark.parametrize("name", ["custom.own.key", "listener.name.a.ssl.keystore.type", "listeners", "num.io.threads"])
 def test_changes_that_a_running_broker_accepts(name: str) -> None:
     value = {"listeners": "PLAINTEXT://:9093", "num.io.threads": "16"}.get(name, "anything")
     started().validate({name: value}, per_broker=True)
 
 
-def test_every_place_a_value_may_come_from_is_shown_the_strongest_first() -> None:
+def test_all_sources_of_a_value_are_listed_in_order_of_precedence() -> None:
     dynamic = started(log_retention_hours="24", min_insync_replicas="2")
     dynamic.update_default({"log.retention.ms": "30", "min.insync.replicas": "3"})
     dynamic.update_broker({"min.insync.replicas": "4", "their.own": "secret"})

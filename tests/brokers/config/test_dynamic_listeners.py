@@ -1,4 +1,4 @@
-"""BR-5: a broker listens elsewhere, and says so, while it runs."""
+"""Tests of listeners that change while a broker runs: it binds and registers the new ones (BR-5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def change(cluster: SimulatedCluster, broker: int, changes: dict[str, str | None
 
 
 def registration(cluster: SimulatedCluster, broker: int) -> tuple[list[str], int]:
-    """Its endpoints, and its epoch."""
+    """The registered endpoints of `broker`, and its epoch."""
     node = cluster.zookeeper.tree.get(f"/brokers/ids/{broker}")
     assert isinstance(node, ZNodeData)
     endpoints: list[str] = msgspec.json.decode(node.data)["endpoints"]
@@ -37,7 +37,7 @@ def registration(cluster: SimulatedCluster, broker: int) -> tuple[list[str], int
 
 
 def brokers_seen_at(cluster: SimulatedCluster, address: str) -> dict[int, int]:
-    """Broker → port, as a client hears it that connects to `address`."""
+    """Broker → port in the Metadata response of the broker at `address`."""
     host, _, port = address.rpartition(":")
     response = cluster.ask(cluster.admin.ask(host, int(port), MetadataRequest(topics=())))
     assert isinstance(response, MetadataResponse)
@@ -99,10 +99,10 @@ def test_the_listener_between_brokers_cannot_be_taken_away(cluster: SimulatedClu
 
 @pytest.mark.spec("CF-7")
 def test_the_number_of_connections_may_be_limited_later(cluster: SimulatedCluster) -> None:
-    hurried = cluster.admin.with_bootstrap("broker-2:9092", timeout_ms=1_000)
+    client = cluster.admin.with_bootstrap("broker-2:9092", timeout_ms=1_000)
     change(cluster, 2, {"max.connections.per.ip": "0"})
     with pytest.raises(NoBrokerAnswers):
-        cluster.ask(hurried.metadata())
+        cluster.ask(client.metadata())
     cluster.ask(cluster.admin.with_bootstrap("broker-1:9092").alter_config(BROKER, "", {"max.connections.per.ip": "0"}))
     cluster.run_for(1_000)
     with pytest.raises(NoBrokerAnswers):

@@ -1,4 +1,4 @@
-"""Every error here is one an operator has to understand; sentences that Kafka has are Kafka's."""
+"""Tests of `KafkaConfig`: accepted values, defaults, and the messages of errors, which are Kafka's where it has one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ zookeeper.connect=localhost:2181
 zookeeper.connection.timeout.ms=18000
 group.initial.rebalance.delay.ms=0
 """
-"""What `config/server.properties` of Kafka 3.9 sets, and what it suggests in comments."""
+"""The keys that `config/server.properties` of Kafka 3.9 sets, or has in comments."""
 
 
 def config(**overrides: str) -> KafkaConfig:
@@ -136,7 +136,7 @@ def test_values_that_contradict_each_other(overrides: dict[str, str], part: str)
     assert part in error(**overrides)
 
 
-def test_a_generated_id_needs_no_upper_bound_of_its_own() -> None:
+def test_broker_id_above_the_reserved_maximum_is_valid_without_generation() -> None:
     assert config(broker_id="5000", broker_id_generation_enable="false").broker_id == 5000
 
 
@@ -213,12 +213,12 @@ def test_advertised_names_must_be_bound_and_include_the_one_between_brokers() ->
     assert "inter.broker.listener.name must be a listener name" in error(listeners="A://h:1", **names)
 
 
-def test_only_one_way_to_name_the_listener_between_brokers() -> None:
+def test_inter_broker_listener_is_named_by_one_key_only() -> None:
     message = error(inter_broker_listener_name="PLAINTEXT", security_inter_broker_protocol="PLAINTEXT")
     assert message == "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
 
 
-def test_typing_errors_are_found_and_kafkas_keys_are_not_taken_for_them() -> None:
+def test_mistyped_keys_are_reported_and_kafkas_keys_are_not() -> None:
     properties = BASE | {
         "num.network.threads": "3",
         "listener.name.internal.ssl.keystore.location": "/x",
@@ -228,12 +228,12 @@ def test_typing_errors_are_found_and_kafkas_keys_are_not_taken_for_them() -> Non
     assert KafkaConfig.from_properties(properties).broker_id == 1
 
 
-def test_a_key_is_acted_upon_or_accepted_never_both() -> None:
+def test_key_is_used_or_accepted_without_effect_never_both() -> None:
     assert not ACCEPTED_KEYS.keys() & TABLE.keys()
     assert len(ACCEPTED_KEYS) + len(TABLE) > 320
 
 
-def test_every_row_says_what_it_is_and_its_default_obeys_it() -> None:
+def test_every_config_has_a_documentation_and_a_valid_default() -> None:
     for key in TABLE.values():
         assert key.doc is not None, key.name
         assert key.doc.endswith("."), key.name
@@ -268,8 +268,8 @@ def test_an_unknown_protocol_version_is_refused_with_the_known_ones(key: str) ->
 
 def test_a_protocol_older_than_the_message_format_is_refused() -> None:
     assert error(inter_broker_protocol_version="0.10.2") == (
-        "log.message.format.version 3.0-IV1 can only be used when inter.broker.protocol.version is set to version 0.11.0 "
-        "or higher; it is 0.10.2: lower the former, too"
+        "log.message.format.version 3.0-IV1 can only be used when inter.broker.protocol.version is set to version "
+        "0.11.0 or higher; it is 0.10.2: lower the former, too"
     )
     assert "is set to version 0.10.0 or higher" in error(
         inter_broker_protocol_version="0.9.0", log_message_format_version="0.10.2"
@@ -306,8 +306,8 @@ def test_the_controllers_requests_may_have_a_listener_of_their_own() -> None:
         ),
         (
             "plaintext",
-            "control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
-            "Currently they both have the value PLAINTEXT",
+            "control.plane.listener.name, when defined, should have a different value from the inter broker listener "
+            "name. Currently they both have the value PLAINTEXT",
         ),
     ],
 )

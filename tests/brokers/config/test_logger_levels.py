@@ -1,3 +1,5 @@
+"""Tests of the levels of loggers, which may change while a broker runs."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""Tests of the operations of IncrementalAlterConfigs: set, delete, append, subtract."""
+
 from __future__ import annotations
 
 import time
@@ -53,7 +55,7 @@ def test_only_lists_are_appended_to(change: Change, message: str) -> None:
     assert (refused.value.error, refused.value.message) == (Errors.INVALID_CONFIG, message)
 
 
-def test_more_than_a_znode_holds_is_refused_before_it_is_looked_at() -> None:
+def test_changes_larger_than_a_znode_are_refused_before_they_are_validated() -> None:
     with pytest.raises(ApiError) as refused:
         check_changes([Change(str(number), SET, "x" * 30_000) for number in range(34)])
     assert refused.value.error is Errors.INVALID_CONFIG
@@ -71,13 +73,15 @@ def test_a_list_may_grow_until_it_does_not_fit_into_a_response() -> None:
     assert refused.value.message == f"The value of {name} would have 32768 bytes; a response can carry 32767"
 
 
-def test_appending_many_to_many_takes_no_time() -> None:
+def test_appending_many_values_to_a_long_list_is_fast() -> None:
     name = "leader.replication.throttled.replicas"
     stored = {name: ",".join(map(str, range(50_000)))}
     began = time.process_time()
     with pytest.raises(ApiError):
         altered(stored, [Change(name, APPEND, ",".join(["49999"] * 5_000))], TOPIC_TABLE)
-    assert time.process_time() - began < 1, "to look for each in a list took seconds, in which nobody else was served"
+    assert time.process_time() - began < 1, (
+        "searching the list for each value takes seconds, in which the broker serves no request"
+    )
 
 
 @pytest.mark.spec("CF-8")

@@ -1,3 +1,5 @@
+"""Tests of the format of Java properties files."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""Where a group, or a transactional id, is kept: Java's hash, and how many partitions there are."""
+"""Tests of the partition that a group or transactional id belongs to: Java's hash and the number of partitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONFIG = KafkaConfig(offsets_topic_num_partitions=7, transaction_state_log_num_p
         ("\uffff" * 3, 0xFFFF * (31 * 31 + 31 + 1), 5),
     ],
 )
-def test_a_group_is_kept_where_kafka_would_keep_it(group: str, hashed: int | None, partition: int) -> None:
+def test_group_belongs_to_the_partition_that_kafka_computes(group: str, hashed: int | None, partition: int) -> None:
     assert partition_for(group, 50) == partition
     if hashed is not None:
         assert java_hash(group) == hashed
@@ -46,13 +46,13 @@ def existing(**partitions: int) -> dict[str, TopicAssignment]:
 
 
 @pytest.mark.spec("CO-2")
-def test_a_topic_that_exists_has_the_partitions_it_has_and_another_those_configured() -> None:
+def test_partition_count_is_that_of_the_topic_or_else_the_configured_one() -> None:
     assert partition_counts({}, CONFIG) == {"__consumer_offsets": 7, "__transaction_state": 9}
     assert partition_counts(existing(__consumer_offsets=4), CONFIG) == {
         "__consumer_offsets": 4,
         "__transaction_state": 9,
     }
-    # A topic without partitions, as whoever edits znodes may leave it, would leave no group anywhere.
+    # A topic znode edited by hand may have no partitions; no group could belong to one of them.
     assert partition_counts(existing(__transaction_state=0), CONFIG) == {
         "__consumer_offsets": 7,
         "__transaction_state": 9,

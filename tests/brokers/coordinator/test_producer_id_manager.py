@@ -1,4 +1,7 @@
-"""Producer ids: each once, from blocks asked for ahead of time. Mirrors `ProducerIdManagerTest`."""
+"""Tests of the producer id managers: each id is given once, from blocks requested ahead of time.
+
+Mirrors `ProducerIdManagerTest`.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ from foundation.zk.client import Delete, SetData
 from foundation.zk.cluster_znodes import LatestProducerIdBlock
 from tests.brokers.peers import ScriptedPeer
 from tests.controller.harness import ControllerHarness
+from tests.operators_log import operators_log
 from understudy.simulator.loop import new_loop
 from understudy.simulator.world import SimulatedClock
 from understudy.simulator.zookeeper import LostAnswer
@@ -51,7 +55,7 @@ def refused(error: int) -> Callable[[], Message]:
 
 
 def broken() -> None:
-    """The connection breaks before an answer."""
+    """Close the connection without a response."""
 
 
 # ------------------------------------------------------------------ decisions
@@ -80,11 +84,11 @@ def test_the_next_block_is_requested_at_nine_tenths(first: int, size: int, targe
         (block(MAX_PRODUCER_ID, 2), False),
     ],
 )
-def test_a_block_has_ids_that_were_not_given_before(offered: ProducerIdBlock, usable: bool) -> None:
+def test_block_is_used_only_if_all_its_ids_are_new(offered: ProducerIdBlock, usable: bool) -> None:
     assert (why_unusable(offered, current=block(0, 10)) is None) is usable
 
 
-def test_a_block_is_claimed_in_order_and_no_further() -> None:
+def test_ids_of_a_block_are_claimed_in_order_until_its_end() -> None:
     ids = BlockOfIds(block(7, 3))
     assert [ids.claim() for _ in range(5)] == [7, 8, 9, None, None]
 
@@ -92,9 +96,11 @@ def test_a_block_is_claimed_in_order_and_no_further() -> None:
 # ------------------------------------------------------------------ from the controller
 
 
-class Scene:
-    """A manager and a scripted controller, in virtual time; `script` answers one AllocateProducerIds after the
-    other."""
+class ManagerHarness:
+    """A producer id manager and a scripted controller, in virtual time.
+
+    `script` has the responses to AllocateProducerIds requests, in order.
+    """
 
     def __init__(self, *script: Callable[[], Message | None], delay_s: float = 0.001, served: bool = True) -> None:
         self._script = list(script)
@@ -114,8 +120,8 @@ class Scene:
         )
 
     @property
-    def asked(self) -> list[tuple[str, int, int]]:
-        """Address, broker and its epoch of each request for a block."""
+    def requests(self) -> list[tuple[str, int, int]]:
+        """Address, broker id and broker epoch of each AllocateProducerIds request."""
         return [
             (address, message.broker_id, message.broker_epoch)
             for address, _, message in self.peer.received
@@ -123,7 +129,7 @@ class Scene:
         ]
 
     async def id(self) -> int | str:
-        """What a producer hears: an id, or the name of an error."""
+        """Generate a producer id; return the name of the error if there is none."""
         try:
             return await self.manager.generate_producer_id()
         except ApiError as error:
@@ -133,17 +139,17 @@ class Scene:
         return [await self.id() for _ in range(count)]
 
     async def eventually(self) -> int:
-        """As clients do: ask again until there is an id."""
+        """Generate a producer id, as clients do: try again until there is one."""
         async with asyncio.timeout(10):
             while isinstance(answer := await self.id(), str):
                 assert answer == "COORDINATOR_LOAD_IN_PROGRESS"
                 await pause(20)
         return answer
 
-    def play(self, act: Coroutine[Any, Any, None]) -> None:
+    def run(self, scenario: Coroutine[Any, Any, None]) -> None:
         async def run() -> None:
             task = asyncio.create_task(self.manager.run())
-            await act
+            await scenario
             task.cancel()
 
         try:
@@ -164,181 +170,207 @@ class Scene:
 
 
 async def pause(ms: float) -> None:
-    """Virtual time: whatever can happen within it does."""
+    """Let `ms` of virtual time pass."""
     await asyncio.sleep(ms / 1000)
 
 
 @pytest.mark.spec("CO-6")
-def test_producers_never_wait_for_a_block() -> None:
-    scene = Scene(given(0, 3))
+def test_producer_does_not_wait_for_a_block() -> None:
+    harness = ManagerHarness(given(0, 3))
 
-    async def act() -> None:
-        assert await scene.ids(2) == ["COORDINATOR_LOAD_IN_PROGRESS"] * 2
-        assert await scene.eventually() == 0
+    async def scenario() -> None:
+        assert await harness.ids(2) == ["COORDINATOR_LOAD_IN_PROGRESS"] * 2
+        assert await harness.eventually() == 0
 
-    scene.play(act())
-    assert scene.asked == [("controller-1:9092", ME, EPOCH)], "one request, however many producers ask meanwhile"
+    harness.run(scenario())
+    assert harness.requests == [("controller-1:9092", ME, EPOCH)], (
+        "one request, whatever the number of waiting producers"
+    )
 
 
 @pytest.mark.spec("CO-6")
-def test_blocks_follow_each_other_without_a_producer_noticing() -> None:
-    scene = Scene(given(0, 10), given(10, 10), given(5_000, 10))
+def test_next_block_is_there_before_the_current_one_is_used_up() -> None:
+    harness = ManagerHarness(given(0, 10), given(10, 10), given(5_000, 10))
 
-    async def act() -> None:
-        assert await scene.eventually() == 0
-        assert await scene.ids(8) == list(range(1, 9))
+    async def scenario() -> None:
+        assert await harness.eventually() == 0
+        assert await harness.ids(8) == list(range(1, 9))
         await pause(100)
-        assert len(scene.asked) == 1, "nine tenths are not gone yet"
-        assert await scene.id() == 9
+        assert len(harness.requests) == 1, "less than nine tenths of the block are used"
+        assert await harness.id() == 9
         await pause(100)
-        assert len(scene.asked) == 2
-        assert await scene.ids(10) == list(range(10, 20))
+        assert len(harness.requests) == 2
+        assert await harness.ids(10) == list(range(10, 20))
         await pause(100)
-        assert await scene.ids(3) == [5_000, 5_001, 5_002], "other brokers took the blocks between"
+        assert await harness.ids(3) == [5_000, 5_001, 5_002], "other brokers took the blocks between"
 
-    scene.play(act())
+    harness.run(scenario())
 
 
 @pytest.mark.spec("CO-6")
 @pytest.mark.parametrize("size", [1, 2, 10])
-def test_producers_that_come_together_share_no_id(size: int) -> None:
-    """As `testConcurrentGeneratePidRequests`."""
-    scene = Scene(*(given(number * size, size) for number in range(6)))
-    heard: list[int] = []
+def test_concurrent_producers_get_different_ids(size: int) -> None:
+    """Mirrors `testConcurrentGeneratePidRequests`."""
+    harness = ManagerHarness(*(given(number * size, size) for number in range(6)))
+    received: list[int] = []
 
     async def producer() -> None:
-        heard.extend([await scene.eventually() for _ in range(size)])
+        received.extend([await harness.eventually() for _ in range(size)])
 
-    async def act() -> None:
+    async def scenario() -> None:
         await asyncio.gather(*(producer() for _ in range(5)))
 
-    scene.play(act())
-    assert sorted(heard) == list(range(5 * size))
+    harness.run(scenario())
+    assert sorted(received) == list(range(5 * size))
 
 
 @pytest.mark.spec("CO-6")
 @pytest.mark.parametrize(
-    "trouble",
+    "response",
     [
         pytest.param(refused(Errors.STALE_BROKER_EPOCH), id="stale epoch"),
         pytest.param(refused(Errors.BROKER_ID_NOT_REGISTERED), id="not registered"),
         pytest.param(refused(Errors.UNKNOWN_SERVER_ERROR), id="an unexpected error"),
         pytest.param(refused(Errors.INVALID_REQUEST), id="another"),
+        pytest.param(refused(999), id="an unknown error code"),
         pytest.param(given(-1, 10), id="ids below 0"),
         pytest.param(given(0, -1), id="fewer ids than none"),
         pytest.param(given(0, 0), id="no ids"),
         pytest.param(given(MAX_PRODUCER_ID, 10), id="ids beyond the last"),
     ],
 )
-def test_after_a_refusal_the_next_request_waits_for_the_backoff(trouble: Callable[[], Message | None]) -> None:
-    """As `testUnrecoverableErrors`, `testInvalidRanges` and `testRetryBackoff`."""
-    scene = Scene(trouble, given(0, 10))
+def test_after_a_refusal_the_next_request_waits_for_the_backoff(response: Callable[[], Message | None]) -> None:
+    """Mirrors `testUnrecoverableErrors`, `testInvalidRanges` and `testRetryBackoff`."""
+    harness = ManagerHarness(response, given(0, 10))
 
-    async def act() -> None:
-        await scene.id()
+    async def scenario() -> None:
+        await harness.id()
         await pause(10)
-        scene.broker_epoch = EPOCH + 1
-        assert await scene.ids(5) == ["COORDINATOR_LOAD_IN_PROGRESS"] * 5
+        harness.broker_epoch = EPOCH + 1
+        assert await harness.ids(5) == ["COORDINATOR_LOAD_IN_PROGRESS"] * 5
         await pause(RETRY_BACKOFF_MS - 10)
-        assert len(scene.asked) == 1, "though five producers have asked"
+        assert len(harness.requests) == 1, "although five producers have requested an id"
         await pause(10)
-        assert await scene.id() == "COORDINATOR_LOAD_IN_PROGRESS"
+        assert await harness.id() == "COORDINATOR_LOAD_IN_PROGRESS"
         await pause(10)
-        assert await scene.id() == 0
+        assert await harness.id() == 0
 
-    scene.play(act())
-    assert scene.asked == [("controller-1:9092", ME, EPOCH), ("controller-1:9092", ME, EPOCH + 1)]
+    harness.run(scenario())
+    assert harness.requests == [("controller-1:9092", ME, EPOCH), ("controller-1:9092", ME, EPOCH + 1)]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.STALE_BROKER_EPOCH, "STALE_BROKER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_error_of_the_controller_is_logged_by_name(code: int, name: str) -> None:
+    harness = ManagerHarness(refused(code))
+
+    async def scenario() -> None:
+        await harness.id()
+        await pause(10)
+
+    with operators_log() as lines:
+        harness.run(scenario())
+    assert [line.fields["error"] for line in lines if "error" in line.fields] == [name]
 
 
 @pytest.mark.spec("CO-6")
-def test_ids_given_once_are_not_taken_a_second_time() -> None:
-    scene = Scene(given(10, 2), given(11, 2), given(5, 2), given(12, 2))
+def test_block_that_overlaps_an_earlier_one_is_not_used() -> None:
+    harness = ManagerHarness(given(10, 2), given(11, 2), given(5, 2), given(12, 2))
 
-    async def act() -> None:
-        assert [await scene.eventually() for _ in range(4)] == [10, 11, 12, 13]
+    async def scenario() -> None:
+        assert [await harness.eventually() for _ in range(4)] == [10, 11, 12, 13]
 
-    scene.play(act())
+    harness.run(scenario())
 
 
 @pytest.mark.spec("CO-6", "IS-5")
-def test_the_controller_is_looked_for_until_there_is_one() -> None:
-    """Nobody known, then one that breaks, then one that is no longer controller."""
-    scene = Scene(broken, refused(Errors.NOT_CONTROLLER), given(0, 10))
-    scene.controller = None
+def test_block_is_requested_again_until_a_controller_responds() -> None:
+    """First no controller is known, then one closes the connection, then one is no longer controller."""
+    harness = ManagerHarness(broken, refused(Errors.NOT_CONTROLLER), given(0, 10))
+    harness.controller = None
 
-    async def act() -> None:
-        await scene.id()
+    async def scenario() -> None:
+        await harness.id()
         await pause(TIMEOUT_MS / 2)
-        scene.controller = "controller-1"
-        while len(scene.asked) < 2:
+        harness.controller = "controller-1"
+        while len(harness.requests) < 2:
             await pause(1)
-        scene.controller = "controller-2"
+        harness.controller = "controller-2"
         await pause(TIMEOUT_MS / 2)
-        assert await scene.id() == 0
+        assert await harness.id() == 0
 
-    scene.play(act())
-    assert [address for address, *_ in scene.asked] == ["controller-1:9092", "controller-1:9092", "controller-2:9092"]
+    harness.run(scenario())
+    assert [address for address, *_ in harness.requests] == [
+        "controller-1:9092",
+        "controller-1:9092",
+        "controller-2:9092",
+    ]
 
 
 @pytest.mark.spec("CO-6")
-@pytest.mark.parametrize("nobody", ["unknown", "silent", "too old"])
-def test_a_request_without_response_is_given_up_and_sent_again_for_the_next_producer(nobody: str) -> None:
-    scene = Scene(given(0, 10), delay_s=60 if nobody == "silent" else 0.001, served=nobody != "too old")
-    scene.controller = None if nobody == "unknown" else "controller-1"
+@pytest.mark.parametrize("controller", ["unknown", "silent", "too old"])
+def test_request_without_a_response_times_out_and_is_sent_again_for_the_next_producer(controller: str) -> None:
+    harness = ManagerHarness(
+        given(0, 10), delay_s=60 if controller == "silent" else 0.001, served=controller != "too old"
+    )
+    harness.controller = None if controller == "unknown" else "controller-1"
 
-    async def act() -> None:
-        await scene.id()
+    async def scenario() -> None:
+        await harness.id()
         await pause(TIMEOUT_MS)
-        connections = scene.peer.connections
+        connections = harness.peer.connections
         await pause(10 * TIMEOUT_MS)
-        assert scene.peer.connections == connections, "nobody asks for what nobody wants"
-        assert scene.asked == [], "no request has got so far"
-        scene.controller, scene.served, scene.peer.delay_s = "controller-1", True, 0.001
-        await scene.id()
+        assert harness.peer.connections == connections, "no request is sent while no producer waits"
+        assert harness.requests == [], "no AllocateProducerIds request was received"
+        harness.controller, harness.served, harness.peer.delay_s = "controller-1", True, 0.001
+        await harness.id()
         await pause(RETRY_BACKOFF_MS - 1)
-        assert await scene.id() == 0, "over a connection of its own, at once"
+        assert await harness.id() == 0, "over a connection of its own, at once"
 
-    scene.play(act())
+    harness.run(scenario())
 
 
 # ------------------------------------------------------------------ from ZooKeeper
 
 
 class Brokers:
-    """Brokers 1 and 2 of an older protocol, over the simulated ZooKeeper."""
+    """The producer id managers of brokers 1 and 2, which take their blocks from the simulated ZooKeeper."""
 
-    def __init__(self, stage: ControllerHarness) -> None:
-        self.stage = stage
+    def __init__(self, harness: ControllerHarness) -> None:
+        self.harness = harness
         self.managers = {number: self._manager(number) for number in (1, 2)}
 
     def id(self, of: int) -> int | str:
-        """What a producer hears of broker `of`."""
-        return self.stage.broker(of).run(self._asked(of))
+        """Generate a producer id on broker `of`; return the name of the error if there is none."""
+        return self.harness.broker(of).run(self._generate(of))
 
     def ids(self, of: int, count: int) -> list[int | str]:
-        async def together() -> list[int | str]:
-            return list(await asyncio.gather(*(self._asked(of) for _ in range(count))))
+        """Generate `count` producer ids concurrently on broker `of`."""
 
-        return self.stage.broker(of).run(together())
+        async def together() -> list[int | str]:
+            return list(await asyncio.gather(*(self._generate(of) for _ in range(count))))
+
+        return self.harness.broker(of).run(together())
 
     def start(self, number: int) -> None:
-        """What broker `number` does as it starts."""
-        self.stage.broker(number).run(self.managers[number].run())
+        """Run what the producer id manager of broker `number` runs at the start of the broker."""
+        self.harness.broker(number).run(self.managers[number].run())
 
     def znode(self) -> bytes | None:
-        return self.stage.znodes()[ProducerIdBlockZNode.path]
+        return self.harness.znodes()[ProducerIdBlockZNode.path]
 
     def write(self, data: bytes) -> None:
-        self.stage.operator.run(self.stage.operator.client.write(SetData(ProducerIdBlockZNode.path, data)))
+        self.harness.operator.run(self.harness.operator.client.write(SetData(ProducerIdBlockZNode.path, data)))
 
-    async def _asked(self, of: int) -> int | str:
+    async def _generate(self, of: int) -> int | str:
         try:
             return await self.managers[of].generate_producer_id()
         except ApiError as error:
             return error.error.name
 
     def _manager(self, number: int) -> ZkProducerIdManager:
-        member = self.stage.broker(number)
+        member = self.harness.broker(number)
 
         async def begin() -> ZkProducerIdManager:
             return ZkProducerIdManager(BrokerId(number), zk=lambda: member.zk, timeout_ms=8_000)
@@ -348,14 +380,14 @@ class Brokers:
 
 @pytest.fixture
 def brokers() -> Iterator[Brokers]:
-    with ControllerHarness(electable=(), brokers=(1, 2)) as stage:
-        stage.start()
-        yield Brokers(stage)
+    with ControllerHarness(electable=(), brokers=(1, 2)) as harness:
+        harness.start()
+        yield Brokers(harness)
 
 
 @pytest.mark.spec("CO-6", "ZN-8")
 def test_brokers_of_older_protocols_take_blocks_in_turn(brokers: Brokers) -> None:
-    """As `testGetProducerIdZk`."""
+    """Mirrors `testGetProducerIdZk`."""
     assert (brokers.id(1), brokers.id(2)) == (0, 1_000)
     assert brokers.ids(1, 999) == list(range(1, 1_000))
     assert brokers.ids(2, 999) == list(range(1_001, 2_000))
@@ -364,7 +396,7 @@ def test_brokers_of_older_protocols_take_blocks_in_turn(brokers: Brokers) -> Non
 
 
 @pytest.mark.spec("CO-6", "ZN-8")
-def test_a_starting_broker_takes_its_first_block_unless_a_producer_was_faster(brokers: Brokers) -> None:
+def test_starting_broker_takes_its_first_block_unless_it_has_one(brokers: Brokers) -> None:
     brokers.start(1)
     assert brokers.znode() == b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
     assert (brokers.id(2), brokers.id(1)) == (1_000, 0)
@@ -373,8 +405,8 @@ def test_a_starting_broker_takes_its_first_block_unless_a_producer_was_faster(br
 
 
 @pytest.mark.spec("CO-6", "ZN-8")
-def test_a_broker_starts_also_where_it_can_take_no_block(brokers: Brokers) -> None:
-    """Kafka's does not. The first producer after the trouble has it take one."""
+def test_broker_starts_without_a_block_if_it_can_take_none(brokers: Brokers) -> None:
+    """Kafka's broker does not start. Here the next request for a producer id takes a block."""
     brokers.write(b"?")
     brokers.start(1)
     brokers.write(
@@ -382,70 +414,70 @@ def test_a_broker_starts_also_where_it_can_take_no_block(brokers: Brokers) -> No
     )
     brokers.start(1)
     brokers.write(ProducerIdBlockZNode.encode(ProducerIdBlock(BrokerId(2), 0, 999)))
-    brokers.stage.zookeeper.hold("broker-1", requests=True, answers=True)
+    brokers.harness.zookeeper.hold("broker-1", requests=True, answers=True)
     brokers.start(1)
-    brokers.stage.zookeeper.heal("broker-1")
-    brokers.stage.broker(1).run(brokers.stage.broker(1).open_session())
+    brokers.harness.zookeeper.heal("broker-1")
+    brokers.harness.broker(1).run(brokers.harness.broker(1).open_session())
     assert brokers.id(1) == 1_000
 
 
 @pytest.mark.spec("CO-6", "ZN-8")
-def test_producers_that_come_together_take_one_block(brokers: Brokers) -> None:
+def test_concurrent_producers_take_one_block(brokers: Brokers) -> None:
     assert sorted(brokers.ids(1, 20), key=str) == sorted(range(20), key=str)
     assert brokers.id(2) == 1_000
 
 
 @pytest.mark.spec("ZN-8")
-def test_two_brokers_at_the_same_moment_take_different_blocks(brokers: Brokers) -> None:
-    heard: dict[int, int | str] = {}
+def test_concurrent_brokers_take_different_blocks(brokers: Brokers) -> None:
+    received: dict[int, int | str] = {}
 
     async def ask(of: int) -> None:
-        heard[of] = await brokers._asked(of)
+        received[of] = await brokers._generate(of)
 
     for number in brokers.managers:
-        brokers.stage.broker(number).process.spawn(ask(number))
-    brokers.stage.settle()
-    assert sorted(heard.values(), key=str) == [0, 1_000]
+        brokers.harness.broker(number).process.spawn(ask(number))
+    brokers.harness.settle()
+    assert sorted(received.values(), key=str) == [0, 1_000]
 
 
 @pytest.mark.spec("CO-6", "ZN-8")
 @pytest.mark.parametrize(("applied", "given"), [(True, 1_000), (False, 0)])
-def test_a_block_whose_answer_was_lost_is_left_alone(brokers: Brokers, applied: bool, given: int) -> None:
-    brokers.stage.zookeeper.lost_answers.append(LostAnswer("broker-1", ProducerIdBlockZNode.path, applied=applied))
+def test_block_whose_write_has_an_unknown_outcome_is_not_used(brokers: Brokers, applied: bool, given: int) -> None:
+    brokers.harness.zookeeper.lost_answers.append(LostAnswer("broker-1", ProducerIdBlockZNode.path, applied=applied))
     assert brokers.id(1) == given
     assert brokers.id(2) == given + 1_000
 
 
 @pytest.mark.spec("CO-6")
-def test_without_zookeeper_a_producer_waits_so_long_and_asks_again(brokers: Brokers) -> None:
-    member = brokers.stage.broker(1)
-    brokers.stage.zookeeper.hold("broker-1", requests=True, answers=True)
-    began = brokers.stage.loop.time()
+def test_generation_fails_after_the_timeout_while_zookeeper_is_unreachable(brokers: Brokers) -> None:
+    member = brokers.harness.broker(1)
+    brokers.harness.zookeeper.hold("broker-1", requests=True, answers=True)
+    began = brokers.harness.loop.time()
     assert brokers.ids(1, 3) == ["COORDINATOR_LOAD_IN_PROGRESS"] * 3
-    assert brokers.stage.loop.time() - began <= 8.0
-    brokers.stage.zookeeper.heal("broker-1")
-    brokers.stage.settle(10_000)
-    brokers.stage.zookeeper.expire(member.client.session_id)
-    brokers.stage.settle()
+    assert brokers.harness.loop.time() - began <= 8.0
+    brokers.harness.zookeeper.heal("broker-1")
+    brokers.harness.settle(10_000)
+    brokers.harness.zookeeper.expire(member.client.session_id)
+    brokers.harness.settle()
     assert brokers.id(1) == "COORDINATOR_LOAD_IN_PROGRESS", "this session is over"
     member.run(member.open_session())
     assert brokers.id(1) == 0
 
 
 @pytest.mark.spec("ZN-8")
-def test_an_unreadable_znode_is_a_server_error(brokers: Brokers) -> None:
+def test_malformed_or_missing_znode_is_an_unknown_server_error(brokers: Brokers) -> None:
     for data in (b"?", ProducerIdBlockZNode.encode(ProducerIdBlock(ME, MAX_PRODUCER_ID - 1_000, MAX_PRODUCER_ID - 1))):
         brokers.write(data)
         assert brokers.id(1) == "UNKNOWN_SERVER_ERROR"
         assert brokers.znode() == data
-    brokers.stage.operator.run(brokers.stage.operator.client.write(Delete(ProducerIdBlockZNode.path)))
-    assert brokers.id(1) == "UNKNOWN_SERVER_ERROR", "nobody knows any more which ids are taken"
+    brokers.harness.operator.run(brokers.harness.operator.client.write(Delete(ProducerIdBlockZNode.path)))
+    assert brokers.id(1) == "UNKNOWN_SERVER_ERROR", "without the znode it is unknown which ids are taken"
 
 
 @pytest.mark.spec("ZN-8")
-def test_a_broker_gives_up_after_too_many_conflicts(brokers: Brokers) -> None:
-    """Somebody else writes whenever it has read."""
-    zk = brokers.stage.broker(1).zk
+def test_block_allocation_fails_after_too_many_conflicts(brokers: Brokers) -> None:
+    """Another broker writes the znode after each read of this one."""
+    zk = brokers.harness.broker(1).zk
     read = zk.producer_ids.read
 
     async def overtaken() -> LatestProducerIdBlock:
@@ -453,5 +485,5 @@ def test_a_broker_gives_up_after_too_many_conflicts(brokers: Brokers) -> None:
         await zk.producer_ids.write(ProducerIdBlock(BrokerId(2), 0, 999), found)
         return found
 
-    zk.producer_ids.read = overtaken  # type: ignore[method-assign]  # the other broker, at the worst moment
+    zk.producer_ids.read = overtaken  # type: ignore[method-assign]  # another broker writes between read and write
     assert brokers.id(1) == "COORDINATOR_LOAD_IN_PROGRESS"

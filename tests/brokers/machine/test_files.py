@@ -1,4 +1,4 @@
-"""The files of a broker: `meta.properties`, and what only a real disk does. `test_storage` has the contract."""
+"""Tests of the files of a broker: `meta.properties`, and `FileStorage` on a real disk (contract: `test_storage`)."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def test_no_symbolic_link_leads_out_of_the_directory(tmp_path: Path, path: str) 
     storage = FileStorage(root)
     (tmp_path / "outside").mkdir()
     (root / "link").symlink_to(tmp_path / "outside")
-    for act in (storage.read, storage.delete, lambda where: storage.write(where, b"x")):
+    for operation in (storage.read, storage.delete, lambda where: storage.write(where, b"x")):
         with pytest.raises(ValueError, match="path"):
-            act(path)
+            operation(path)
     assert sorted(entry.name for entry in tmp_path.rglob("*")) == ["link", "outside", "root"]
 
 
@@ -98,7 +98,7 @@ def test_empty_folders_are_removed_up_to_the_directory_itself(tmp_path: Path) ->
 
 
 def test_directory_is_locked_to_one_process_until_that_ends(tmp_path: Path) -> None:
-    """In processes, because the lock excludes processes."""
+    """With a second process, because the lock excludes processes."""
     script = """
 import sys
 from pathlib import Path

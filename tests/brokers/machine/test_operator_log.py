@@ -1,3 +1,5 @@
+"""Tests of the operators' log: formats, levels, the options that choose them."""
+
 from __future__ import annotations
 
 import io
@@ -45,7 +47,7 @@ def no_context() -> Iterator[None]:
     structlog.contextvars.clear_contextvars()
 
 
-def test_a_line_that_cannot_be_written_costs_its_writer_nothing() -> None:
+def test_line_that_cannot_be_written_raises_nothing() -> None:
     stream = FullDisk()
     configure_operator_log(stream, broker_id=1, levels=LoggerLevels())
     log = structlog.get_logger("kafka.server.KafkaServer")
@@ -59,7 +61,7 @@ def test_a_line_that_cannot_be_written_costs_its_writer_nothing() -> None:
 
 
 def written(chosen: LogFormat | None, stream: io.StringIO | None = None) -> str:
-    """What three lines look like."""
+    """Write three lines, and return the text."""
     out = stream or io.StringIO()
     configure_operator_log(out, broker_id=7, levels=LoggerLevels(), log_format=chosen)
     with structlog.contextvars.bound_contextvars(controller_epoch=3):
@@ -97,7 +99,7 @@ def test_without_a_choice_a_terminal_gets_columns_and_a_file_json() -> None:
 
 
 KAFKAS = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) .* \([\w.]+\)")
-"""What people match Kafka's log with: `[%d] %p %m (%c)`."""
+"""The pattern of lines in Kafka's log: `[%d] %p %m (%c)`."""
 
 
 def test_kafkas_format_is_that_of_its_log4j() -> None:
@@ -154,11 +156,11 @@ def test_messages_begin_as_those_of_kafkas_class(logger: str, fields: dict[str, 
         (Path("/x"), '"/x"'),
     ],
 )
-def test_a_value_ends_neither_its_field_nor_its_line(value: object, text: str) -> None:
+def test_value_is_escaped_so_that_it_ends_neither_field_nor_line(value: object, text: str) -> None:
     assert kafkas("kafka.Kafka", "message", field=value) == f"message, field={text} (kafka.Kafka)"
 
 
-def test_a_message_of_a_library_ends_no_line_either() -> None:
+def test_message_of_a_library_is_escaped_too() -> None:
     assert kafkas("kazoo", "one\ntwo") == '"one\\ntwo" (kazoo)'
 
 
@@ -200,7 +202,7 @@ def test_levels_have_the_names_of_log4j_and_of_structlog(value: str | None, leve
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "said"),
+    ("arguments", "environment", "message"),
     [
         (["--log-format", "xml"], {}, "--log-format=xml is not a log format; expected one of json, console, kafka"),
         ([], {"LOG_FORMAT": "xml"}, "LOG_FORMAT=xml is not a log format; expected one of json, console, kafka"),
@@ -211,10 +213,10 @@ def test_levels_have_the_names_of_log4j_and_of_structlog(value: str | None, leve
         ),
     ],
 )
-def test_what_is_no_format_and_no_level_is_refused_before_anything_is_started(
+def test_unknown_format_or_level_is_refused_before_the_start(
     arguments: list[str],
     environment: dict[str, str],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -224,11 +226,11 @@ def test_what_is_no_format_and_no_level_is_refused_before_anything_is_started(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert main([str(properties), *arguments]) == 1
-    assert capsys.readouterr().err == f"{said}\n"
+    assert capsys.readouterr().err == f"{message}\n"
     assert not (tmp_path / "data").exists()
 
 
-def test_a_level_that_is_none_names_those_there_are() -> None:
+def test_unknown_level_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="LOG_LEVEL=5 is not a log level; expected one of TRACE, DEBUG, INFO"):
         log_level({"LOG_LEVEL": "5"})
 

@@ -1,4 +1,4 @@
-"""The world of a broker process: sockets, points from a file, the process itself and its signals."""
+"""Tests of a broker as a process: sockets, points armed in a file, start and signals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from brokers.machine.storage import FileStorage
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 from foundation.zk.client import Create, Created
 from foundation.zk.kazoo_client import KazooZooKeeper
-from tests.brokers.stage import Recorder
+from tests.brokers.parts import Recorder
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
@@ -39,7 +39,7 @@ async def echo(connection: Connection) -> None:
 
 
 def test_connection_made_before_the_start_waits_and_is_served() -> None:
-    async def scene() -> tuple[bytes, bytes]:
+    async def scenario() -> tuple[bytes, bytes]:
         network = SocketNetwork()
         server = await network.bind("127.0.0.1", 0, echo)
         early = await network.connect("127.0.0.1", server.port, timeout_ms=30_000)
@@ -53,11 +53,11 @@ def test_connection_made_before_the_start_waits_and_is_served() -> None:
         await asyncio.sleep(0)
         return answer, after
 
-    assert asyncio.run(scene()) == (b"early", b"")
+    assert asyncio.run(scenario()) == (b"early", b"")
 
 
 def test_address_that_cannot_be_connected_or_bound_is_named() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         network = SocketNetwork()
         server = await network.bind("127.0.0.1", 0, echo)
         with pytest.raises(
@@ -69,14 +69,14 @@ def test_address_that_cannot_be_connected_or_bound_is_named() -> None:
         with pytest.raises(ConnectionFailed, match=rf"127\.0\.0\.1:{port} cannot be reached: "):
             await network.connect("127.0.0.1", port, timeout_ms=30_000)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
     ("host", "port"), [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("a..b", 1), ("x" * 70, 1), ("nul\0", 1)], ids=repr
 )
-def test_impossible_address_is_named_like_one_that_does_not_answer(host: str, port: int) -> None:
-    async def scene() -> None:
+def test_invalid_address_is_reported_like_an_unreachable_one(host: str, port: int) -> None:
+    async def scenario() -> None:
         network = SocketNetwork()
         with pytest.raises(ConnectionFailed, match=r"cannot be reached: ."):
             await network.connect(host, port, timeout_ms=30_000)
@@ -84,11 +84,11 @@ def test_impossible_address_is_named_like_one_that_does_not_answer(host: str, po
             with pytest.raises(ConnectionFailed, match=r"cannot be bound: ."):
                 await network.bind(host, port, echo)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_sent_bytes_arrive_after_close() -> None:
-    async def scene() -> set[int]:
+    async def scenario() -> set[int]:
         async def sit(connection: Connection) -> None:
             await asyncio.sleep(3600)
 
@@ -105,11 +105,11 @@ def test_sent_bytes_arrive_after_close() -> None:
         await server.close()
         return left_behind
 
-    assert asyncio.run(scene()) == {0}
+    assert asyncio.run(scenario()) == {0}
 
 
-def test_listener_out_of_descriptors_logs_it_once_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene() -> bytes:
+def test_listener_without_free_descriptors_logs_once_and_accepts_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> bytes:
         server = await SocketNetwork().bind("127.0.0.1", 0, echo)
         accept, failures = server._accept_one, iter([OSError(24, "Too many open files")] * 2)
 
@@ -127,16 +127,16 @@ def test_listener_out_of_descriptors_logs_it_once_and_goes_on(monkeypatch: pytes
         await server.close()
         return answer
 
-    said = structlog.testing.CapturingLogger()
-    monkeypatch.setattr("brokers.machine.socket_network.log", said)
-    assert asyncio.run(scene()) == b"still there?"
-    assert [(call.args[0], call.kwargs["why"]) for call in said.calls] == [
+    logger = structlog.testing.CapturingLogger()
+    monkeypatch.setattr("brokers.machine.socket_network.log", logger)
+    assert asyncio.run(scenario()) == b"still there?"
+    assert [(call.args[0], call.kwargs["why"]) for call in logger.calls] == [
         ("cannot accept connections, trying again", "[Errno 24] Too many open files")
     ]
 
 
 def test_listener_that_closes_while_it_accepts_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene() -> tuple[bytes, bool]:
+    async def scenario() -> tuple[bytes, bool]:
         server, accepting = await SocketNetwork().bind("127.0.0.1", 0, echo), asyncio.Event()
         client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=1_000)
         taken: list[socket.socket] = []
@@ -155,11 +155,11 @@ def test_listener_that_closes_while_it_accepts_closes_the_connection(monkeypatch
         await asyncio.sleep(0)
         return answer, taken[0].fileno() == -1
 
-    assert asyncio.run(scene()) == (b"", True)
+    assert asyncio.run(scenario()) == (b"", True)
 
 
 def test_send_waits_for_a_peer_that_does_not_read_and_fails_once_it_has_closed() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         network = SocketNetwork()
         peers: list[Connection] = []
 
@@ -180,11 +180,11 @@ def test_send_waits_for_a_peer_that_does_not_read_and_fails_once_it_has_closed()
         with pytest.raises(ConnectionLost):
             await connection.send(b"more")
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_point_takes_effect_once_and_is_recorded_before(tmp_path: Path) -> None:
-    """In a process of its own, because it kills."""
+    """In a process of its own, because an armed point kills the process."""
     armed = tmp_path / "points.json"
     armed.write_text(json.dumps({"failover.after_epoch": "crash", "election.after_write": "pause"}))
     script = """
@@ -302,7 +302,7 @@ def test_missing_server_properties(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @contextlib.contextmanager
 def broker(path: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
-    """A broker process, killed at the end where it still runs."""
+    """Start a broker process; it is killed at the end if it still runs."""
     arguments = [part for each in overrides for part in ("--override", each)]
     command = [sys.executable, "-P", "-m", "brokers", str(path), *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=path.parent) as process:
@@ -313,7 +313,7 @@ def broker(path: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines_until(process: subprocess.Popen[str], event: str) -> list[dict[str, object]]:
-    """The operators' log up to the line with `event`."""
+    """Read the log of a broker up to the line with `event`."""
     assert process.stderr is not None
     lines: list[dict[str, object]] = []
     for line in process.stderr:
@@ -404,7 +404,7 @@ def test_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zookeep
 
 @pytest.mark.slow
 def test_second_signal_ends_the_broker_at_once(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
-    """The first signal begins a controlled shutdown that cannot end, because the controller is paused."""
+    """The first signal starts a controlled shutdown that cannot end, because the controller is paused."""
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
@@ -443,7 +443,7 @@ def test_a_broker_stops_while_zookeeper_is_gone(tmp_path: Path, is_silent: bool)
 
 
 def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether the process has a handler of its own for the signal."""
+    """Whether the process has installed a handler for the signal."""
     (caught,) = re.findall(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return bool(int(caught, 16) >> (number - 1) & 1)
 
@@ -452,7 +452,7 @@ def catches(pid: int, number: signal.Signals) -> bool:
 def test_broker_whose_event_log_cannot_be_written_stops_and_logs_the_reason(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper
 ) -> None:
-    """Whatever is recorded next: here a request that cannot be read."""
+    """The record here is that of a malformed request."""
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
     with broker(properties_file(tmp_path, zookeeper_connect=chroot)) as process:
         registered = next(line for line in lines_until(process, "started") if line["event"] == "registered broker")

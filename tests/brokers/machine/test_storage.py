@@ -1,4 +1,4 @@
-"""One contract for the `Storage` port: the files of a process, and those of a simulated node."""
+"""Tests of the `Storage` port, on the files of a process and on those of a simulated node."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_folder_lists_its_own_names_and_exists_while_it_holds_a_file(storage: St
 
 
 @pytest.mark.parametrize(
-    "act",
+    "operation",
     [
         lambda storage: storage.read_range("missing", 0, 1),
         lambda storage: storage.truncate("missing", 0),
@@ -104,27 +104,27 @@ def test_folder_lists_its_own_names_and_exists_while_it_holds_a_file(storage: St
         lambda storage: storage.rename("missing", "to"),
     ],
 )
-def test_missing_file_is_an_error_where_there_is_nothing_to_work_on(
-    storage: Storage, act: Callable[[Storage], object]
+def test_missing_file_is_an_error_for_operations_that_need_it(
+    storage: Storage, operation: Callable[[Storage], object]
 ) -> None:
     with pytest.raises(FileNotFoundError):
-        act(storage)
+        operation(storage)
     assert storage.list_folder("") == ()
 
 
 def test_file_is_not_written_below_a_file_or_over_a_folder(storage: Storage) -> None:
     storage.write("a/b", b"1")
     for path in ("a", "a/b/c"):
-        for act in (storage.write, storage.append):
+        for operation in (storage.write, storage.append):
             with pytest.raises(OSError, match=r"directory|exists"):
-                act(path, b"2")
+                operation(path, b"2")
     assert (storage.read("a/b"), storage.list_folder("a")) == (b"1", ("b",))
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a/../../outside", "a/..", "..", "", "nul\0"])
-def test_no_path_leads_out_of_the_directory(storage: Storage, path: str) -> None:
+def test_paths_outside_the_directory_are_refused(storage: Storage, path: str) -> None:
     storage.write("inside", b"")
-    acts: list[Callable[[str], object]] = [
+    operations: list[Callable[[str], object]] = [
         storage.read,
         storage.size,
         storage.flush,
@@ -136,9 +136,9 @@ def test_no_path_leads_out_of_the_directory(storage: Storage, path: str) -> None
         lambda path: storage.rename(path, "to"),
         lambda path: storage.rename("inside", path),
     ]
-    for act in acts:
+    for operation in operations:
         with pytest.raises(ValueError, match="path"):
-            act(path)
+            operation(path)
     assert storage.list_folder("") == ("inside",)
 
 

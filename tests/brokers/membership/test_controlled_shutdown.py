@@ -1,3 +1,5 @@
+"""Tests of controlled shutdown: attempts, success, a controller that does not respond."""
+
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -9,10 +11,15 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.membership.controlled_shutdown import controlled_shutdown
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.metrics.broker_state import BrokerState
+from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import EventStarted
+from foundation.wire.messages.controlled_shutdown import ControlledShutdownResponse
+from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from foundation.wire.network import Network
+from tests.brokers.peers import ScriptedPeer
+from tests.operators_log import operators_log
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.loop import new_loop
 
@@ -27,9 +34,7 @@ from understudy.simulator.loop import new_loop
     ],
     ids=["Kafka's defaults", "once", "more, and sooner"],
 )
-def test_it_is_attempted_so_often_and_given_up_without_another_wait(
-    settings: dict[str, str], attempts_at_s: list[float]
-) -> None:
+def test_controlled_shutdown_is_attempted_up_to_its_limit(settings: dict[str, str], attempts_at_s: list[float]) -> None:
     loop = new_loop()
     attempts: list[float] = []
 
@@ -41,7 +46,7 @@ def test_it_is_attempted_so_often_and_given_up_without_another_wait(
         BrokerId(1),
         7,
         config=KafkaConfig.from_properties({"zookeeper.connect": "z", **settings}),
-        metadata=MetadataCache(),  # which has not heard of a controller
+        metadata=MetadataCache(),  # without a controller
         network=cast(Network, None),
         others=others,
     )
@@ -51,8 +56,36 @@ def test_it_is_attempted_so_often_and_given_up_without_another_wait(
     loop.close()
 
 
-def stopped(cluster: SimulatedCluster) -> int:
-    """How often the controller was asked to let a broker go that stops."""
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.STALE_BROKER_EPOCH, "STALE_BROKER_EPOCH"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_error_of_the_controller_fails_the_attempt_and_is_logged_by_name(code: int, name: str) -> None:
+    endpoint = UpdateMetadataEndpoint(host="h2", port=9092, listener="PLAINTEXT")
+    metadata = MetadataCache()
+    metadata.update(
+        UpdateMetadataRequest(controller_id=2, live_brokers=(UpdateMetadataBroker(id=2, endpoints=(endpoint,)),))
+    )
+
+    async def others() -> Collection[BrokerId]:
+        return [BrokerId(2)]
+
+    leaving = controlled_shutdown(
+        BrokerId(1),
+        7,
+        config=KafkaConfig.from_properties({"zookeeper.connect": "z", "controlled.shutdown.max.retries": "1"}),
+        metadata=metadata,
+        network=ScriptedPeer(lambda header, request: ControlledShutdownResponse(error_code=code)),
+        others=others,
+    )
+    loop = new_loop()
+    with operators_log() as lines:
+        assert loop.run_until_complete(leaving) is False
+    loop.close()
+    assert [line.fields["why"] for line in lines if "why" in line.fields] == [f"controller 2 answered {name}"]
+
+
+def controlled_shutdowns(cluster: SimulatedCluster) -> int:
+    """Stop a broker other than the controller, and count the controlled shutdown requests to the controller."""
     cluster.start()
     cluster.settle()
     leaver = cluster.broker(next(broker for broker in cluster.broker_ids if broker != cluster.controller_id()))
@@ -65,13 +98,13 @@ def stopped(cluster: SimulatedCluster) -> int:
 
 @pytest.mark.spec("CS-1")
 @pytest.mark.parametrize(("enabled", "asked"), [("true", 1), ("false", 0)])
-def test_success_ends_it_and_a_setting_leaves_it_out(enabled: str, asked: int) -> None:
+def test_controlled_shutdown_is_requested_once_if_enabled(enabled: str, asked: int) -> None:
     with SimulatedCluster(2, brokers=3, settings={"controlled.shutdown.enable": enabled}) as cluster:
-        assert stopped(cluster) == asked
+        assert controlled_shutdowns(cluster) == asked
 
 
 @pytest.mark.spec("CS-1")
-def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_goes_in_the_end() -> None:
+def test_broker_stops_although_the_controller_does_not_respond() -> None:
     with SimulatedCluster(2, brokers=3) as cluster:
         cluster.start()
         cluster.settle()
@@ -86,7 +119,7 @@ def test_a_broker_whose_controller_does_not_answer_says_what_it_waits_for_and_go
         assert not leaver.is_running
 
 
-def test_a_registration_that_nobody_can_read_keeps_no_broker_from_leaving() -> None:
+def test_broker_stops_although_another_registration_is_malformed() -> None:
     with SimulatedCluster(2, brokers=3) as cluster:
         cluster.start()
         cluster.settle()

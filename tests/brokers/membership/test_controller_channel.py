@@ -1,4 +1,4 @@
-"""A broker's connection to the controller, over the simulated network: requests without a response end, too."""
+"""Tests of a broker's connection to the controller over the simulated network, also without responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METADATA = ApiVersion(api_key=3, min_version=0, max_version=12)
 
 
 class Controller:
-    """Answers ApiVersions and Metadata; not any more after `silent_after` requests."""
+    """A controller that responds to ApiVersions and Metadata, but not after `silent_after` requests."""
 
     def __init__(self, *, silent_after: int = 1_000, offers: tuple[ApiVersion, ...] = (METADATA,)) -> None:
         self._silent_after = silent_after
@@ -50,8 +50,8 @@ class Controller:
         self.closed += 1
 
 
-class Stage:
-    """A broker with a channel to `controller`, each on a machine of its own."""
+class ChannelHarness:
+    """A broker with a channel to `controller`; each is a node of its own in the simulated network."""
 
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
@@ -75,94 +75,94 @@ class Stage:
     def request(self, version: int = 12) -> asyncio.Task[MetadataResponse | None]:
         return self.broker.spawn(self.channel.request(MetadataRequest(topics=()), version, MetadataResponse))
 
-    def run(self, story: Callable[[], Awaitable[None]]) -> None:
-        async def play() -> None:
-            await story()
+    def run(self, scenario: Callable[[], Awaitable[None]]) -> None:
+        async def run_to_end() -> None:
+            await scenario()
 
-        self.loop.run_until_complete(self.broker.spawn(play()))
+        self.loop.run_until_complete(self.broker.spawn(run_to_end()))
         self.loop.run_for(1)
         assert self.loop.failures == []
         self.loop.close()
 
 
 @pytest.mark.spec("IS-5")
-def test_a_connection_is_kept_and_introduces_itself_once() -> None:
-    stage = Stage(Controller())
+def test_connection_is_kept_and_sends_api_versions_once() -> None:
+    harness = ChannelHarness(Controller())
 
-    async def story() -> None:
-        assert [await stage.request() for _ in range(3)] == [MetadataResponse()] * 3
+    async def scenario() -> None:
+        assert [await harness.request() for _ in range(3)] == [MetadataResponse()] * 3
 
-    stage.run(story)
-    assert stage.controller.received == ["ApiVersions", "Metadata", "Metadata", "Metadata"]
-    assert stage.controller.connections == 1
+    harness.run(scenario)
+    assert harness.controller.received == ["ApiVersions", "Metadata", "Metadata", "Metadata"]
+    assert harness.controller.connections == 1
 
 
 @pytest.mark.spec("IS-5")
 @pytest.mark.parametrize("answered", [0, 1], ids=["to ApiVersions", "to the request"])
 def test_closing_ends_a_request_that_a_silent_controller_does_not_answer(answered: int) -> None:
-    """As in Kafka's `ServerShutdownTest.testControllerShutdownDuringSend`: without waiting for the timeout."""
-    stage = Stage(Controller(silent_after=answered))
+    """Closing does not wait for the timeout. Mirrors `ServerShutdownTest.testControllerShutdownDuringSend`."""
+    harness = ChannelHarness(Controller(silent_after=answered))
 
-    async def story() -> None:
-        request = stage.request()
+    async def scenario() -> None:
+        request = harness.request()
         await asyncio.sleep(TIMEOUT_MS / 2000)
         assert not request.done()
-        closed_at = stage.loop.time()
-        stage.channel.forget_controller()
+        closed_at = harness.loop.time()
+        harness.channel.forget_controller()
         assert await request is None
-        assert stage.loop.time() == closed_at
-        stage.channel.forget_controller()
+        assert harness.loop.time() == closed_at
+        harness.channel.forget_controller()
 
-    stage.run(story)
-    assert stage.controller.received == ["ApiVersions", "Metadata"][: answered + 1]
-    assert (stage.controller.connections, stage.controller.closed) == (1, 1)
+    harness.run(scenario)
+    assert harness.controller.received == ["ApiVersions", "Metadata"][: answered + 1]
+    assert (harness.controller.connections, harness.controller.closed) == (1, 1)
 
 
 @pytest.mark.spec("IS-5")
 @pytest.mark.parametrize("answered", [0, 1], ids=["to ApiVersions", "to the request"])
-def test_a_silent_controller_is_given_up_after_the_timeout_and_looked_up_again(answered: int) -> None:
-    stage = Stage(Controller(silent_after=answered))
+def test_request_to_a_silent_controller_times_out_and_the_controller_is_looked_up_again(answered: int) -> None:
+    harness = ChannelHarness(Controller(silent_after=answered))
 
-    async def story() -> None:
-        assert await stage.request() is None
-        assert TIMEOUT_MS / 1000 <= stage.loop.time() < TIMEOUT_MS / 1000 + 1
-        stage.is_known = False
-        request = stage.request()
+    async def scenario() -> None:
+        assert await harness.request() is None
+        assert TIMEOUT_MS / 1000 <= harness.loop.time() < TIMEOUT_MS / 1000 + 1
+        harness.is_known = False
+        request = harness.request()
         await asyncio.sleep(60)
         assert not request.done(), "it waits for a controller to be known"
         request.cancel()
 
-    stage.run(story)
-    assert (stage.controller.connections, stage.controller.closed) == (1, 1)
+    harness.run(scenario)
+    assert (harness.controller.connections, harness.controller.closed) == (1, 1)
 
 
 @pytest.mark.spec("IS-5")
 def test_a_request_that_is_cancelled_while_it_connects_leaves_no_connection() -> None:
-    stage = Stage(Controller())
-    stage.network.partition(["broker"], ["controller"])
+    harness = ChannelHarness(Controller())
+    harness.network.partition(["broker"], ["controller"])
 
-    async def story() -> None:
-        request = stage.request()
+    async def scenario() -> None:
+        request = harness.request()
         await asyncio.sleep(1)
-        stage.channel.forget_controller()
+        harness.channel.forget_controller()
         request.cancel()
         await asyncio.wait([request])
         assert request.cancelled()
-        stage.network.heal()
+        harness.network.heal()
         await asyncio.sleep(10)
 
-    stage.run(story)
-    assert (stage.controller.connections, stage.controller.closed) == (1, 1), "it arrives late, and is closed"
+    harness.run(scenario)
+    assert (harness.controller.connections, harness.controller.closed) == (1, 1), "it arrives late, and is closed"
 
 
 @pytest.mark.spec("IS-5", "AP-1")
 @pytest.mark.parametrize("offered", [(), (ApiVersion(api_key=3, min_version=0, max_version=11),)])
 def test_a_request_that_the_controller_does_not_serve_is_not_sent(offered: tuple[ApiVersion, ...]) -> None:
-    stage = Stage(Controller(offers=offered))
+    harness = ChannelHarness(Controller(offers=offered))
 
-    async def story() -> None:
-        assert await stage.request(version=12) is None
+    async def scenario() -> None:
+        assert await harness.request(version=12) is None
 
-    stage.run(story)
-    assert stage.controller.received == ["ApiVersions"]
-    assert stage.controller.closed == 1
+    harness.run(scenario)
+    assert harness.controller.received == ["ApiVersions"]
+    assert harness.controller.closed == 1

@@ -1,4 +1,4 @@
-"""What a broker knows of `/feature`, and what it dies of."""
+"""Tests of a broker's cache of the `/feature` znode; a finalized feature stops the broker."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from tests.controller.harness import ControllerHarness
 from understudy.simulator.cluster import SimulatedCluster
 
 
-def write(stage: ControllerHarness, data: bytes) -> None:
-    stage.operator.run(stage.operator.client.write(SetData("/feature", data)))
-    stage.settle()
+def write(harness: ControllerHarness, data: bytes) -> None:
+    harness.operator.run(harness.operator.client.write(SetData("/feature", data)))
+    harness.settle()
 
 
 @pytest.mark.spec("AP-2", "ZN-7")
 def test_the_cache_follows_the_znode() -> None:
-    with ControllerHarness(electable=(0, 1), brokers=()) as stage:
-        stage.start()
-        caches = [stage.broker(broker).features for broker in (0, 1)]
+    with ControllerHarness(electable=(0, 1), brokers=()) as harness:
+        harness.start()
+        caches = [harness.broker(broker).features for broker in (0, 1)]
 
         def known() -> list[FinalizedFeatures | None]:
             (one, other) = (cache.features for cache in caches)
-            assert one == other, "the broker that is not controller follows it, too"
+            assert one == other, "so does the broker that is not controller"
             return [one]
 
         none = FeatureZNode.encode(Features(2, True, {}))
         assert known() == [FinalizedFeatures({}, 0)]
-        write(stage, none)
+        write(harness, none)
         assert known() == [FinalizedFeatures({}, 1)]
-        write(stage, FeatureZNode.encode(Features(2, False, {})))
+        write(harness, FeatureZNode.encode(Features(2, False, {})))
         assert known() == [None], "disabled"
-        write(stage, none)
+        write(harness, none)
         assert known() == [FinalizedFeatures({}, 3)]
-        write(stage, b"what an operator's script left")
+        write(harness, b"what an operator's script left")
         assert known() == [None], "unreadable"
-        stage.operator.run(stage.operator.client.write(Delete("/feature")))
-        stage.settle()
+        harness.operator.run(harness.operator.client.write(Delete("/feature")))
+        harness.settle()
         assert known() == [None]
-        stage.write_znode("/feature", none)
+        harness.write_znode("/feature", none)
         assert known() == [FinalizedFeatures({}, 0)], "made anew, its epoch begins anew; Kafka's brokers exit"
 
 
 @pytest.mark.spec("AP-2")
-def test_another_session_reads_what_changed_while_there_was_none() -> None:
-    with ControllerHarness(electable=(0, 1), brokers=()) as stage:
-        stage.start()
-        stage.zookeeper.hold("broker-1")
-        write(stage, FeatureZNode.encode(Features(2, True, {})))
-        assert stage.broker(1).features.features == FinalizedFeatures({}, 0)
-        stage.zookeeper.expire(stage.broker(1).client.session_id)
-        stage.zookeeper.heal("broker-1")
-        stage.settle(8_000)
-        assert stage.broker(1).features.features == FinalizedFeatures({}, 1)
-        write(stage, FeatureZNode.encode(Features(2, True, {})))
-        assert stage.broker(1).features.features == FinalizedFeatures({}, 2), "and watches it"
+def test_next_session_reads_changes_made_without_a_session() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=()) as harness:
+        harness.start()
+        harness.zookeeper.hold("broker-1")
+        write(harness, FeatureZNode.encode(Features(2, True, {})))
+        assert harness.broker(1).features.features == FinalizedFeatures({}, 0)
+        harness.zookeeper.expire(harness.broker(1).client.session_id)
+        harness.zookeeper.heal("broker-1")
+        harness.settle(8_000)
+        assert harness.broker(1).features.features == FinalizedFeatures({}, 1)
+        write(harness, FeatureZNode.encode(Features(2, True, {})))
+        assert harness.broker(1).features.features == FinalizedFeatures({}, 2), "and watches it"
 
 
 @pytest.mark.spec("ZN-7")
-def test_a_finalized_feature_ends_every_broker_and_lets_none_start() -> None:
+def test_finalized_feature_stops_every_broker_and_prevents_its_start() -> None:
     with SimulatedCluster(11, brokers=2) as cluster:
         cluster.start()
         cluster.zookeeper.operate([SetData("/feature", FeatureZNode.encode(Features(2, True, {"f": 3})))])

@@ -1,3 +1,5 @@
+"""Tests of broker registration: endpoints of other brokers, fixed ports, endpoints that change."""
+
 from __future__ import annotations
 
 import asyncio
@@ -10,7 +12,7 @@ from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, Security
 from foundation.cluster.identifiers import BrokerId
 from foundation.wire.network import Connection, ConnectionFailed
 from foundation.zk.client import Failure
-from tests.brokers.stage import Recorder, StillClock
+from tests.brokers.parts import Recorder, StillClock
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.loop import Process
 
@@ -35,7 +37,7 @@ def check(broker: Broker, *registered: Broker) -> None:
 
 
 @pytest.mark.spec("BR-2")
-def test_an_address_is_registered_by_one_broker_whatever_its_listener_is_called() -> None:
+def test_endpoint_is_registered_by_one_broker_under_any_listener_name() -> None:
     check(at(1, 9092, 9093), at(2, 9094), at(3, 9092, host="elsewhere"))
     check(at(1, 9092), at(1, 9092))  # its own registration of an earlier session
     with pytest.raises(RegistrationRefused) as refused:
@@ -47,7 +49,7 @@ def test_an_address_is_registered_by_one_broker_whatever_its_listener_is_called(
 
 
 def starting(*own_settings: dict[str, str]) -> SimulatedCluster:
-    """A cluster of which only broker 1 runs."""
+    """Create a cluster and start only broker 1."""
     cluster = SimulatedCluster(3, brokers=len(own_settings), own_settings=own_settings)
     cluster.broker(1).launch()
     cluster.run_for(1_000)
@@ -67,7 +69,7 @@ def is_registered(cluster: SimulatedCluster, broker: int) -> bool:
     ],
 )
 def test_a_broker_that_advertises_the_address_of_another_does_not_start(second: dict[str, str]) -> None:
-    """Also where its port could not be bound: Kafka looks for the clash in ZooKeeper before it opens a fixed port."""
+    """As in Kafka the clash is found in ZooKeeper before a fixed port is bound: a taken port changes nothing."""
     with starting({}, second) as cluster:
         cluster.broker(2).launch()
         cluster.run_for(1_000)
@@ -82,7 +84,7 @@ def test_a_broker_that_advertises_the_address_of_another_does_not_start(second: 
 def test_a_fixed_port_is_closed_until_the_broker_is_registered(
     monkeypatch: pytest.MonkeyPatch, port: int, is_open_before: bool
 ) -> None:
-    """An open port means a broker that is ready. Port 0 is bound before, because its number has to be registered."""
+    """An open port means a broker that is ready. Port 0 is bound earlier, because its number has to be registered."""
     with starting({}, {"listeners": f"PLAINTEXT://broker-2:{port}"}) as cluster:
         bound: list[tuple[str, bool]] = []
         listen = cluster.network.listen
@@ -102,7 +104,7 @@ def test_a_fixed_port_is_closed_until_the_broker_is_registered(
 
 @pytest.mark.spec("BR-1")
 def test_a_broker_whose_fixed_port_is_taken_unregisters_and_never_becomes_controller() -> None:
-    """Kafka's takes part in the election before it finds out."""
+    """Kafka's broker takes part in the controller election before it binds its port."""
     with SimulatedCluster(3, brokers=1) as cluster:
         broker = cluster.broker(1)
         process = cluster.loop.process("broker-1", 99)
@@ -124,7 +126,7 @@ def test_a_broker_whose_fixed_port_is_taken_unregisters_and_never_becomes_contro
 
 @pytest.mark.spec("BR-5")
 def test_addresses_that_change_while_a_new_session_registers_are_not_lost() -> None:
-    """The znode of the session before is still there, takes the new addresses, and is then deleted to be made anew."""
+    """The znode of the former session gets the new addresses, and is then deleted and created again."""
 
     class Store:
         session_id = 2

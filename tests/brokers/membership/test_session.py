@@ -1,3 +1,5 @@
+"""Tests of the ZooKeeper session of a broker: expiry, the next session, callbacks of listeners and controller."""
+
 from __future__ import annotations
 
 import asyncio
@@ -12,7 +14,7 @@ from foundation.eventlog.fences import Fences
 from foundation.zk import client as zookeeper
 from foundation.zk.client import SessionExpired, WatchFired, WatchKind, ZooKeeperClient, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import KafkaZkClient
-from tests.brokers.stage import Recorder
+from tests.brokers.parts import Recorder
 from tests.operators_log import operators_log
 from understudy.simulator.loop import SimulatedLoop, new_loop
 
@@ -28,18 +30,18 @@ class Client:
 
 
 class Ensemble:
-    """Opens sessions 1, 2, 3 … and notes what happens, each line with its second."""
+    """Opens sessions 1, 2, 3 … and keeps a line of each event with its time in seconds."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.loop = loop
         self.failing = 0
-        """How many attempts to connect will fail."""
+        """The number of next attempts to connect that fail."""
         self.connecting_takes_s = 0.0
-        self.story: list[str] = []
+        self.notes: list[str] = []
         self.listeners: list[zookeeper.Listener] = []
 
     def note(self, what: str) -> None:
-        self.story.append(f"{self.loop.time():g} {what}")
+        self.notes.append(f"{self.loop.time():g} {what}")
 
     async def connect(self, listener: zookeeper.Listener) -> ZooKeeperClient:
         await asyncio.sleep(self.connecting_takes_s)
@@ -53,7 +55,7 @@ class Ensemble:
 
 
 class Controller:
-    """Takes three seconds to resign. As `broken` it raises from every callback."""
+    """A controller that resigns in three seconds. If `broken`, every callback raises."""
 
     def __init__(self, ensemble: Ensemble, *, broken: bool = False) -> None:
         self._note = ensemble.note
@@ -79,6 +81,8 @@ class Controller:
 
 
 class Listener:
+    """A session listener that keeps a line of each callback. If `broken`, every callback raises."""
+
     def __init__(self, ensemble: Ensemble, name: str = "listener", *, broken: bool = False) -> None:
         self._note = ensemble.note
         self._name = name
@@ -97,21 +101,26 @@ class Listener:
             raise RuntimeError(f"{self._name} is broken")
 
 
-class Played(NamedTuple):
-    """What happened, what was recorded as failed, and whether the broker was stopped."""
+class Outcome(NamedTuple):
+    """The events, the recorded failures, and whether the broker was stopped."""
 
-    story: list[str]
+    notes: list[str]
     failed: list[str]
     is_stopped: bool
 
 
-def play(act: Callable[[Ensemble, BrokerSession], object], *, broken: bool = False, seconds: float = 20) -> Played:
-    """What happens after `act` has been done to an open session with one listener, or with a broken one before it."""
+def run_session(
+    action: Callable[[Ensemble, BrokerSession], object], *, broken: bool = False, seconds: float = 20
+) -> Outcome:
+    """Open a session, run `action`, and return what happens within `seconds`.
+
+    The session has one listener; if `broken`, also a broken one before it and a broken controller.
+    """
     loop = new_loop()
     ensemble = Ensemble(loop)
     recorder = Recorder()
 
-    async def scene() -> bool:
+    async def scenario() -> bool:
         controller = Controller(ensemble, broken=broken)
         supervisor = Supervisor(recorder.log)
         session = BrokerSession(
@@ -125,17 +134,17 @@ def play(act: Callable[[Ensemble, BrokerSession], object], *, broken: bool = Fal
             session.add_listener(Listener(ensemble, "broken listener", broken=True))
         session.add_listener(Listener(ensemble))
         await session.open()
-        ensemble.story.clear()
-        done = act(ensemble, session)
+        ensemble.notes.clear()
+        done = action(ensemble, session)
         if asyncio.iscoroutine(done):
             await done
         await asyncio.sleep(seconds)
         return supervisor.failed.done()
 
-    is_stopped = loop.run_until_complete(scene())
+    is_stopped = loop.run_until_complete(scenario())
     loop.close()
     failed = [f"{record['task']}: {str(record['error']).partition(' at ')[0]}" for record in recorder.of("TaskFailed")]
-    return Played(ensemble.story, failed, is_stopped)
+    return Outcome(ensemble.notes, failed, is_stopped)
 
 
 @pytest.mark.spec("ZC-6", "EL-12")
@@ -144,7 +153,7 @@ def test_after_an_expiry_the_controller_resigns_before_a_new_session_is_opened()
         ensemble.failing = 2
         ensemble.listeners[0](SessionExpired())
 
-    assert play(expire).story == [
+    assert run_session(expire).notes == [
         "0 controller: resigning",
         "3 controller: resigned",
         "3 out of reach",
@@ -160,34 +169,34 @@ def test_notifications_of_an_earlier_session_are_ignored() -> None:
     async def expire(ensemble: Ensemble, _: BrokerSession) -> None:
         ensemble.listeners[0](SessionExpired())
         await asyncio.sleep(10)
-        ensemble.story.clear()
+        ensemble.notes.clear()
         for listener in ensemble.listeners:
             listener(WatchFired("/controller", WatchKind.DELETED))
         ensemble.listeners[0](SessionExpired())
 
-    assert play(expire).story == ["10 listener: /controller", "10 controller: /controller"]
+    assert run_session(expire).notes == ["10 listener: /controller", "10 controller: /controller"]
 
 
 @pytest.mark.spec("ZC-6")
-def test_a_broker_that_is_shutting_down_opens_no_other_session() -> None:
+def test_broker_that_shuts_down_opens_no_other_session() -> None:
     async def leave(ensemble: Ensemble, session: BrokerSession) -> None:
         await session.close()
         ensemble.listeners[0](SessionExpired())
 
-    assert play(leave).story == ["0 session 1 closed"]
+    assert run_session(leave).notes == ["0 session 1 closed"]
 
 
 @pytest.mark.spec("ZC-6")
 def test_a_callback_that_raises_stops_neither_the_others_nor_the_broker() -> None:
-    """Kafka's `ZooKeeperClient.callAfterInitializingSession` and its fellow log whatever a handler throws."""
+    """Kafka's `ZooKeeperClient` logs what a handler throws, before and after a session is initialized."""
 
     async def notify_and_expire(ensemble: Ensemble, _: BrokerSession) -> None:
         ensemble.listeners[0](WatchFired("/controller", WatchKind.DELETED))
         ensemble.listeners[0](SessionExpired())
 
     with operators_log() as lines:
-        played = play(notify_and_expire, broken=True)
-    assert played.story == [
+        outcome = run_session(notify_and_expire, broken=True)
+    assert outcome.notes == [
         "0 broken listener: /controller",
         "0 listener: /controller",
         "0 controller: /controller",
@@ -199,15 +208,15 @@ def test_a_callback_that_raises_stops_neither_the_others_nor_the_broker() -> Non
     ]
     by_the_listener = "session handler Listener: RuntimeError: broken listener is broken"
     by_the_controller = "session handler Controller: RuntimeError: the controller is broken"
-    assert played.failed == [by_the_listener, *[by_the_controller] * 3, by_the_listener]
+    assert outcome.failed == [by_the_listener, *[by_the_controller] * 3, by_the_listener]
     logged = [line.fields["handler"] for line in lines if line.level == "error"]
     assert logged == ["Listener", "Controller", "Controller", "Controller", "Listener"]
-    assert not played.is_stopped
+    assert not outcome.is_stopped
 
 
 @pytest.mark.spec("ZC-6")
 @pytest.mark.parametrize("is_unreachable", [False, True])
-def test_a_session_that_is_opened_while_the_broker_shuts_down_is_closed_at_once(is_unreachable: bool) -> None:
+def test_session_that_is_opened_while_the_broker_shuts_down_is_closed(is_unreachable: bool) -> None:
     async def leave_while_connecting(ensemble: Ensemble, session: BrokerSession) -> None:
         ensemble.connecting_takes_s = 5
         ensemble.failing = int(is_unreachable)
@@ -217,7 +226,7 @@ def test_a_session_that_is_opened_while_the_broker_shuts_down_is_closed_at_once(
         await session.close()
 
     expected = ["8 out of reach"] if is_unreachable else ["8 session 2", "8 session 2 closed"]
-    assert play(leave_while_connecting).story == [
+    assert run_session(leave_while_connecting).notes == [
         "0 controller: resigning",
         "3 controller: resigned",
         "4 session 1 closed",

@@ -1,3 +1,5 @@
+"""Tests of the metadata cache: how UpdateMetadata requests change it, and waiting for a change."""
+
 from __future__ import annotations
 
 import asyncio
@@ -30,7 +32,7 @@ def request(
     controller: int = 1,
     topic_id: TopicId = ORDERS,
 ) -> UpdateMetadataRequest:
-    """`states`: topic → partition → leader."""
+    """An UpdateMetadata request with `states`: topic → partition → leader."""
     return UpdateMetadataRequest(
         controller_id=controller,
         live_brokers=tuple(broker(number) for number in live),
@@ -61,18 +63,18 @@ def test_brokers_and_controller_are_replaced_and_partitions_merged() -> None:
 
 
 @pytest.mark.spec("MC-1")
-def test_leader_minus_two_removes_the_partition_and_at_last_the_topic_with_its_id() -> None:
+def test_leader_minus_two_removes_the_partition_and_with_the_last_one_the_topic() -> None:
     snapshot = updated(MetadataSnapshot(), request({"orders": {0: 1, 1: 2}})).snapshot
     one_left = updated(snapshot, request({"orders": {0: -2}}))
     assert one_left.deleted == (TopicPartition("orders", 0),)
     assert one_left.snapshot.topic_names == {ORDERS: "orders"}
     gone = updated(one_left.snapshot, request({"orders": {1: -2, 7: -2}}))
-    assert gone.deleted == (TopicPartition("orders", 1),), "a partition nobody knew is not deleted"
+    assert gone.deleted == (TopicPartition("orders", 1),), "an unknown partition is not listed as deleted"
     assert (gone.snapshot.topics, gone.snapshot.topic_ids, gone.snapshot.topic_names) == ({}, {}, {})
 
 
 @pytest.mark.spec("MC-1")
-def test_a_zero_id_forgets_the_id_and_an_unlisted_topic_keeps_its_own() -> None:
+def test_zero_topic_id_removes_the_id_and_an_unlisted_topic_keeps_its_id() -> None:
     snapshot = updated(MetadataSnapshot(), request({"orders": {0: 1}})).snapshot
     assert updated(snapshot, request({})).snapshot.topic_id("orders") == ORDERS
     assert (
@@ -99,7 +101,7 @@ def test_old_versions_name_the_topic_in_each_partition() -> None:
 
 
 @pytest.mark.spec("MC-1")
-def test_old_versions_know_no_ids_and_take_none_away() -> None:
+def test_old_versions_without_topic_ids_keep_known_topic_ids() -> None:
     named = updated(MetadataSnapshot(), request({"orders": {0: 1}}, topic_id=ORDERS)).snapshot
     flat = UpdateMetadataRequest(
         ungrouped_partition_states=(UpdateMetadataPartitionState(topic_name="orders", partition_index=0, leader=2),)
@@ -107,7 +109,7 @@ def test_old_versions_know_no_ids_and_take_none_away() -> None:
     assert updated(named, flat).snapshot.topic_id("orders") == ORDERS
 
 
-def test_an_address_is_that_of_a_live_broker_on_the_listener_asked_for() -> None:
+def test_endpoint_is_that_of_a_live_broker_on_the_requested_listener() -> None:
     snapshot = updated(MetadataSnapshot(), request({})).snapshot
     endpoint = snapshot.endpoint(2, "PLAINTEXT")
     assert endpoint is not None
@@ -123,14 +125,12 @@ def test_an_address_is_that_of_a_live_broker_on_the_listener_asked_for() -> None
         ({1: ("A", "B"), 2: ("B", "A")}, {}),
         ({1: ("A",), 2: ("A", "B")}, {1: ("A",), 2: ("A", "B")}),
         ({3: ("A",), 1: ("A",), 2: ("B",)}, {1: ("A",), 2: ("B",), 3: ("A",)}),
-        # somebody who is not among them has nothing to compare with
+        # broker 1 itself is not alive: there is nothing to compare with
         ({2: ("A",), 3: ("B",)}, {}),
         ({}, {}),
     ],
 )
-def test_listeners_that_not_all_have(
-    listeners: dict[int, tuple[str, ...]], differing: dict[int, tuple[str, ...]]
-) -> None:
+def test_differing_listeners(listeners: dict[int, tuple[str, ...]], differing: dict[int, tuple[str, ...]]) -> None:
     alive = (
         UpdateMetadataBroker(
             id=number, endpoints=tuple(UpdateMetadataEndpoint(host="h", listener=name) for name in names)
@@ -142,8 +142,8 @@ def test_listeners_that_not_all_have(
 
 
 @pytest.mark.spec("MC-2", "TC-7")
-def test_waiting_ends_with_the_update_that_fulfils_it_or_with_the_time() -> None:
-    async def scene() -> tuple[bool, bool, bool]:
+def test_wait_ends_at_the_update_that_fulfils_it_or_at_the_timeout() -> None:
+    async def scenario() -> tuple[bool, bool, bool]:
         cache = MetadataCache()
         waiting = asyncio.create_task(cache.wait_until(lambda snapshot: "orders" in snapshot.topics, timeout_ms=5_000))
         await asyncio.sleep(0)
@@ -156,19 +156,19 @@ def test_waiting_ends_with_the_update_that_fulfils_it_or_with_the_time() -> None
         never = await cache.wait_until(lambda snapshot: "nothing" in snapshot.topics, timeout_ms=1)
         return came, at_once, never
 
-    assert asyncio.run(scene()) == (True, True, False)
+    assert asyncio.run(scenario()) == (True, True, False)
 
 
 @pytest.mark.spec("MC-1")
-def test_what_old_versions_leave_out_of_addresses_is_put_back() -> None:
+def test_listener_names_missing_in_old_versions_are_those_of_the_security_protocol() -> None:
     nameless = (UpdateMetadataEndpoint(host="h", port=1), UpdateMetadataEndpoint(host="h", port=2, security_protocol=1))
-    told = UpdateMetadataRequest(
+    request_v0 = UpdateMetadataRequest(
         live_brokers=(
             UpdateMetadataBroker(id=1, v0_host="h", v0_port=7),
             UpdateMetadataBroker(id=2, endpoints=nameless),
         )
     )
-    snapshot = updated(MetadataSnapshot(), told).snapshot
+    snapshot = updated(MetadataSnapshot(), request_v0).snapshot
     found = {
         (number, name): snapshot.endpoint(number, name)
         for number, name in ((1, "PLAINTEXT"), (2, "PLAINTEXT"), (2, "SSL"))

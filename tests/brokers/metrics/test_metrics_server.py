@@ -1,4 +1,4 @@
-"""`GET /metrics`: what a scraper is answered, and how every other request and peer is bounded."""
+"""Tests of the metrics server: the response to `GET /metrics`, and the bounds on other requests and on connections."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def whole_answer(connection: Connection) -> bytes:
     return answer
 
 
-class Scene:
+class MetricsServerHarness:
     """A metrics server on one simulated node, and a client on another."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Scene:
         self.scraper = self.loop.process("scraper", 1)
         self.server = MetricsServer(network=self.network.node(self.broker), collect=collect)
 
-    def __enter__(self) -> Scene:
+    def __enter__(self) -> MetricsServerHarness:
         self.on(self.broker, self.server.start("0.0.0.0", 7071))
         return self
 
@@ -71,8 +71,8 @@ class Scene:
 
 
 def test_scraper_gets_the_metrics_and_the_connection_is_closed() -> None:
-    with Scene() as scene:
-        head, _, body = scene.ask(SCRAPE).partition(b"\r\n\r\n")
+    with MetricsServerHarness() as harness:
+        head, _, body = harness.ask(SCRAPE).partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert lines[0] == "HTTP/1.1 200 OK"
     assert "Content-Type: text/plain; version=0.0.4; charset=utf-8" in lines
@@ -86,8 +86,8 @@ def test_scraper_gets_the_metrics_and_the_connection_is_closed() -> None:
     "pieces", [[SCRAPE[:1], SCRAPE[1:40], SCRAPE[40:]], [SCRAPE + b"GET /metrics HTTP/1.1\r\n\r\n"]]
 )
 def test_request_in_pieces_is_answered_and_bytes_after_it_are_ignored(pieces: list[bytes]) -> None:
-    with Scene() as scene:
-        assert scene.ask(*pieces).count(b"HTTP/1.1 200 OK") == 1
+    with MetricsServerHarness() as harness:
+        assert harness.ask(*pieces).count(b"HTTP/1.1 200 OK") == 1
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_other_requests_are_refused_with_the_reason(head: bytes, status: int | N
     if refused is not None:
         assert refused.body
         assert (refused.allow == "GET") is (status == 405)
-    with Scene() as scene:
-        assert scene.ask(head).startswith(b"HTTP/1.1 %d " % (status or 200))
-        assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
+    with MetricsServerHarness() as harness:
+        assert harness.ask(head).startswith(b"HTTP/1.1 %d " % (status or 200))
+        assert harness.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
 
 
 def test_request_of_exactly_the_allowed_size_is_answered() -> None:
@@ -131,65 +131,65 @@ def test_request_of_exactly_the_allowed_size_is_answered() -> None:
 
 def test_malformed_bytes_close_their_own_connection_only() -> None:
     random_bytes = random.Random(7)
-    with Scene() as scene:
+    with MetricsServerHarness() as harness:
         for _ in range(50):
             junk = random_bytes.randbytes(random_bytes.randrange(1, 300)) + b"\r\n\r\n"
-            assert scene.ask(junk).startswith(b"HTTP/1.1 400 ")
-        assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
+            assert harness.ask(junk).startswith(b"HTTP/1.1 400 ")
+        assert harness.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
 
 
 def test_slow_request_is_cut_off_by_the_timeout() -> None:
-    async def dribble(scene: Scene) -> float:
-        connection = await scene.connect()
-        began = scene.loop.time()
+    async def dribble(harness: MetricsServerHarness) -> float:
+        connection = await harness.connect()
+        began = harness.loop.time()
         ended = asyncio.ensure_future(connection.receive())
-        while not ended.done() and scene.loop.time() - began < 60:
+        while not ended.done() and harness.loop.time() - began < 60:
             await connection.send(b"G")
             await asyncio.sleep(0.5)
         assert await ended == b""
-        return (scene.loop.time() - began) * 1000
+        return (harness.loop.time() - began) * 1000
 
-    with Scene() as scene:
-        assert scene.on(scene.scraper, dribble(scene)) == pytest.approx(TIMEOUT_MS, abs=1_000)
+    with MetricsServerHarness() as harness:
+        assert harness.on(harness.scraper, dribble(harness)) == pytest.approx(TIMEOUT_MS, abs=1_000)
 
 
 def test_silent_connections_are_bounded_in_number_and_time() -> None:
-    async def crowd(scene: Scene) -> tuple[bytes, bytes]:
-        silent = [await scene.connect() for _ in range(CONNECTIONS)]
+    async def crowd(harness: MetricsServerHarness) -> tuple[bytes, bytes]:
+        silent = [await harness.connect() for _ in range(CONNECTIONS)]
         await asyncio.sleep(0.1)
-        late = await scene.connect()
+        late = await harness.connect()
         await late.send(SCRAPE)
         turned_away = await whole_answer(late)
         await asyncio.sleep(TIMEOUT_MS / 1000)
-        again = await scene.connect()
+        again = await harness.connect()
         await again.send(SCRAPE)
         answer = await whole_answer(again)
         assert [await connection.receive() for connection in silent] == [b""] * CONNECTIONS
         return turned_away, answer
 
-    with Scene() as scene:
-        turned_away, answer = scene.on(scene.scraper, crowd(scene))
+    with MetricsServerHarness() as harness:
+        turned_away, answer = harness.on(harness.scraper, crowd(harness))
     assert turned_away == b""
     assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 def test_scraper_that_closes_early_is_no_failure() -> None:
-    async def leave(scene: Scene) -> None:
+    async def leave(harness: MetricsServerHarness) -> None:
         for piece in (b"", SCRAPE[:20], SCRAPE):
-            connection = await scene.connect()
+            connection = await harness.connect()
             if piece:
                 await connection.send(piece)
             connection.close()
 
-    with Scene() as scene:
-        scene.on(scene.scraper, leave(scene))
-        scene.loop.run_for(1)
-        assert scene.server._open == 0
-        assert scene.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
+    with MetricsServerHarness() as harness:
+        harness.on(harness.scraper, leave(harness))
+        harness.loop.run_for(1)
+        assert harness.server._open == 0
+        assert harness.ask(SCRAPE).startswith(b"HTTP/1.1 200 ")
 
 
 def test_port_0_binds_a_free_port_and_a_port_in_use_is_an_error() -> None:
-    async def scene() -> tuple[bytes, bool, bool]:
+    async def scenario() -> tuple[bytes, bool, bool]:
         server, second = (MetricsServer(network=SocketNetwork(), collect=collect) for _ in range(2))
         port = await server.start("127.0.0.1", 0)
         connection = await SocketNetwork().connect("127.0.0.1", port, timeout_ms=1_000)
@@ -200,7 +200,7 @@ def test_port_0_binds_a_free_port_and_a_port_in_use_is_an_error() -> None:
             await second.start("127.0.0.1", port)
         return answer, await server.close(), await second.close()
 
-    answer, was_open, second_was_open = asyncio.run(scene())
+    answer, was_open, second_was_open = asyncio.run(scenario())
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert (was_open, second_was_open) == (True, False)
 
@@ -276,6 +276,6 @@ def test_without_metrics_port_nothing_is_served() -> None:
         storage = cluster.broker(1).node.storage
         storage.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a killed broker leaves it
         cluster.start()
-        with pytest.raises(ConnectionFailed, match="nobody listens"):
+        with pytest.raises(ConnectionFailed, match="refused the connection"):
             scrape(cluster, 1)
         assert storage.read(ADDRESS_FILE) is None

@@ -1,4 +1,4 @@
-"""Connections: order, bounds, and what hostile bytes can do, which is to lose their own connection."""
+"""Tests of the socket server: order of responses, bounds on connections, malformed and random bytes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTo
 from foundation.wire.network import Connection, ConnectionLost, Server
 from foundation.wire.registry import api_by_key, api_of
 from foundation.wire.schema import Message
-from tests.brokers.services import Stage
+from tests.brokers.harness import BrokerHarness
 from tests.operators_log import Line, operators_log
 
 T = TypeVar("T")
 
 
 class FakeConnection:
-    """Bytes in by `feed`, bytes out in `sent`."""
+    """A connection to a client: `feed` adds bytes to receive, `sent` has what was sent."""
 
     def __init__(self, peer: str = "127.0.0.1:50000") -> None:
         self._peer = peer
@@ -76,7 +76,7 @@ class FakeServer:
 
 
 class FakeNetwork:
-    """Keeps what was bound, so that a test can play a peer."""
+    """A network that keeps the handler of the bound listener, so that a test connects to it."""
 
     def __init__(self) -> None:
         self.serve: Callable[[Connection], Awaitable[None]] | None = None
@@ -89,8 +89,10 @@ class FakeNetwork:
         return FakeServer()
 
 
-class Played(NamedTuple):
-    stage: Stage
+class ServerHarness(NamedTuple):
+    """A started socket server of a broker on a fake network."""
+
+    broker: BrokerHarness
     network: FakeNetwork
     apis: KafkaApis
 
@@ -100,24 +102,26 @@ class Played(NamedTuple):
         return connection, asyncio.ensure_future(self.network.serve(connection))
 
     def refusals(self) -> list[str]:
-        return [str(refused["reason"]) for refused in self.stage.recorder.of("ConnectionRefused")]
+        return [str(refused["reason"]) for refused in self.broker.recorder.of("ConnectionRefused")]
 
 
-async def play(**settings: str) -> Played:
-    """A started server over a fake network."""
+async def start_server(**settings: str) -> ServerHarness:
+    """Start a socket server on a fake network; `max_connections="2"` sets `max.connections`."""
     properties = {"zookeeper.connect": "zk:1", "broker.id": "1"}
     config = KafkaConfig.from_properties(properties | {key.replace("_", "."): value for key, value in settings.items()})
-    stage, network = Stage(config), FakeNetwork()
-    server = SocketServer(config=lambda: config, network=network, events=stage.recorder.log, clock=stage.services.clock)
+    broker, network = BrokerHarness(config), FakeNetwork()
+    server = SocketServer(
+        config=lambda: config, network=network, events=broker.recorder.log, clock=broker.services.clock
+    )
     await server.bind()
-    apis = KafkaApis(stage.services, stage.supervisor)
+    apis = KafkaApis(broker.services, broker.supervisor)
     server.start(apis)
-    return Played(stage, network, apis)
+    return ServerHarness(broker, network, apis)
 
 
 def frame(message: Message, correlation_id: int = 1, version: int | None = None) -> bytes:
-    spoken = api_of(message).max_version if version is None else version
-    return encode_request(message, spoken, correlation_id, "test")
+    used_version = api_of(message).max_version if version is None else version
+    return encode_request(message, used_version, correlation_id, "test")
 
 
 def correlation_ids(connection: FakeConnection) -> list[int]:
@@ -125,11 +129,11 @@ def correlation_ids(connection: FakeConnection) -> list[int]:
 
 
 @pytest.mark.spec("D13")
-def test_answers_leave_in_the_order_of_requests_though_the_first_takes_longest() -> None:
-    async def scene() -> tuple[list[int], list[int]]:
-        played = await play()
-        played.stage.lead("orders", 0)
-        connection, task = played.connect()
+def test_responses_are_sent_in_the_order_of_requests() -> None:
+    async def scenario() -> tuple[list[int], list[int]]:
+        harness = await start_server()
+        harness.broker.become_leader("orders", 0)
+        connection, task = harness.connect()
         partition = FetchPartition(partition=0, fetch_offset=0)
         slow = FetchRequest(max_wait_ms=200, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=(partition,)),))
         connection.feed(
@@ -141,22 +145,22 @@ def test_answers_leave_in_the_order_of_requests_though_the_first_takes_longest()
         await task
         return early, correlation_ids(connection)
 
-    early, late = asyncio.run(scene())
+    early, late = asyncio.run(scenario())
     assert early == []
     assert late == [1, 2, 3]
 
 
 def test_a_long_request_is_decoded_in_another_thread() -> None:
-    """What a broker is told of every partition keeps nobody else waiting while it is taken apart."""
+    """A control request with every partition must not delay the requests of other connections."""
     aside: list[int] = []
 
     async def offload(work: Callable[[], T]) -> T:
         aside.append(1)
         return work()
 
-    async def scene() -> int:
-        played = await play()
-        apis = KafkaApis(replace(played.stage.services, offload=offload), played.stage.supervisor)
+    async def scenario() -> int:
+        harness = await start_server()
+        apis = KafkaApis(replace(harness.broker.services, offload=offload), harness.broker.supervisor)
         short = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),), allow_auto_topic_creation=False)
         await apis.handle(frame(short)[4:], listener="PLAINTEXT", peer="127.0.0.1:5")
         before = len(aside)
@@ -168,14 +172,14 @@ def test_a_long_request_is_decoded_in_another_thread() -> None:
         )
         return before
 
-    assert asyncio.run(scene()) == 0
+    assert asyncio.run(scenario()) == 0
     assert len(aside) == 1
 
 
-def test_a_client_that_does_not_read_is_not_read_either() -> None:
-    async def scene() -> tuple[int, int]:
-        played = await play()
-        connection, task = played.connect()
+def test_requests_of_a_client_that_does_not_read_responses_stay_in_its_socket() -> None:
+    async def scenario() -> tuple[int, int]:
+        harness = await start_server()
+        connection, task = harness.connect()
         connection.may_send.clear()
         for number in range(50):
             connection.feed(frame(ApiVersionsRequest(), number, 0))
@@ -186,43 +190,43 @@ def test_a_client_that_does_not_read_is_not_read_either() -> None:
         await task
         return waiting, len(connection.sent)
 
-    waiting, answered = asyncio.run(scene())
+    waiting, answered = asyncio.run(scenario())
     assert waiting == 49, "one request is under way, the others stay in the socket"
     assert answered == 50
 
 
 def test_pipelined_requests_do_not_delay_other_connections() -> None:
-    async def scene() -> list[int]:
-        played = await play()
-        greedy, greedy_task = played.connect()
-        greedy.feed(frame(ApiVersionsRequest(), version=0) * 1_000)
+    async def scenario() -> list[int]:
+        harness = await start_server()
+        first, first_task = harness.connect()
+        first.feed(frame(ApiVersionsRequest(), version=0) * 1_000)
         waiting = []
         for _ in range(5):
-            modest, modest_task = played.connect()
-            modest.feed(frame(ApiVersionsRequest(), version=0))
-            modest.feed(b"")
-            await modest_task
-            waiting.append(len(greedy.sent))
-        greedy.feed(b"")
-        await greedy_task
-        return [*waiting, len(greedy.sent)]
+            other, other_task = harness.connect()
+            other.feed(frame(ApiVersionsRequest(), version=0))
+            other.feed(b"")
+            await other_task
+            waiting.append(len(first.sent))
+        first.feed(b"")
+        await first_task
+        return [*waiting, len(first.sent)]
 
-    *waiting, answered = asyncio.run(scene())
-    assert waiting[-1] < 50, "answers to somebody else, while five clients waited for one answer each"
+    *waiting, answered = asyncio.run(scenario())
+    assert waiting[-1] < 50, "responses to the first client before five others got one response each"
     assert answered == 1_000
 
 
-def test_bytes_may_come_one_by_one() -> None:
-    async def scene() -> list[int]:
-        played = await play()
-        connection, task = played.connect()
+def test_request_is_received_byte_by_byte() -> None:
+    async def scenario() -> list[int]:
+        harness = await start_server()
+        connection, task = harness.connect()
         for byte in frame(ApiVersionsRequest(), 7, 0):
             connection.feed(bytes((byte,)))
         connection.feed(b"")
         await task
         return correlation_ids(connection)
 
-    assert asyncio.run(scene()) == [7]
+    assert asyncio.run(scenario()) == [7]
 
 
 @pytest.mark.spec("AP-4")
@@ -242,45 +246,45 @@ def test_bytes_may_come_one_by_one() -> None:
     ],
 )
 def test_a_malformed_request_closes_its_own_connection_with_a_reason(data: bytes, reason: str) -> None:
-    async def scene() -> tuple[Played, FakeConnection, FakeConnection]:
-        played = await play()
-        hostile, task = played.connect()
-        innocent, other = played.connect("127.0.0.1:50001")
-        hostile.feed(data)
+    async def scenario() -> tuple[ServerHarness, FakeConnection, FakeConnection]:
+        harness = await start_server()
+        malformed, task = harness.connect()
+        sound, other = harness.connect("127.0.0.1:50001")
+        malformed.feed(data)
         await task
-        innocent.feed(frame(ApiVersionsRequest(), 5, 0))
-        innocent.feed(b"")
+        sound.feed(frame(ApiVersionsRequest(), 5, 0))
+        sound.feed(b"")
         await other
-        return played, hostile, innocent
+        return harness, malformed, sound
 
-    played, hostile, innocent = asyncio.run(scene())
-    assert hostile.closed
-    assert hostile.sent == []
-    assert [reason in refused for refused in played.refusals()] == [True]
-    assert correlation_ids(innocent) == [5]
-    assert played.stage.recorder.of("TaskFailed") == []
+    harness, malformed, sound = asyncio.run(scenario())
+    assert malformed.closed
+    assert malformed.sent == []
+    assert [reason in refused for refused in harness.refusals()] == [True]
+    assert correlation_ids(sound) == [5]
+    assert harness.broker.recorder.of("TaskFailed") == []
 
 
 @pytest.mark.spec("AP-4")
-def test_an_api_that_is_not_served_closes_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_of_an_api_that_is_not_served_closes_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_apis, "_SERVED", ())
 
-    async def scene() -> tuple[Played, FakeConnection]:
-        played = await play()
-        connection, task = played.connect()
+    async def scenario() -> tuple[ServerHarness, FakeConnection]:
+        harness = await start_server()
+        connection, task = harness.connect()
         connection.feed(frame(MetadataRequest(), version=1))
         await task
-        return played, connection
+        return harness, connection
 
-    played, connection = asyncio.run(scene())
+    harness, connection = asyncio.run(scenario())
     assert connection.closed
-    assert ["Metadata v1 is not served here" in refused for refused in played.refusals()] == [True]
+    assert ["Metadata v1 is not served here" in refused for refused in harness.refusals()] == [True]
 
 
-async def send_random_frames(played: Played, count: int, peer: Callable[[int], str]) -> None:
+async def send_random_frames(harness: ServerHarness, count: int, peer: Callable[[int], str]) -> None:
     source = random.Random(20_240)
     for number in range(count):
-        connection, task = played.connect(peer(number))
+        connection, task = harness.connect(peer(number))
         key, version = source.choice((1, 3, 4, 5, 6, 7, 18, 19, 20, 37, 43, 56, 60)), source.randrange(18)
         body = source.randbytes(source.randrange(60))
         head = struct.pack(">hhih", key, version, source.randrange(2**31), -1)
@@ -289,35 +293,35 @@ async def send_random_frames(played: Played, count: int, peer: Callable[[int], s
         await task
 
 
-def test_two_thousand_random_frames_do_nothing_but_close_connections() -> None:
+def test_random_frames_close_their_connections_and_fail_no_task() -> None:
     with operators_log(logging.DEBUG) as lines:
-        played = asyncio.run(frames_of_one_peer(2_000))
-    assert played.stage.recorder.of("TaskFailed") == []
+        harness = asyncio.run(frames_of_one_peer(2_000))
+    assert harness.broker.recorder.of("TaskFailed") == []
     refused = [str(line.fields["why"]) for line in lines if line.text == "closing socket because of error"]
     assert len(refused) > 1_500
     assert not any("internal error" in reason for reason in refused)
 
 
-async def frames_of_one_peer(count: int) -> Played:
-    played = await play()
-    await send_random_frames(played, count, lambda number: f"10.0.0.1:{40_000 + number}")
-    return played
+async def frames_of_one_peer(count: int) -> ServerHarness:
+    harness = await start_server()
+    await send_random_frames(harness, count, lambda number: f"10.0.0.1:{40_000 + number}")
+    return harness
 
 
-def test_a_peer_that_sends_garbage_makes_a_broker_write_ten_lines_a_minute() -> None:
-    """A line and a record for each of 32,000 connections filled the disk with what somebody else had decided."""
+def test_refused_connections_of_one_address_are_logged_up_to_a_bound() -> None:
+    """Otherwise a client fills the disk of a broker: one log line and one record per refused connection."""
 
-    async def scene() -> tuple[list[dict[str, object]], list[dict[str, object]], list[Line]]:
+    async def scenario() -> tuple[list[dict[str, object]], list[dict[str, object]], list[Line]]:
         with operators_log() as lines:
-            played = await frames_of_one_peer(500)
-            flooded = played.stage.recorder.of("ConnectionRefused")
-            played.stage.clock.now_ms += INTERVAL_MS
-            connection, task = played.connect()
+            harness = await frames_of_one_peer(500)
+            flooded = harness.broker.recorder.of("ConnectionRefused")
+            harness.broker.clock.now_ms += INTERVAL_MS
+            connection, task = harness.connect()
             connection.feed(struct.pack(">i", -1))
             await task
-        return flooded, played.stage.recorder.of("ConnectionRefused")[len(flooded) :], lines
+        return flooded, harness.broker.recorder.of("ConnectionRefused")[len(flooded) :], lines
 
-    flooded, later, lines = asyncio.run(scene())
+    flooded, later, lines = asyncio.run(scenario())
     assert [record["left_out"] for record in flooded] == [0] * PER_ADDRESS
     ((left_out),) = [record["left_out"] for record in later]
     assert isinstance(left_out, int)
@@ -327,22 +331,22 @@ def test_a_peer_that_sends_garbage_makes_a_broker_write_ten_lines_a_minute() -> 
     ]
 
 
-def test_all_peers_together_make_a_broker_write_a_hundred_lines_a_minute() -> None:
-    async def scene() -> Played:
-        played = await play()
-        await send_random_frames(played, 1_000, lambda number: f"10.0.{number // 250}.{number % 250}:4000")
-        return played
+def test_refused_connections_of_all_addresses_are_logged_up_to_a_bound() -> None:
+    async def scenario() -> ServerHarness:
+        harness = await start_server()
+        await send_random_frames(harness, 1_000, lambda number: f"10.0.{number // 250}.{number % 250}:4000")
+        return harness
 
     with operators_log() as lines:
-        played = asyncio.run(scene())
-    assert len(played.refusals()) == len(lines) == IN_ALL
+        harness = asyncio.run(scenario())
+    assert len(harness.refusals()) == len(lines) == IN_ALL
 
 
-def test_a_connection_that_was_cut_leaves_nothing_in_memory() -> None:
-    """Over real sockets: what 400 refused connections leave behind is what 200 of them do."""
+def test_refused_connections_leave_no_objects_in_memory() -> None:
+    """Over real sockets: after 400 refused connections there are as many objects as after 600."""
 
     async def refused(port: int, count: int) -> int:
-        """How many objects there are after `count` more connections were refused."""
+        """Have `count` connections refused, and return the number of objects in memory."""
         for _ in range(count):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(struct.pack(">i", -1))
@@ -353,40 +357,40 @@ def test_a_connection_that_was_cut_leaves_nothing_in_memory() -> None:
         gc.collect()
         return len(gc.get_objects())
 
-    async def scene() -> list[int]:
+    async def scenario() -> list[int]:
         config = KafkaConfig.from_properties(
             {"zookeeper.connect": "zk:1", "broker.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0"}
         )
-        stage = Stage(config)
+        broker = BrokerHarness(config)
         server = SocketServer(
-            config=lambda: config, network=SocketNetwork(), events=stage.recorder.log, clock=stage.services.clock
+            config=lambda: config, network=SocketNetwork(), events=broker.recorder.log, clock=broker.services.clock
         )
         ports = await server.bind_wildcard_ports()
-        server.start(KafkaApis(stage.services, stage.supervisor))
+        server.start(KafkaApis(broker.services, broker.supervisor))
         objects = [await refused(ports["PLAINTEXT"], 200) for _ in range(3)]
         await server.close()
         return objects
 
-    _, after_400, after_600 = asyncio.run(scene())
+    _, after_400, after_600 = asyncio.run(scenario())
     assert after_600 - after_400 < 100, "less than one object for each of 200 connections"
 
 
-def test_a_request_that_breaks_its_handler_is_logged_with_its_traceback_ten_times_a_minute(
+def test_exceptions_of_a_handler_are_logged_with_traceback_up_to_a_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def broken(*_: object) -> MetadataResponse:
         raise ZeroDivisionError("by nothing")
 
-    async def scene() -> None:
-        played = await play()
-        monkeypatch.setitem(played.apis._served, 3, replace(played.apis._served[3], handle=broken))
+    async def scenario() -> None:
+        harness = await start_server()
+        monkeypatch.setitem(harness.apis._served, 3, replace(harness.apis._served[3], handle=broken))
         for _ in range(30):
-            connection, task = played.connect()
+            connection, task = harness.connect()
             connection.feed(frame(MetadataRequest()))
             await task
 
     with operators_log() as lines:
-        asyncio.run(scene())
+        asyncio.run(scenario())
     failed = [line for line in lines if line.level == "error"]
     assert [(line.logger, line.text) for line in failed] == [
         ("kafka.server.KafkaApis", "error when handling request")
@@ -395,93 +399,93 @@ def test_a_request_that_breaks_its_handler_is_logged_with_its_traceback_ten_time
     assert len(lines) == 2 * PER_ADDRESS
 
 
-def test_a_request_that_never_becomes_whole_is_given_up() -> None:
-    async def scene() -> tuple[list[str], bool]:
-        played = await play(connections_max_idle_ms="30")
-        connection, task = played.connect()
+def test_connection_with_an_incomplete_request_is_closed_after_the_idle_limit() -> None:
+    async def scenario() -> tuple[list[str], bool]:
+        harness = await start_server(connections_max_idle_ms="30")
+        connection, task = harness.connect()
         for byte in frame(ApiVersionsRequest(), 7, 0)[:-1]:
             connection.feed(bytes((byte,)))
             await asyncio.sleep(0.004)
         await task
-        return played.refusals(), connection.closed
+        return harness.refusals(), connection.closed
 
-    refusals, closed = asyncio.run(scene())
+    refusals, closed = asyncio.run(scenario())
     assert refusals == ["no whole request for 30 ms (connections.max.idle.ms)"]
     assert closed
 
 
-def test_an_answer_that_is_not_read_is_given_up_and_the_reason_says_so() -> None:
-    async def scene() -> list[str]:
-        played = await play(connections_max_idle_ms="30")
-        connection, task = played.connect()
+def test_connection_whose_client_does_not_read_is_closed_after_the_idle_limit() -> None:
+    async def scenario() -> list[str]:
+        harness = await start_server(connections_max_idle_ms="30")
+        connection, task = harness.connect()
         connection.may_send.clear()
         connection.feed(frame(ApiVersionsRequest(), 7, 0))
         await task
-        return played.refusals()
+        return harness.refusals()
 
-    assert asyncio.run(scene()) == ["an answer was not read for 30 ms (connections.max.idle.ms)"]
+    assert asyncio.run(scenario()) == ["an answer was not read for 30 ms (connections.max.idle.ms)"]
 
 
-def test_a_fetch_that_waits_longer_than_the_idle_limit_is_given_up() -> None:
-    async def scene() -> list[str]:
-        played = await play(connections_max_idle_ms="30")
-        played.stage.lead("orders", 0)
-        connection, task = played.connect()
+def test_connection_with_a_waiting_fetch_is_closed_after_the_idle_limit() -> None:
+    async def scenario() -> list[str]:
+        harness = await start_server(connections_max_idle_ms="30")
+        harness.broker.become_leader("orders", 0)
+        connection, task = harness.connect()
         partitions = (FetchPartition(partition=0, fetch_offset=0),)
-        patient = FetchRequest(
+        long_wait = FetchRequest(
             max_wait_ms=2**31 - 1, min_bytes=1, topics=(FetchTopic(topic="orders", partitions=partitions),)
         )
-        connection.feed(frame(patient, version=11))
+        connection.feed(frame(long_wait, version=11))
         connection.feed(b"")
         async with asyncio.timeout(5):
             await task
-        return played.refusals()
+        return harness.refusals()
 
-    assert asyncio.run(scene()) == ["no answer was found for 30 ms (connections.max.idle.ms)"]
+    assert asyncio.run(scenario()) == ["no answer was found for 30 ms (connections.max.idle.ms)"]
 
 
-def test_a_negative_idle_limit_is_none() -> None:
-    async def scene() -> tuple[list[int], list[str]]:
-        played = await play(connections_max_idle_ms="-1")
-        connection, task = played.connect()
+def test_negative_idle_limit_means_no_limit() -> None:
+    async def scenario() -> tuple[list[int], list[str]]:
+        harness = await start_server(connections_max_idle_ms="-1")
+        connection, task = harness.connect()
         await asyncio.sleep(0.01)
         connection.feed(frame(ApiVersionsRequest(), 7, 0))
         connection.feed(b"")
         await task
-        return correlation_ids(connection), played.refusals()
+        return correlation_ids(connection), harness.refusals()
 
-    assert asyncio.run(scene()) == ([7], [])
+    assert asyncio.run(scenario()) == ([7], [])
 
 
-@pytest.mark.parametrize(("cut", "said"), [(0, []), (-1, ["connection ended inside a request"])])
-def test_a_connection_that_ends_inside_a_request_leaves_a_line_at_debug(cut: int, said: list[str]) -> None:
-    async def scene() -> None:
-        played = await play()
-        connection, task = played.connect()
+@pytest.mark.parametrize(("cut", "logged"), [(0, []), (-1, ["connection ended inside a request"])])
+def test_connection_that_ends_inside_a_request_is_logged_at_debug(cut: int, logged: list[str]) -> None:
+    async def scenario() -> None:
+        harness = await start_server()
+        connection, task = harness.connect()
         whole = frame(ApiVersionsRequest(), 7, 0)
         connection.feed(whole[: len(whole) + cut])
         connection.feed(b"")
         await task
 
     with operators_log(logging.DEBUG) as lines:
-        asyncio.run(scene())
-    assert [(line.level, line.text) for line in lines] == [("debug", text) for text in said]
+        asyncio.run(scenario())
+    assert [(line.level, line.text) for line in lines] == [("debug", text) for text in logged]
 
 
 @pytest.mark.spec("TC-5")
 @pytest.mark.parametrize("name", ["x" * 32_767, "é" * 16_383, "x" * 250])
 @pytest.mark.parametrize("version", [1, 7])
-def test_the_longest_name_a_request_can_carry_is_refused_in_an_answer(name: str, version: int) -> None:
-    async def scene() -> tuple[list[bytes], list[str]]:
-        played = await play()
-        connection, task = played.connect()
+def test_longest_topic_names_are_refused_with_a_response(name: str, version: int) -> None:
+    async def scenario() -> tuple[list[bytes], list[str]]:
+        harness = await start_server()
+        connection, task = harness.connect()
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         connection.feed(frame(CreateTopicsRequest(topics=(topic,)), 7, version))
         connection.feed(b"")
         await task
-        return connection.sent, played.refusals()
+        return connection.sent, harness.refusals()
 
-    sent, refusals = asyncio.run(scene())
+    sent, refusals = asyncio.run(scenario())
     assert refusals == []
     response = decode_response(api_of(CreateTopicsResponse), version, sent[0][4:])[1]
     assert isinstance(response, CreateTopicsResponse)
@@ -489,19 +493,19 @@ def test_the_longest_name_a_request_can_carry_is_refused_in_an_answer(name: str,
     assert response.topics[0].name == name
 
 
-def test_an_answer_that_cannot_be_sent_ends_its_connection_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def boasts(*_: object) -> MetadataResponse:
+def test_response_that_cannot_be_encoded_closes_its_connection_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def too_long(*_: object) -> MetadataResponse:
         return MetadataResponse(cluster_id="x" * 40_000)
 
-    async def scene() -> tuple[list[str], bool]:
-        played = await play()
-        monkeypatch.setitem(played.apis._served, 3, replace(played.apis._served[3], handle=boasts))
-        connection, task = played.connect()
+    async def scenario() -> tuple[list[str], bool]:
+        harness = await start_server()
+        monkeypatch.setitem(harness.apis._served, 3, replace(harness.apis._served[3], handle=too_long))
+        connection, task = harness.connect()
         connection.feed(frame(MetadataRequest()))
         await task
-        return played.refusals(), connection.closed
+        return harness.refusals(), connection.closed
 
-    [reason], closed = asyncio.run(scene())
+    [reason], closed = asyncio.run(scenario())
     assert "MetadataResponse.cluster_id is a string of 40000 bytes" in reason
     assert closed
 
@@ -513,40 +517,40 @@ def test_an_answer_that_cannot_be_sent_ends_its_connection_with_a_reason(monkeyp
         ({"max_connections_per_ip": "1"}, ("10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:1"), [True, False, True]),
     ],
 )
-def test_connections_are_bounded_and_a_place_becomes_free_again(
+def test_connections_beyond_the_limit_are_closed_until_another_ends(
     settings: dict[str, str], peers: tuple[str, ...], served: list[bool]
 ) -> None:
-    async def scene() -> tuple[list[bool], bool]:
-        played = await play(**settings)
-        opened = [played.connect(peer) for peer in peers]
+    async def scenario() -> tuple[list[bool], bool]:
+        harness = await start_server(**settings)
+        opened = [harness.connect(peer) for peer in peers]
         await asyncio.sleep(0)
         open_now = [not connection.closed for connection, _ in opened]
         for connection, _ in opened:
             connection.feed(b"reset")
         await asyncio.gather(*(task for _, task in opened))
-        again, task = played.connect(peers[0])
+        again, task = harness.connect(peers[0])
         await asyncio.sleep(0)
         still_open = not again.closed
         again.feed(b"")
         await task
         return open_now, still_open
 
-    assert asyncio.run(scene()) == (served, True)
+    assert asyncio.run(scenario()) == (served, True)
 
 
 @pytest.mark.spec("AP-1", "AP-2")
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions_lists_what_is_served(version: int) -> None:
-    async def scene() -> Message:
-        played = await play()
+def test_api_versions_lists_the_served_apis(version: int) -> None:
+    async def scenario() -> Message:
+        harness = await start_server()
         hello = ApiVersionsRequest(client_software_name="t", client_software_version="1")
-        connection, task = played.connect()
+        connection, task = harness.connect()
         connection.feed(frame(hello, 1, version))
         connection.feed(b"")
         await task
         return decode_response(api_of(hello), version, connection.sent[0][4:])[1]
 
-    response = asyncio.run(scene())
+    response = asyncio.run(scenario())
     assert isinstance(response, ApiVersionsResponse)
     assert response.api_keys == SERVED_VERSIONS
     assert {api.api_key for api in SERVED_VERSIONS}.isdisjoint({0, 2}), (
@@ -578,17 +582,17 @@ def test_a_malformed_software_name_is_refused(name: str, version: int, valid: bo
 
 @pytest.mark.spec("AP-2")
 @pytest.mark.parametrize("version", [5, 99, 32767])
-def test_api_versions_from_the_future_is_answered_in_version_0(version: int) -> None:
-    async def scene() -> Message:
-        played = await play()
-        connection, task = played.connect()
+def test_unknown_version_of_api_versions_is_answered_in_version_0(version: int) -> None:
+    async def scenario() -> Message:
+        harness = await start_server()
+        connection, task = harness.connect()
         header = struct.pack(">hhih", 18, version, 77, 1) + b"x" + b"\0"
         connection.feed(struct.pack(">i", len(header) + 3) + header + b"???")
         connection.feed(b"")
         await task
         return decode_response(api_of(ApiVersionsRequest), 0, connection.sent[0][4:])[1]
 
-    response = asyncio.run(scene())
+    response = asyncio.run(scenario())
     assert isinstance(response, ApiVersionsResponse)
     assert response.error_code == 35
     assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [(18, 0, 4)]

@@ -1,4 +1,4 @@
-"""How ISR changes are sent to the controller, over real bytes (specification 13.1)."""
+"""Tests of `AlterPartitionManager`: how ISR changes are sent to the controller, as encoded requests."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from foundation.wire.messages.alter_partition import (
 from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
+from tests.brokers.parts import ORDERS
 from tests.brokers.peers import ScriptedPeer
-from tests.brokers.stage import ORDERS
 from tests.operators_log import operators_log
 
 
@@ -88,8 +88,10 @@ def success(
     )
 
 
-class Scene:
-    """A manager and a scripted controller; `script` answers AlterPartition requests one after the other.
+class ManagerHarness:
+    """An AlterPartition manager and a scripted controller.
+
+    `script` has the responses to AlterPartition requests, in order.
 
     Attributes:
         served: the lowest and highest version of AlterPartition that the controller serves; None for an older broker.
@@ -133,10 +135,10 @@ class Scene:
             if isinstance(message, AlterPartitionRequest)
         ]
 
-    def play(self, act: Coroutine[Any, Any, None]) -> None:
+    def run(self, scenario: Coroutine[Any, Any, None]) -> None:
         async def run() -> None:
             task = asyncio.create_task(self.manager.run())
-            await act
+            await scenario
             task.cancel()
 
         asyncio.run(run())
@@ -167,33 +169,35 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.spec("IS-4", "IS-5")
 def test_queued_changes_go_in_one_request_after_a_handshake() -> None:
-    scene = Scene(success)
+    harness = ManagerHarness(success)
 
-    async def act() -> None:
-        assert scene.manager.submit(change(0))
-        assert scene.manager.submit(change(1))
-        assert not scene.manager.submit(change(1)), "one change per partition"
-        await until(lambda: len(scene.settled) == 2)
-        assert scene.manager.submit(change(1)), "the first one is answered"
+    async def scenario() -> None:
+        assert harness.manager.submit(change(0))
+        assert harness.manager.submit(change(1))
+        assert not harness.manager.submit(change(1)), "one change per partition"
+        await until(lambda: len(harness.settled) == 2)
+        assert harness.manager.submit(change(1)), "the first one is answered"
 
-    scene.play(act())
-    assert isinstance(scene.peer.received[0][2], ApiVersionsRequest)
-    assert scene.requests[0] == ("controller-1:9092", [0, 1])
-    assert scene.settled == [(0, "NONE"), (1, "NONE")]
+    harness.run(scenario())
+    assert isinstance(harness.peer.received[0][2], ApiVersionsRequest)
+    assert harness.requests[0] == ("controller-1:9092", [0, 1])
+    assert harness.settled == [(0, "NONE"), (1, "NONE")]
 
 
 @pytest.mark.spec("IS-4")
-def test_change_that_the_answer_leaves_out_is_sent_again_and_the_others_are_not() -> None:
-    scene = Scene(lambda request: success(request, only=0), lambda request: success(request, Errors.INELIGIBLE_REPLICA))
+def test_change_without_a_result_in_the_response_is_sent_again() -> None:
+    harness = ManagerHarness(
+        lambda request: success(request, only=0), lambda request: success(request, Errors.INELIGIBLE_REPLICA)
+    )
 
-    async def act() -> None:
-        scene.manager.submit(change(0))
-        scene.manager.submit(change(1))
-        await until(lambda: len(scene.settled) == 2)
+    async def scenario() -> None:
+        harness.manager.submit(change(0))
+        harness.manager.submit(change(1))
+        await until(lambda: len(harness.settled) == 2)
 
-    scene.play(act())
-    assert [partitions for _, partitions in scene.requests] == [[0, 1], [1]]
-    assert scene.settled == [(0, "NONE"), (1, "INELIGIBLE_REPLICA")]
+    harness.run(scenario())
+    assert [partitions for _, partitions in harness.requests] == [[0, 1], [1]]
+    assert harness.settled == [(0, "NONE"), (1, "INELIGIBLE_REPLICA")]
 
 
 @pytest.mark.spec("IS-4")
@@ -206,16 +210,18 @@ def test_change_that_the_answer_leaves_out_is_sent_again_and_the_others_are_not(
         pytest.param(lambda _: None, id="a broken connection"),
     ],
 )
-def test_request_is_sent_again_until_it_is_answered(failure: Callable[[AlterPartitionRequest], Message | None]) -> None:
-    scene = Scene(failure, failure, success)
+def test_request_is_sent_again_until_there_is_a_response(
+    failure: Callable[[AlterPartitionRequest], Message | None],
+) -> None:
+    harness = ManagerHarness(failure, failure, success)
 
-    async def act() -> None:
-        scene.manager.submit(change(0))
-        await until(lambda: bool(scene.settled))
+    async def scenario() -> None:
+        harness.manager.submit(change(0))
+        await until(lambda: bool(harness.settled))
 
-    scene.play(act())
-    assert scene.settled == [(0, "NONE")]
-    assert len(scene.requests) == 3
+    harness.run(scenario())
+    assert harness.settled == [(0, "NONE")]
+    assert len(harness.requests) == 3
 
 
 @pytest.mark.spec("IS-5")
@@ -229,17 +235,17 @@ def test_request_is_sent_again_until_it_is_answered(failure: Callable[[AlterPart
 def test_controller_is_looked_up_again_after_not_controller(
     refusal: Callable[[AlterPartitionRequest], Message | None],
 ) -> None:
-    scene = Scene(success, refusal, success)
+    harness = ManagerHarness(success, refusal, success)
 
-    async def act() -> None:
-        scene.manager.submit(change(0))
-        await until(lambda: len(scene.settled) == 1)
-        scene.controller = "controller-2"
-        scene.manager.submit(change(1))
-        await until(lambda: len(scene.settled) == 2)
+    async def scenario() -> None:
+        harness.manager.submit(change(0))
+        await until(lambda: len(harness.settled) == 1)
+        harness.controller = "controller-2"
+        harness.manager.submit(change(1))
+        await until(lambda: len(harness.settled) == 2)
 
-    scene.play(act())
-    addresses = [address for address, _ in scene.requests]
+    harness.run(scenario())
+    addresses = [address for address, _ in harness.requests]
     assert addresses == ["controller-1:9092", "controller-1:9092", "controller-2:9092"], (
         "looked up again after NOT_CONTROLLER only"
     )
@@ -250,19 +256,19 @@ def test_controller_is_looked_up_again_after_not_controller(
 def test_connection_is_closed_where_the_metadata_cache_names_another_controller(
     named: str | None, looked_up_again: bool
 ) -> None:
-    scene = Scene(success, success)
+    harness = ManagerHarness(success, success)
 
-    async def act() -> None:
-        scene.manager.submit(change(0))
-        await until(lambda: len(scene.settled) == 1)
-        scene.controller = named
-        scene.channel.forget_former_controller()
-        scene.manager.submit(change(1))
-        await until(lambda: len(scene.settled) == 2)
+    async def scenario() -> None:
+        harness.manager.submit(change(0))
+        await until(lambda: len(harness.settled) == 1)
+        harness.controller = named
+        harness.channel.forget_former_controller()
+        harness.manager.submit(change(1))
+        await until(lambda: len(harness.settled) == 2)
 
-    scene.play(act())
-    assert scene.peer.connections == (2 if looked_up_again else 1)
-    assert scene.requests[1][0] == ("controller-2:9092" if looked_up_again else "controller-1:9092")
+    harness.run(scenario())
+    assert harness.peer.connections == (2 if looked_up_again else 1)
+    assert harness.requests[1][0] == ("controller-2:9092" if looked_up_again else "controller-1:9092")
 
 
 @pytest.mark.spec("IS-4")
@@ -281,14 +287,14 @@ def test_connection_is_closed_where_the_metadata_cache_names_another_controller(
 def test_request_has_the_highest_version_that_the_controller_serves(
     served: tuple[int, int], topic_id: TopicId, version: int
 ) -> None:
-    scene = Scene(success, served=served)
+    harness = ManagerHarness(success, served=served)
 
-    async def act() -> None:
-        scene.manager.submit(change(0, topic_id))
-        await until(lambda: bool(scene.settled))
+    async def scenario() -> None:
+        harness.manager.submit(change(0, topic_id))
+        await until(lambda: bool(harness.settled))
 
-    scene.play(act())
-    assert (scene.versions, scene.settled) == ([version], [(0, "NONE")])
+    harness.run(scenario())
+    assert (harness.versions, harness.settled) == ([version], [(0, "NONE")])
 
 
 @pytest.mark.spec("IS-4", "IS-5")
@@ -296,47 +302,47 @@ def test_request_has_the_highest_version_that_the_controller_serves(
 def test_controller_without_a_common_version_is_looked_up_again_until_there_is_one(
     served: tuple[int, int] | None,
 ) -> None:
-    scene = Scene(success, served=served)
+    harness = ManagerHarness(success, served=served)
 
-    async def act() -> None:
-        scene.manager.submit(change(0))
-        await until(lambda: scene.handshakes == 3)
-        scene.served, scene.controller = (0, 2), "controller-2"
-        await until(lambda: bool(scene.settled))
+    async def scenario() -> None:
+        harness.manager.submit(change(0))
+        await until(lambda: harness.handshakes == 3)
+        harness.served, harness.controller = (0, 2), "controller-2"
+        await until(lambda: bool(harness.settled))
 
     with operators_log() as lines:
-        scene.play(act())
+        harness.run(scenario())
     (line,) = [line for line in lines if line.logger == "kafka.server.NodeToControllerRequestThread"]
     assert (line.level, line.fields) == (
         "warning",
         {"api": "AlterPartition", "address": "controller-1:9092", "versions": [0, 3]},
     )
-    assert scene.requests == [("controller-2:9092", [0])]
-    assert scene.versions == [2]
+    assert harness.requests == [("controller-2:9092", [0])]
+    assert harness.versions == [2]
 
 
 @pytest.mark.spec("IS-4")
-def test_change_that_is_submitted_while_its_answer_is_handled_is_sent_next() -> None:
-    """As a leader does after an unexpected error; once, and beside what was queued meanwhile."""
+def test_change_that_is_submitted_while_its_response_is_handled_is_sent_next() -> None:
+    """A leader submits again after an unexpected error; once, in the next request with the other queued changes."""
     again: list[IsrChange] = []
-    scene = Scene(lambda request: success(request, Errors.UNKNOWN_SERVER_ERROR, only=0), success)
+    harness = ManagerHarness(lambda request: success(request, Errors.UNKNOWN_SERVER_ERROR, only=0), success)
 
     def submit_again(each: IsrChange, error: Errors) -> None:
         if error is not Errors.NONE:
-            assert scene.manager.submit(each), "its partition has no change under way any more"
-            assert not scene.manager.submit(each)
+            assert harness.manager.submit(each), "its partition has no change in flight any more"
+            assert not harness.manager.submit(each)
             again.append(each)
 
-    scene.on_settled = submit_again
+    harness.on_settled = submit_again
 
-    async def act() -> None:
-        scene.manager.submit(change(0))
-        scene.manager.submit(change(1))
-        await until(lambda: len(scene.settled) == 3)
+    async def scenario() -> None:
+        harness.manager.submit(change(0))
+        harness.manager.submit(change(1))
+        await until(lambda: len(harness.settled) == 3)
         await asyncio.sleep(0.1)
 
-    scene.play(act())
+    harness.run(scenario())
     assert again == [change(0)]
-    assert [sorted(partitions) for _, partitions in scene.requests] == [[0, 1], [0, 1]]
-    assert scene.settled[0] == (0, "UNKNOWN_SERVER_ERROR")
-    assert sorted(scene.settled[1:]) == [(0, "NONE"), (1, "NONE")]
+    assert [sorted(partitions) for _, partitions in harness.requests] == [[0, 1], [0, 1]]
+    assert harness.settled[0] == (0, "UNKNOWN_SERVER_ERROR")
+    assert sorted(harness.settled[1:]) == [(0, "NONE"), (1, "NONE")]

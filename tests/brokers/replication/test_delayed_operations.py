@@ -1,4 +1,4 @@
-"""Requests that wait for their partitions, and what wakes them."""
+"""Tests of `DelayedOperationPurgatory`: a change of a partition wakes the requests that wait for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_operation_is_woken_by_each_of_its_partitions_and_by_no_other() -> None:
 
 
 def test_wait_returns_once_for_each_change() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         purgatory = DelayedOperationPurgatory()
         with purgatory.watch([A]) as operation:
             purgatory.check_and_complete([A])
@@ -35,7 +35,7 @@ def test_wait_returns_once_for_each_change() -> None:
             purgatory.check_and_complete([A])
             await waiting
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_nothing_is_kept_of_an_operation_that_has_ended() -> None:

@@ -1,4 +1,4 @@
-"""Which follower joins or leaves the ISR, and what an AlterPartition answer means (specification 13.1)."""
+"""Tests of ISR decisions: which follower joins or leaves, and the effect of an AlterPartition response."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from brokers.replication import isr
 from brokers.replication.isr import OnRefusal
-from brokers.replication.partition import FollowerState, IsrProposal, PartitionState, Role
+from brokers.replication.partition import FollowerState, IsrProposal, LocalPartitionState, Role
 from foundation.cluster.errors import Errors
-from tests.brokers.stage import ME, ORDERS_0, OTHER, THIRD
+from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD
 
 END, HIGH_WATERMARK, EPOCH_START = 9, 7, 8
 """Offsets of the leader: of its log's end, of what all replicas have, and of the start of its leader epoch."""
 
-LEADER = PartitionState(
+LEADER = LocalPartitionState(
     topic_partition=ORDERS_0,
     role=Role.LEADER,
     leader=ME,
@@ -30,7 +30,7 @@ NEVER_FETCHED = FollowerState(-1, 1_000.0, 0.0)
 
 
 def expansion(
-    partition: PartitionState, follower: int, known: FollowerState, *, alive: bool = True
+    partition: LocalPartitionState, follower: int, known: FollowerState, *, alive: bool = True
 ) -> IsrProposal | None:
     return isr.expansion(
         partition,
@@ -61,17 +61,21 @@ def test_follower_that_reached_high_watermark_and_leader_epoch_joins_at_the_end_
         pytest.param(LEADER, THIRD, CAUGHT_UP, False, id="is not alive in the metadata cache"),
         pytest.param(isr.with_proposal(LEADER, JOINING), THIRD, CAUGHT_UP, True, id="a proposal is pending"),
         pytest.param(
-            PartitionState(topic_partition=ORDERS_0, role=Role.FOLLOWER), THIRD, CAUGHT_UP, True, id="not the leader"
+            LocalPartitionState(topic_partition=ORDERS_0, role=Role.FOLLOWER),
+            THIRD,
+            CAUGHT_UP,
+            True,
+            id="not the leader",
         ),
     ],
 )
 def test_follower_that_does_not_join(
-    partition: PartitionState, follower: int, known: FollowerState, alive: bool
+    partition: LocalPartitionState, follower: int, known: FollowerState, alive: bool
 ) -> None:
     assert expansion(partition, follower, known, alive=alive) is None
 
 
-def shrinkage(partition: PartitionState, followers: dict[int, FollowerState], now_ms: float) -> IsrProposal | None:
+def shrinkage(partition: LocalPartitionState, followers: dict[int, FollowerState], now_ms: float) -> IsrProposal | None:
     return isr.shrinkage(partition, followers, broker_id=ME, leader_end_offset=END, now_ms=now_ms, max_lag_ms=30_000)
 
 
@@ -94,7 +98,7 @@ def test_follower_that_lags_leaves_the_isr(followers: dict[int, FollowerState], 
 @pytest.mark.spec("IS-2")
 def test_all_lagging_followers_leave_in_one_proposal_and_the_leader_stays() -> None:
     assert shrinkage(isr.with_proposal(LEADER, JOINING), {}, 1e9) is None, "one proposal at a time"
-    wide = PartitionState(topic_partition=ORDERS_0, role=Role.LEADER, isr=(OTHER, ME, THIRD), leader_since_ms=0.0)
+    wide = LocalPartitionState(topic_partition=ORDERS_0, role=Role.LEADER, isr=(OTHER, ME, THIRD), leader_since_ms=0.0)
     proposal = shrinkage(wide, {}, 1e9)
     assert proposal is not None
     assert (proposal.isr, proposal.leaving) == ((ME,), (OTHER, THIRD))

@@ -1,4 +1,4 @@
-"""What a leader does with its ISR proposals: sends them, applies the answers, repeats what is undecided."""
+"""Tests of `IsrManager`: a leader sends ISR proposals, applies the responses, and repeats undecided proposals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from brokers.replication.alter_partition_manager import IsrChange
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.partition import Partition
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_for_code
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
-from tests.brokers.services import Stage
-from tests.brokers.stage import ME, ORDERS_0, OTHER, THIRD, LogWithRecords, apply_leader_and_isr, leader_and_isr, state
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, LogWithRecords, apply_leader_and_isr, leader_and_isr, state
 
 END, HIGH_WATERMARK = 9, 7
 
@@ -32,70 +32,76 @@ class Queue:
 
 
 class Leader:
-    """Broker 1 leads `orders-0` at leader epoch 5 with ISR 1, 2; broker 3 has fetched to the end and is to join."""
+    """Broker 1, leader of `orders-0` at leader epoch 5 with ISR 1, 2, which has proposed to add broker 3."""
 
     def __init__(self) -> None:
-        self.stage = Stage(log=LogWithRecords(log_end_offset=END, high_watermark=HIGH_WATERMARK))
-        self.manager: IsrManager = self.stage.services.isr
+        self.harness = BrokerHarness(log=LogWithRecords(log_end_offset=END, high_watermark=HIGH_WATERMARK))
+        self.manager: IsrManager = self.harness.services.isr
         self.queue = Queue()
         self.manager.alter_partitions = self.queue  # type: ignore[assignment]  # a fake of what it uses
-        self.stage.lead("orders", 0)
+        self.harness.become_leader("orders", 0)
         self.fetch(THIRD, END)
         assert [change.proposal.isr for change in self.queue.changes] == [(ME, OTHER, THIRD)]
 
     @property
     def partition(self) -> Partition:
-        return self.stage.replicas.partitions[ORDERS_0]
+        return self.harness.replicas.partitions[ORDERS_0]
 
     def fetch(self, follower: int, offset: int) -> None:
         self.manager.follower_fetched(self.partition, follower, offset, leader_epoch=5)
 
-    def answer(self, error: Errors, *, isr: tuple[int, ...] = (), partition_epoch: int = -1) -> IsrChange:
-        """Answer the oldest change in the queue."""
+    def answer(self, code: int, *, isr: tuple[int, ...] = (), partition_epoch: int = -1) -> IsrChange:
+        """Answer the oldest change in the queue with an error code."""
         change = self.queue.changes.pop(0)
         data = AlterPartitionResponsePartitionData(
-            partition_index=0, error_code=error, leader_epoch=5, isr=isr, partition_epoch=partition_epoch
+            partition_index=0, error_code=code, leader_epoch=5, isr=isr, partition_epoch=partition_epoch
         )
-        self.manager._on_answer(change, error, data)
+        self.manager._on_answer(change, error_for_code(code), data)
         return change
 
 
-def played(scene: Callable[[Leader], None]) -> None:
-    async def run() -> None:
-        scene(Leader())
+def run(scenario: Callable[[Leader], None]) -> None:
+    """Run `scenario` with a new leader, inside an event loop."""
 
-    asyncio.run(run())
+    async def with_leader() -> None:
+        scenario(Leader())
+
+    asyncio.run(with_leader())
 
 
 @pytest.mark.spec("IS-6")
 def test_accepted_proposal_becomes_the_isr() -> None:
-    def scene(leader: Leader) -> None:
+    def scenario(leader: Leader) -> None:
         leader.answer(Errors.NONE, isr=(ME, OTHER, THIRD), partition_epoch=1)
         after = leader.partition.state
         assert (after.isr, after.partition_epoch, after.proposal) == ((ME, OTHER, THIRD), 1, None)
 
-    played(scene)
+    run(scenario)
 
 
 @pytest.mark.spec("IS-6")
 @pytest.mark.parametrize("error", [Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA])
-def test_proposal_that_was_not_attempted_is_given_up(error: Errors) -> None:
-    def scene(leader: Leader) -> None:
+def test_proposal_with_operation_not_attempted_is_dropped(error: Errors) -> None:
+    def scenario(leader: Leader) -> None:
         leader.answer(error)
         assert (leader.partition.state.proposal, leader.queue.changes) == (None, [])
         assert leader.partition.state.isr == (ME, OTHER)
 
-    played(scene)
+    run(scenario)
 
 
 @pytest.mark.spec("IS-6")
-def test_proposal_is_repeated_at_once_after_an_unexpected_error() -> None:
-    def scene(leader: Leader) -> None:
-        change = leader.answer(Errors.UNKNOWN_SERVER_ERROR)
+@pytest.mark.parametrize(
+    ("code", "name"), [(Errors.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR"), (999, "UNKNOWN_ERROR_CODE_999")]
+)
+def test_proposal_is_repeated_at_once_after_an_unexpected_error(code: int, name: str) -> None:
+    def scenario(leader: Leader) -> None:
+        change = leader.answer(code)
         assert leader.queue.changes == [change]
         assert leader.partition.state.proposal == change.proposal
+        assert [result["error"] for result in leader.harness.recorder.of("IsrResult")] == [name]
 
-    played(scene)
+    run(scenario)
 
 
 UNDECIDED = [
@@ -111,9 +117,9 @@ UNDECIDED = [
 @pytest.mark.spec("IS-3", "IS-6")
 @pytest.mark.parametrize("error", UNDECIDED)
 def test_undecided_proposal_stays_pending_and_is_repeated_unchanged_at_the_next_check(error: Errors) -> None:
-    """A deposed controller may have refused it, and another have written it: neither outcome is assumed."""
+    """A deposed controller may have refused the proposal although another has written it: no outcome is assumed."""
 
-    def scene(leader: Leader) -> None:
+    def scenario(leader: Leader) -> None:
         change = leader.answer(error)
         assert (leader.partition.state.proposal, leader.queue.changes) == (change.proposal, [])
         assert leader.partition.state.maximal_isr == (ME, OTHER, THIRD)
@@ -122,43 +128,43 @@ def test_undecided_proposal_stays_pending_and_is_repeated_unchanged_at_the_next_
         for _ in range(2):
             leader.manager.check_isrs()
             assert leader.queue.changes == [change], "once, until it is answered"
-        assert len(leader.stage.recorder.of("IsrProposed")) == 1
+        assert len(leader.harness.recorder.of("IsrProposed")) == 1
         leader.answer(Errors.NONE, isr=(ME, OTHER, THIRD), partition_epoch=1)
         leader.manager.check_isrs()
         assert (leader.partition.state.isr, leader.queue.changes) == ((ME, OTHER, THIRD), [])
 
-    played(scene)
+    run(scenario)
 
 
 def test_undecided_shrinking_is_repeated_too() -> None:
-    def scene(leader: Leader) -> None:
+    def scenario(leader: Leader) -> None:
         leader.answer(Errors.NONE, isr=(ME, OTHER, THIRD), partition_epoch=1)
-        leader.stage.clock.now_ms += 100_000
+        leader.harness.clock.now_ms += 100_000
         leader.manager.check_isrs()
         change = leader.answer(Errors.UNKNOWN_TOPIC_ID)
         assert change.proposal.leaving == (OTHER,)
         leader.manager.check_isrs()
         assert leader.queue.changes == [change]
 
-    played(scene)
+    run(scenario)
 
 
 @pytest.mark.spec("IS-6")
 def test_undecided_proposal_ends_with_the_next_leader_epoch() -> None:
-    def scene(leader: Leader) -> None:
+    def scenario(leader: Leader) -> None:
         leader.answer(Errors.FENCED_LEADER_EPOCH)
-        apply_leader_and_isr(leader.stage.replicas, leader_and_isr(state(leader_epoch=6, partition_epoch=1)))
+        apply_leader_and_isr(leader.harness.replicas, leader_and_isr(state(leader_epoch=6, partition_epoch=1)))
         assert leader.partition.state.proposal is None
         leader.manager.check_isrs()
         assert leader.queue.changes == []
 
-    played(scene)
+    run(scenario)
 
 
 def test_undecided_proposal_is_not_repeated_while_its_follower_has_lost_records() -> None:
-    """A follower that comes back without its log must not be put into the ISR by a proposal from before."""
+    """A follower that returns without its log must not join the ISR by an earlier proposal."""
 
-    def scene(leader: Leader) -> None:
+    def scenario(leader: Leader) -> None:
         change = leader.answer(Errors.UNKNOWN_TOPIC_ID)
         leader.fetch(THIRD, HIGH_WATERMARK - 1)
         leader.manager.check_isrs()
@@ -167,29 +173,29 @@ def test_undecided_proposal_is_not_repeated_while_its_follower_has_lost_records(
         leader.manager.check_isrs()
         assert leader.queue.changes == [change]
 
-    played(scene)
+    run(scenario)
 
 
 def test_undecided_proposal_of_a_dead_follower_is_repeated_so_that_the_controller_refuses_it() -> None:
-    def scene(leader: Leader) -> None:
+    def scenario(leader: Leader) -> None:
         change = leader.answer(Errors.UNKNOWN_TOPIC_ID)
         leader.fetch(THIRD, 0)
-        leader.stage.hear({"orders": {0: ME}}, live=(ME, OTHER))
+        leader.harness.update_metadata({"orders": {0: ME}}, live=(ME, OTHER))
         leader.manager.check_isrs()
         assert leader.queue.changes == [change]
         leader.answer(Errors.INELIGIBLE_REPLICA)
         assert leader.partition.state.proposal is None
 
-    played(scene)
+    run(scenario)
 
 
 @pytest.mark.spec("IS-6")
 @pytest.mark.parametrize("error", [Errors.NONE, Errors.INELIGIBLE_REPLICA, Errors.NETWORK_EXCEPTION])
 def test_answer_that_a_control_request_has_overtaken_is_ignored(error: Errors) -> None:
-    def scene(leader: Leader) -> None:
-        apply_leader_and_isr(leader.stage.replicas, leader_and_isr(state(leader_epoch=6, partition_epoch=1)))
+    def scenario(leader: Leader) -> None:
+        apply_leader_and_isr(leader.harness.replicas, leader_and_isr(state(leader_epoch=6, partition_epoch=1)))
         before = leader.partition.state
         leader.answer(error, isr=(ME,), partition_epoch=9)
         assert (leader.partition.state, leader.queue.changes) == (before, [])
 
-    played(scene)
+    run(scenario)

@@ -1,4 +1,4 @@
-"""The fetch loops of followers, over real bytes to a scripted leader."""
+"""Tests of the fetch loops of followers, with encoded requests to a scripted leader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.log.partition_log import EmptyLog
-from brokers.replication.partition import Partition, PartitionState, Role
+from brokers.replication.partition import LocalPartitionState, Partition, Role
 from brokers.replication.replica_fetcher import (
     FetcherSurroundings,
     PartitionFetchState,
@@ -24,8 +24,8 @@ from foundation.wire.codec import decode, encode
 from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
+from tests.brokers.parts import ORDERS, LogWithRecords
 from tests.brokers.peers import ScriptedPeer
-from tests.brokers.stage import ORDERS, LogWithRecords
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 CONFIG = KafkaConfig.from_properties(
@@ -58,8 +58,8 @@ def test_fetch_version_follows_from_the_protocol_and_from_whether_all_topics_hav
         TopicPartition(f"t{index}", 0): PartitionFetchState(topic_id, 4, EmptyLog())
         for index, topic_id in enumerate(ids)
     }
-    request, spoken = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
-    assert spoken == version
+    request, used_version = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
+    assert used_version == version
     sent = decode(FetchRequest, version, encode(request, version))
     replica = sent.replica_state.replica_id if version >= 15 else sent.replica_id
     epoch = sent.topics[0].partitions[0].current_leader_epoch
@@ -93,8 +93,8 @@ class LoopClock:
         return self.monotonic_ms()
 
 
-class Scene:
-    """The fetchers of broker 3; `answer` makes the response of every leader."""
+class FetcherHarness:
+    """The replica fetchers of broker 3; `answer` makes the responses of every leader."""
 
     def __init__(self, answer: Callable[[FetchRequest], FetchResponse | None]) -> None:
         self.peer = ScriptedPeer(lambda _, message: self._response(answer, message), delay_s=0.005)
@@ -124,7 +124,7 @@ class Scene:
         ]
 
     def follow(self, partition: int, *, leader: int = 1, leader_epoch: int = 0) -> None:
-        followed = PartitionState(
+        followed = LocalPartitionState(
             topic_partition=TopicPartition("a", partition),
             topic_id=ORDERS,
             role=Role.FOLLOWER,
@@ -152,40 +152,40 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.spec("BK-9", "CO-7")
 def test_one_loop_per_leader_fetches_all_that_it_leads() -> None:
-    async def act() -> Scene:
-        scene = Scene(lambda _: failing(Errors.NONE, Errors.NONE))
-        scene.follow(0)
-        scene.follow(1)
-        scene.follow(2, leader=2)
-        await until(lambda: len(scene.fetches) > 4)
-        scene.manager.stop([A0])
-        scene.follow(1, leader=2, leader_epoch=6)
-        count = len(scene.fetches)
-        await until(lambda: len(scene.fetches) > count + 3)
-        scene.manager.close()
-        await asyncio.gather(*scene.tasks, return_exceptions=True)
-        return scene
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(lambda _: failing(Errors.NONE, Errors.NONE))
+        harness.follow(0)
+        harness.follow(1)
+        harness.follow(2, leader=2)
+        await until(lambda: len(harness.fetches) > 4)
+        harness.manager.stop([A0])
+        harness.follow(1, leader=2, leader_epoch=6)
+        count = len(harness.fetches)
+        await until(lambda: len(harness.fetches) > count + 3)
+        harness.manager.close()
+        await asyncio.gather(*harness.tasks, return_exceptions=True)
+        return harness
 
-    scene = asyncio.run(act())
-    assert ("h1:9092", [(0, 0), (1, 0)]) in scene.fetches
-    assert ("h2:9092", [(2, 0)]) in scene.fetches
-    assert scene.fetches[-1] == ("h2:9092", [(2, 0), (1, 6)])
-    assert len(scene.tasks) == 2
-    assert all(task.done() for task in scene.tasks), "the loop without partitions has ended too"
-    assert scene.peer.connections == 2
+    harness = asyncio.run(scenario())
+    assert ("h1:9092", [(0, 0), (1, 0)]) in harness.fetches
+    assert ("h2:9092", [(2, 0)]) in harness.fetches
+    assert harness.fetches[-1] == ("h2:9092", [(2, 0), (1, 6)])
+    assert len(harness.tasks) == 2
+    assert all(task.done() for task in harness.tasks), "the loop without partitions has ended too"
+    assert harness.peer.connections == 2
 
 
 @pytest.mark.spec("BK-13")
 def test_partition_in_error_is_delayed_and_the_others_are_fetched() -> None:
-    async def act() -> list[list[tuple[int, int]]]:
-        scene = Scene(lambda _: failing(Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER))
-        scene.follow(0)
-        scene.follow(1)
-        await until(lambda: len([1 for _, asked in scene.fetches if (1, 0) in asked]) >= 3)
-        scene.manager.close()
-        return [asked for _, asked in scene.fetches]
+    async def scenario() -> list[list[tuple[int, int]]]:
+        harness = FetcherHarness(lambda _: failing(Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER))
+        harness.follow(0)
+        harness.follow(1)
+        await until(lambda: len([1 for _, asked in harness.fetches if (1, 0) in asked]) >= 3)
+        harness.manager.close()
+        return [asked for _, asked in harness.fetches]
 
-    asked = asyncio.run(act())
+    asked = asyncio.run(scenario())
     assert asked[0] == [(0, 0), (1, 0)]
     assert asked[1] == [(0, 0)]
     assert all((0, 0) in each for each in asked)
@@ -193,30 +193,30 @@ def test_partition_in_error_is_delayed_and_the_others_are_fetched() -> None:
 
 @pytest.mark.spec("BK-13")
 def test_fenced_partition_is_not_fetched_until_the_next_leader_and_isr() -> None:
-    async def act() -> tuple[int, list[tuple[int, int]]]:
-        scene = Scene(lambda request: failing(Errors.FENCED_LEADER_EPOCH))
-        scene.follow(0)
-        await until(lambda: len(scene.fetches) == 1)
+    async def scenario() -> tuple[int, list[tuple[int, int]]]:
+        harness = FetcherHarness(lambda request: failing(Errors.FENCED_LEADER_EPOCH))
+        harness.follow(0)
+        await until(lambda: len(harness.fetches) == 1)
         await asyncio.sleep(0.06)
-        quiet = len(scene.fetches)
-        scene.follow(0, leader_epoch=1)
-        await until(lambda: len(scene.fetches) == 2)
-        scene.manager.close()
-        return quiet, scene.fetches[1][1]
+        quiet = len(harness.fetches)
+        harness.follow(0, leader_epoch=1)
+        await until(lambda: len(harness.fetches) == 2)
+        harness.manager.close()
+        return quiet, harness.fetches[1][1]
 
-    assert asyncio.run(act()) == (1, [(0, 1)])
+    assert asyncio.run(scenario()) == (1, [(0, 1)])
 
 
 def test_unreachable_leader_is_tried_again_over_a_new_connection() -> None:
-    async def act() -> Scene:
+    async def scenario() -> FetcherHarness:
         responses: list[FetchResponse | None] = [None, failing(Errors.NONE)]
-        scene = Scene(lambda _: responses.pop(0) if len(responses) > 1 else responses[0])
-        scene.peer.reachable = False
-        scene.follow(0)
+        harness = FetcherHarness(lambda _: responses.pop(0) if len(responses) > 1 else responses[0])
+        harness.peer.reachable = False
+        harness.follow(0)
         await asyncio.sleep(0.03)
-        scene.peer.reachable = True
-        await until(lambda: len(scene.fetches) >= 3)
-        scene.manager.close()
-        return scene
+        harness.peer.reachable = True
+        await until(lambda: len(harness.fetches) >= 3)
+        harness.manager.close()
+        return harness
 
-    assert asyncio.run(act()).peer.connections == 2
+    assert asyncio.run(scenario()).peer.connections == 2

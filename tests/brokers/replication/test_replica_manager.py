@@ -1,4 +1,4 @@
-"""How a broker applies LeaderAndIsr and StopReplica to each partition (specification 15.2, 15.3)."""
+"""Tests of `ReplicaManager`: how LeaderAndIsr and StopReplica are applied to each partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foundation.wire.messages.stop_replica import (
     StopReplicaTopicState,
     StopReplicaTopicV1,
 )
-from tests.brokers.stage import (
+from tests.brokers.parts import (
     ME,
     ORDERS,
     ORDERS_0,
@@ -54,7 +54,7 @@ def test_follower_fetches_and_keeps_no_isr() -> None:
 
 @pytest.mark.spec("BK-9", "BUG-20")
 @pytest.mark.parametrize("leader", [OTHER, -1])
-def test_leader_that_is_not_alive_is_not_followed_and_the_answer_is_none_all_the_same(leader: int) -> None:
+def test_leader_that_is_not_alive_is_not_followed_and_the_response_has_no_error(leader: int) -> None:
     manager, fetchers, _ = replica_manager()
     request = leader_and_isr(state(leader=leader, leader_epoch=4))
     step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker == ME, now_ms=0.0)
@@ -225,7 +225,7 @@ def test_before_version_3_one_delete_flag_holds_for_all_partitions() -> None:
 
 @pytest.mark.spec("RA-11")
 def test_leader_takes_an_isr_that_is_larger_than_its_assignment() -> None:
-    """A reassignment has ended: a replica it removes stays in the ISR until the controller removes it (KAFKA-9672)."""
+    """At the end of a reassignment a removed replica stays in the ISR until the controller removes it (KAFKA-9672)."""
     moving = state(leader_epoch=5, isr=(ME, OTHER, THIRD), replicas=(ME, THIRD, OTHER))
     manager, _, _ = replica_manager(moving)
     partition = manager.partitions[ORDERS_0]
@@ -252,7 +252,7 @@ def test_replica_that_a_cancelled_reassignment_added_is_deleted_at_the_leader_ep
 
 
 def test_leader_epoch_starts_at_the_log_end_offset() -> None:
-    """Of a log that was there before, and again at each newer leader epoch, but not where only the topic id is new."""
+    """The log has earlier records. A newer leader epoch sets the offset again, a new topic id alone does not."""
     log = LogWithRecords()
     manager, _, _ = replica_manager(state(leader_epoch=5), topic_id=NO_TOPIC_ID, log=log)
     partition = manager.partitions[ORDERS_0]

@@ -1,4 +1,4 @@
-"""The metrics of a broker: counts of its partitions, meters of its ISR changes, timers of its ZooKeeper requests."""
+"""Tests of the metrics of a broker: counts of partitions, meters of ISR changes, timers of ZooKeeper requests."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from brokers.metrics.metered_zookeeper import MBEANS, MeteredZooKeeper, SessionState
 from brokers.replication import isr
 from brokers.replication.alter_partition_manager import IsrChange
-from brokers.replication.partition import IsrProposal, PartitionState, Role
+from brokers.replication.partition import IsrProposal, LocalPartitionState, Role
 from brokers.replication.replica_metrics import ReplicaCounts, replica_counts
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
 from foundation.metrics.instruments import Meter
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from foundation.zk.client import Create
-from tests.brokers.services import Stage as Services
+from tests.brokers.harness import BrokerHarness
 from understudy.simulator.loop import new_loop
 from understudy.simulator.randomness import derived
 from understudy.simulator.zookeeper import SimulatedZooKeeper
@@ -34,8 +34,8 @@ def partition(
     replicas: tuple[int, ...] = (1, 2, 3),
     adding_replicas: tuple[int, ...] = (),
     removing_replicas: tuple[int, ...] = (),
-) -> PartitionState:
-    return PartitionState(
+) -> LocalPartitionState:
+    return LocalPartitionState(
         topic_partition=TopicPartition(topic, number),
         role=role,
         isr=isr,
@@ -80,16 +80,16 @@ def partition(
     ],
     ids=str,
 )
-def test_partitions_are_counted_as_in_kafka(hosted: tuple[PartitionState, ...], expected: dict[str, int]) -> None:
+def test_partitions_are_counted_as_in_kafka(hosted: tuple[LocalPartitionState, ...], expected: dict[str, int]) -> None:
     found = replica_counts(hosted, lambda topic: MIN_ISR.get(topic, 1))
     assert found == ReplicaCounts(**{**dict.fromkeys(ReplicaCounts._fields, 0), **expected})
 
 
 def test_outcome_of_an_isr_change_is_marked_once() -> None:
-    async def scene() -> list[tuple[int, int, int]]:
-        stage = Services()
-        stage.lead("orders", 0)
-        manager, meters = stage.services.isr, stage.services.isr.meters
+    async def scenario() -> list[tuple[int, int, int]]:
+        harness = BrokerHarness()
+        harness.become_leader("orders", 0)
+        manager, meters = harness.services.isr, harness.services.isr.meters
         here = TopicPartition("orders", 0)
         seen = []
         for joining, leaving, members, error, answered_epoch in (
@@ -98,7 +98,7 @@ def test_outcome_of_an_isr_change_is_marked_once() -> None:
             ((2,), (), (1, 3, 2), Errors.INELIGIBLE_REPLICA, 5),
             ((2,), (), (1, 3, 2), Errors.NONE, 4),
         ):
-            partition = stage.replicas.partitions[here]
+            partition = harness.replicas.partitions[here]
             led = partition.state
             change = IsrChange(here, led.topic_id, IsrProposal(members, joining, leaving, 5, led.partition_epoch))
             partition.update_isr(isr.with_proposal(led, change.proposal))
@@ -117,7 +117,7 @@ def test_outcome_of_an_isr_change_is_marked_once() -> None:
         seen.append((meters.expands.count, meters.shrinks.count, meters.failed.count))
         return seen
 
-    assert asyncio.run(scene()) == [(1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 1, 2), (1, 1, 2)]
+    assert asyncio.run(scenario()) == [(1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 1, 2), (1, 1, 2)]
 
 
 @pytest.mark.spec("MT-4")
@@ -142,7 +142,7 @@ def test_sessions_and_requests_of_zookeeper_are_measured() -> None:
     def state() -> SessionState:
         return metered.state
 
-    async def scene() -> None:
+    async def scenario() -> None:
         assert state() is SessionState.NOT_CONNECTED
         client = await metered.connect(notifications.append)
         assert (state(), marks()) == (SessionState.CONNECTED, {"ZooKeeperSyncConnectsPerSec": 1})
@@ -165,7 +165,7 @@ def test_sessions_and_requests_of_zookeeper_are_measured() -> None:
         assert (state(), marks()["ZooKeeperExpiresPerSec"]) == (SessionState.CLOSED, 1)
         assert len(notifications) >= 3
 
-    loop.run_until_complete(process.spawn(scene()))
+    loop.run_until_complete(process.spawn(scenario()))
     loop.close()
     assert loop.failures == []
 

@@ -1,4 +1,4 @@
-"""A leader writes its ISR to ZooKeeper itself and notifies the controller later (specification 13.4)."""
+"""Tests of `ZkAlterPartitionManager`: a leader writes its ISR to ZooKeeper and notifies the controller later."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def change(name: str = "t-0", *, isr: tuple[int, ...] = (2,), partition_epoch: i
 
 
 class Leader:
-    """Broker 2 leads partitions 0 to 2 of topic t, elected by the controller of epoch 3."""
+    """Broker 2, leader of partitions 0 to 2 of topic t since the controller of epoch 3."""
 
-    def __init__(self, stage: ControllerHarness) -> None:
-        self.stage = stage
-        self.member = stage.broker(LEADER)
+    def __init__(self, harness: ControllerHarness) -> None:
+        self.harness = harness
+        self.member = harness.broker(LEADER)
         self.answers: list[tuple[str, Errors, int]] = []
-        stage.create_topic("t", {0: [2, 1], 1: [2, 1], 2: [2, 1]})
-        operator = stage.operator
+        harness.create_topic("t", {0: [2, 1], 1: [2, 1], 2: [2, 1]})
+        operator = harness.operator
         elected = operator.run(operator.zk.controller.register_and_increment_epoch(BrokerId(99), timestamp_ms=1))
         states = dict.fromkeys([tp("t-0"), tp("t-1"), tp("t-2")], BEFORE)
         operator.run(operator.zk.states.create(states, CONTROLLER_EPOCH, elected.epoch_zk_version))
@@ -47,19 +47,19 @@ class Leader:
         self.member.run(begin())
 
     def submit(self, *changes: IsrChange) -> list[bool]:
-        async def act() -> list[bool]:
+        async def submit_all() -> list[bool]:
             return [self.manager.submit(one) for one in changes]
 
-        taken = self.member.run(act())
-        self.stage.settle(20)
+        taken = self.member.run(submit_all())
+        self.harness.settle(20)
         return taken
 
     def notifications(self) -> list[bytes | None]:
-        found = self.stage.znodes()
+        found = self.harness.znodes()
         return [found[path] for path in sorted(found) if path.startswith("/isr_change_notification/")]
 
     def written(self, name: str = "t-0") -> bytes | None:
-        return self.stage.znodes()[TopicPartitionStateZNode.path(tp(name))]
+        return self.harness.znodes()[TopicPartitionStateZNode.path(tp(name))]
 
     def _on_answer(self, change: IsrChange, error: Errors, answer: AlterPartitionResponsePartitionData) -> None:
         self.answers.append((str(change.topic_partition), error, answer.partition_epoch))
@@ -67,9 +67,9 @@ class Leader:
 
 @pytest.fixture
 def leader() -> Iterator[Leader]:
-    with ControllerHarness(electable=(), brokers=(1, LEADER)) as stage:
-        stage.start()
-        yield Leader(stage)
+    with ControllerHarness(electable=(), brokers=(1, LEADER)) as harness:
+        harness.start()
+        yield Leader(harness)
 
 
 @pytest.mark.spec("IS-16")
@@ -81,7 +81,7 @@ def test_change_is_written_at_the_known_version_and_keeps_the_controller_epoch(l
 
 @pytest.mark.spec("IS-16")
 def test_state_that_the_controller_has_written_meanwhile_stays(leader: Leader) -> None:
-    leader.stage.rewrite_state("t", 0)
+    leader.harness.rewrite_state("t", 0)
     leader.submit(change())
     assert leader.answers == [("t-0", Errors.INVALID_UPDATE_VERSION, -1)]
     assert leader.written() == TopicPartitionStateZNode.encode(BEFORE, CONTROLLER_EPOCH)
@@ -116,32 +116,32 @@ def test_second_change_of_a_partition_is_not_queued(leader: Leader) -> None:
 
 def test_change_that_zookeeper_refuses_holds_up_no_other(leader: Leader) -> None:
     leader.submit(change("t-0", isr=tuple(range(300_000))), change("t-1"))
-    leader.stage.settle(1_000)
+    leader.harness.settle(1_000)
     assert leader.answers == [("t-1", Errors.NONE, 1)]
 
 
 def test_change_is_written_in_the_next_session(leader: Leader) -> None:
-    leader.stage.zookeeper.expire(leader.member.client.session_id)
+    leader.harness.zookeeper.expire(leader.member.client.session_id)
     leader.submit(change())
     assert leader.answers == []
     leader.member.run(leader.member.open_session())
-    leader.stage.settle(500)
+    leader.harness.settle(500)
     assert leader.answers == [("t-0", Errors.NONE, 1)]
-    leader.stage.settle(10_000)
+    leader.harness.settle(10_000)
     assert len(leader.notifications()) == 1
 
 
 @pytest.mark.spec("IS-17")
 def test_changes_are_announced_together_after_five_seconds_without_a_change(leader: Leader) -> None:
     leader.submit(change("t-1"))
-    leader.stage.settle(4_000)
+    leader.harness.settle(4_000)
     leader.submit(change("t-0"))
-    leader.stage.settle(4_900)
+    leader.harness.settle(4_900)
     assert leader.notifications() == []
-    leader.stage.settle(CHECK_INTERVAL_MS)
+    leader.harness.settle(CHECK_INTERVAL_MS)
     expected = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":1}]}'
     assert leader.notifications() == [expected]
-    leader.stage.settle(70_000)
+    leader.harness.settle(70_000)
     assert leader.notifications() == [expected], "each change is announced once"
 
 
@@ -150,7 +150,7 @@ def test_changes_that_never_pause_are_announced_after_a_minute(leader: Leader) -
     for second in range(0, 64, 4):
         assert leader.notifications() == [], f"after {second} s"
         leader.submit(change("t-0", isr=(2, 1) if second % 8 else (2,), partition_epoch=second // 4))
-        leader.stage.settle(3_980)
+        leader.harness.settle(3_980)
     assert {error for _, error, _ in leader.answers} == {Errors.NONE}
     assert leader.notifications() == [b'{"version":1,"partitions":[{"topic":"t","partition":0}]}']
 

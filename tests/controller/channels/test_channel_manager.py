@@ -1,3 +1,5 @@
+"""Tests of `ControllerChannelManager`: order of requests, silent and unregistered brokers, responses, closing."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -71,20 +73,20 @@ class ChannelHarness(ControllerHarness):
         )
         return self
 
-    def act(self, what: Callable[[], object]) -> None:
+    def call(self, what: Callable[[], object]) -> None:
         """Call `what` in the process of broker 0."""
 
-        async def call() -> None:
+        async def in_process() -> None:
             what()
 
-        self.broker(0).run(call())
+        self.broker(0).run(in_process())
 
     def open(self, *brokers: int) -> None:
         for broker in brokers:
-            self.act(partial(self.manager.open, registered(broker)))
+            self.call(partial(self.manager.open, registered(broker)))
 
     def send(self, *requests: ControlRequest) -> None:
-        self.act(lambda: self.manager.send(requests, event="Test"))
+        self.call(lambda: self.manager.send(requests, event="Test"))
 
 
 def to(broker: int, message: ControlMessage, version: int) -> ControlRequest:
@@ -211,7 +213,7 @@ def test_request_to_an_unregistered_broker_is_dropped() -> None:
 @pytest.mark.spec("BUG-9")
 def test_broker_without_the_listener_gets_no_channel() -> None:
     with ChannelHarness() as harness:
-        harness.act(lambda: harness.manager.open(registered(1, listeners=("CLIENTS",))))
+        harness.call(lambda: harness.manager.open(registered(1, listeners=("CLIENTS",))))
         harness.send(metadata(1, 1))
         harness.settle()
         assert harness.broker(0).records(ChannelOpened) == []
@@ -226,13 +228,14 @@ def test_close_drops_waiting_requests() -> None:
         harness.open(1)
         harness.send(*(metadata(1, number) for number in range(4)))
         harness.settle()
-        harness.act(harness.manager.shutdown)
+        harness.call(harness.manager.shutdown)
         harness.broker(0).node.lines[1].append(b'{"type":"StepReached","data":{"step":"closed"}}')
         received = len(listener.received)
         harness.settle(3_000)
         assert len(listener.received) == received
-        story = harness.broker(0).all_records()
-        assert not any(isinstance(record, RequestSent) for record in story[story.index(StepReached(step="closed")) :])
+        records = harness.broker(0).all_records()
+        after_closing = records[records.index(StepReached(step="closed")) :]
+        assert not any(isinstance(record, RequestSent) for record in after_closing)
         (closed,) = harness.broker(0).records(ChannelClosed)
         assert (closed.to, closed.broker_epoch, closed.dropped) == (1, 101, 3)
         assert harness.put == []
@@ -254,7 +257,7 @@ def test_only_deletions_in_a_stop_replica_response_become_an_event() -> None:
     with ChannelHarness() as harness:
         harness.open(1)
         harness.broker(1).answer = answer
-        harness.act(lambda: harness.manager.send([to(1, request, 4)], event="TopicDeletion"))
+        harness.call(lambda: harness.manager.send([to(1, request, 4)], event="TopicDeletion"))
         harness.settle()
         unknown_to_us = Errors.UNKNOWN_SERVER_ERROR
         errors = {TopicPartition("orders", 1): Errors.KAFKA_STORAGE_ERROR, TopicPartition("orders", 2): unknown_to_us}
@@ -280,7 +283,7 @@ def test_responses_become_events_caused_by_their_record() -> None:
                     event="BrokerChange",
                 )
 
-        harness.act(send)
+        harness.call(send)
         harness.settle()
         assert [type(event) for event in harness.put] == [LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived]
         assert harness.put[0] == LeaderAndIsrResponseReceived(
@@ -316,6 +319,21 @@ def test_refused_partitions_are_recorded_up_to_a_bound() -> None:
         assert (len(received.refused), received.refused_count) == (REFUSALS_RECORDED, REFUSALS_RECORDED + 50)
 
 
+def test_unknown_error_codes_are_recorded_with_their_number() -> None:
+    def answer(message: Message) -> StopReplicaResponse:
+        error = StopReplicaPartitionError(topic_name="orders", partition_index=1, error_code=998)
+        return StopReplicaResponse(error_code=999, partition_errors=(error,))
+
+    with ChannelHarness() as harness:
+        harness.open(1)
+        harness.broker(1).answer = answer
+        harness.send(to(1, StopReplicaRequest(broker_epoch=101), 4))
+        harness.settle()
+        (received,) = harness.broker(0).records(ResponseReceived)
+        assert received.error == "UNKNOWN_ERROR_CODE_999"
+        assert received.refused == (Refused("orders", 1, "UNKNOWN_ERROR_CODE_998"),)
+
+
 @pytest.mark.spec("D14")
 def test_channel_past_its_bound_coalesces() -> None:
     with ChannelHarness() as harness:
@@ -349,8 +367,8 @@ def test_new_registration_gets_a_new_channel() -> None:
         harness.open(1)
         harness.send(metadata(1, 1))
         harness.settle()
-        harness.act(lambda: harness.manager.close(BrokerId(1)))
-        harness.act(lambda: harness.manager.open(registered(1, epoch=333)))
+        harness.call(lambda: harness.manager.close(BrokerId(1)))
+        harness.call(lambda: harness.manager.open(registered(1, epoch=333)))
         harness.send(metadata(1, 2))
         harness.settle()
         assert [received.correlation_id for received in harness.broker(1).received] == [0, 0]

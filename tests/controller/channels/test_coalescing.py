@@ -1,3 +1,5 @@
+"""Tests of `coalesce`: requests that wait for one broker become fewer, and leave it in the same state."""
+
 from __future__ import annotations
 
 import pytest
@@ -56,7 +58,7 @@ def stop(*partitions: tuple[int, int], delete: bool = False) -> ControlRequest:
     return request(StopReplicaRequest(controller_epoch=4, broker_epoch=7, topic_states=(topic,)), 4)
 
 
-def tell(*partitions: tuple[int, int], live: tuple[int, ...] = (1,)) -> ControlRequest:
+def update_metadata(*partitions: tuple[int, int], live: tuple[int, ...] = (1,)) -> ControlRequest:
     states = tuple(UpdateMetadataPartitionState(partition_index=p, leader_epoch=e) for p, e in partitions)
     topics = (UpdateMetadataTopicState(topic_name="t", topic_id=A, partition_states=states),) if states else ()
     brokers = tuple(UpdateMetadataBroker(id=broker) for broker in live)
@@ -80,9 +82,9 @@ def test_coalescing_keeps_the_newest_state() -> None:
     coalesced = coalesce(
         [
             start((0, 1), (1, 1), leaders=(1,)),
-            tell((0, 1), (1, 1)),
+            update_metadata((0, 1), (1, 1)),
             start((1, 2), leaders=(2,)),
-            tell((1, 2), live=(1, 2)),
+            update_metadata((1, 2), live=(1, 2)),
         ]
     )
     assert all_sent(coalesced) == [
@@ -113,7 +115,7 @@ def test_coalescing_keeps_the_newest_state() -> None:
 
 @pytest.mark.spec("D14", "C10")
 def test_coalescing_sends_live_brokers_first() -> None:
-    coalesced = coalesce([start((0, 1), leaders=(5,)), tell((0, 1), live=(1, 5))])
+    coalesced = coalesce([start((0, 1), leaders=(5,)), update_metadata((0, 1), live=(1, 5))])
     assert all_sent(coalesced)[0] == UpdateMetadataSent([], live_brokers=[1, 5], controller_epoch=4)
 
 
@@ -167,13 +169,13 @@ def test_coalescing_separates_topics_by_id() -> None:
 
 
 def test_coalescing_update_metadata_alone() -> None:
-    assert all_sent(coalesce([tell(live=(1, 2)), tell(live=(1,))])) == [
+    assert all_sent(coalesce([update_metadata(live=(1, 2)), update_metadata(live=(1,))])) == [
         UpdateMetadataSent([], live_brokers=[1], controller_epoch=4)
     ]
 
 
 class BrokerModel:
-    """What a broker remembers of a stream of requests: the last start and stop of each partition, and the metadata."""
+    """The state of a broker after a stream of requests: the last start and stop of each partition, and its metadata."""
 
     def __init__(self, requests: list[ControlRequest]) -> None:
         self.last: dict[int, list[tuple[str, int]]] = {}
@@ -185,13 +187,13 @@ class BrokerModel:
                         self.metadata[state.partition_index] = state.leader_epoch
                         continue
                     kind = "start" if isinstance(state, LeaderAndIsrPartitionState) else "stop"
-                    said = self.last.setdefault(state.partition_index, [])
-                    if said and said[-1][0] == kind:
-                        said.pop()
-                    said.append((kind, state.leader_epoch))
+                    received = self.last.setdefault(state.partition_index, [])
+                    if received and received[-1][0] == kind:
+                        received.pop()
+                    received.append((kind, state.leader_epoch))
 
 
-steps = st.tuples(st.sampled_from([start, stop, tell]), st.integers(0, 3), st.integers(0, 9))
+steps = st.tuples(st.sampled_from([start, stop, update_metadata]), st.integers(0, 3), st.integers(0, 9))
 
 
 @given(st.lists(steps, max_size=30))

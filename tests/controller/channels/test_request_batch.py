@@ -1,3 +1,5 @@
+"""Tests of `RequestBatch`: the control requests of a batch, their order and contents."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

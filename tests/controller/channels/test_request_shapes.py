@@ -1,3 +1,5 @@
+"""Tests of control requests at older protocol versions."""
+
 from __future__ import annotations
 
 import pytest

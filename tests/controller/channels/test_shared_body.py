@@ -1,3 +1,5 @@
+"""Tests of request bodies that brokers share: the bytes are those of each encoded request."""
+
 from __future__ import annotations
 
 import pytest

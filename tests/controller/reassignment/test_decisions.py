@@ -1,3 +1,5 @@
+"""Tests of the decisions of a reassignment, as functions of values."""
+
 from __future__ import annotations
 
 import pytest

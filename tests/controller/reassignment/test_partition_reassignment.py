@@ -1,4 +1,4 @@
-"""Requests to reassign partitions, and the events that follow."""
+"""Tests of requests to reassign partitions, and of the events that follow."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_reassign_partitions_znode_loses_entries_that_failed() -> None:
 
 @pytest.mark.spec("RA-14")
 def test_reassign_partitions_znode_is_read_again_after_its_deletion() -> None:
-    """Its watch has fired; a znode created before the next watch is armed is found all the same."""
+    """The watch has fired at the deletion; a znode created before the next watch is armed is found too."""
     with ReassignmentHarness() as harness:
         harness.request_by_znode({"orders-0": [2, 1, 0]})
         harness.process_znode()

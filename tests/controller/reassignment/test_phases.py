@@ -1,4 +1,4 @@
-"""The phases of a reassignment: the writes, and the requests sent."""
+"""Tests of the phases of a reassignment: the writes, and the requests sent."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_phase_b_waits_until_all_target_replicas_are_in_sync() -> None:
 
 @pytest.mark.spec("RA-9")
 def test_isr_written_by_the_leader_itself_completes_a_reassignment() -> None:
-    """The ISR is in ZooKeeper and not in memory. The state is watched from the start of the reassignment."""
+    """The state znode is watched from the start of the reassignment, because memory does not have such an ISR."""
     legacy = ControllerSettings(inter_broker_protocol_version=MetadataVersion.IBP_2_7_IV1)
     with ReassignmentHarness(settings=legacy) as harness:
         watched: list[TopicPartition] = []
@@ -283,7 +283,7 @@ def test_unassigned_replica_in_sync_is_stopped_after_failover(joins_late: bool, 
 
 
 def test_no_replica_is_stopped_if_no_target_replica_can_lead() -> None:
-    """Kafka goes on, and deletes the only replicas that are alive."""
+    """Kafka continues, and deletes the only replicas that are alive."""
     with ReassignmentHarness() as harness:
         harness.reassign({"orders-0": [3]})
         harness.start_recording()

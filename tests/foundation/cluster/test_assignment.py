@@ -1,3 +1,5 @@
+"""Tests of `ReplicaAssignment`: adding and removing replicas of a reassignment."""
+
 from __future__ import annotations
 
 import time

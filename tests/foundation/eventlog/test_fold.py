@@ -1,4 +1,4 @@
-"""The state that the fold computes from an event log: at chosen times of a known run, and for any valid log."""
+"""Tests of `fold`, which computes the state of a cluster from an event log, on a known run and on any valid log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_state_between_kill_and_election() -> None:
     assert picture.struck == "kill broker-1"
     assert picture.controller_gone
     assert picture.broker(2).event == "Reelect"
-    assert picture.partitions[ORDERS_0].leader == 1, "nobody has changed what ZooKeeper holds"
+    assert picture.partitions[ORDERS_0].leader == 1, "the state in ZooKeeper has not changed"
 
 
 def test_requests_are_in_flight_until_they_are_answered() -> None:
@@ -78,15 +78,15 @@ def test_an_older_partition_state_replaces_no_newer_one() -> None:
 
 def test_each_brokers_view_of_partitions_is_kept_apart() -> None:
     logs = Logs()
-    told = MetadataUpdated(
+    update = MetadataUpdated(
         controller_id=2,
         request_controller_epoch=2,
         request_broker_epoch=1,
         live_brokers=(1, 2),
         partitions=(Leadership("orders", 0, 1, 0, (1,), 0, 1), Leadership("orders", 1, 1, 0, (1,), 0, 1)),
     )
-    logs.at(1000, "broker-1", told)
-    logs.at(1001, "broker-2", told)
+    logs.at(1000, "broker-1", update)
+    logs.at(1001, "broker-2", update)
     deleted = (Leadership("orders", 0, -2, 0, (), 0, 2),)
     logs.at(
         1002,

@@ -7,7 +7,7 @@ import pytest
 
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import StepReached
-from tests.brokers.stage import StillClock
+from tests.brokers.parts import StillClock
 
 
 def test_a_record_that_cannot_be_written_is_reported_and_its_number_is_used_by_the_next() -> None:

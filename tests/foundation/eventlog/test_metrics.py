@@ -71,7 +71,7 @@ def failover(*between: tuple[float, str, Payload], old: int = 1, new: int = 2) -
     return row
 
 
-# ------------------------------------------------------------------ the whole story
+# ------------------------------------------------------------------ a whole run
 
 
 def test_metrics_of_a_run_with_a_killed_controller() -> None:

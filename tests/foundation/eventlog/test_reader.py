@@ -151,7 +151,7 @@ def test_the_first_record_of_a_repeated_sequence_number_counts() -> None:
     assert reading.findings == (LogFinding("b", 1, reader.REPEAT, "broker-1 incarnation 1"),)
 
 
-def test_a_clock_that_goes_back_is_a_finding_and_records_keep_their_sequence() -> None:
+def test_a_clock_that_decreases_is_a_finding_and_records_keep_their_sequence() -> None:
     logs = Logs()
     for ms, step in ((1005.0, "1"), (1001.0, "2"), (1006.0, "3")):
         logs.at(ms, "broker-1", StepReached(step=step))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foundation.metrics.instruments import RESCALE_MS, SAMPLE_SIZE, Distribution, Histogram, Meter, Rates, Timer
-from tests.brokers.stage import StillClock
+from tests.brokers.parts import StillClock
 
 
 def distribution(*values: float) -> Distribution:

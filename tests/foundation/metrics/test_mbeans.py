@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from brokers.mbeans import MBEANS
 from foundation.metrics.instruments import Histogram, Meter, Timer
 from foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
-from tests.brokers.stage import StillClock
+from tests.brokers.parts import StillClock
 
 RULES = (
     (r"kafka.(\w+)<type=(.+), name=(.+)PerSec\w*, (.+)=(.+)><>Count", r"kafka_\1_\2_\3_total"),

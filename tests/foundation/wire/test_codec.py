@@ -201,7 +201,7 @@ def test_packers_are_kept_for_a_bounded_number_of_shapes() -> None:
 
 
 def test_the_codec_imports_no_socket() -> None:
-    """In a fresh process: only the request channel imports asyncio, and nothing imports a transport of ours."""
+    """Checked in a new process: only the request channel imports asyncio, and no module imports a transport of ours."""
     script = """
 import importlib, pkgutil, sys
 import foundation.wire

@@ -1,4 +1,4 @@
-"""Frames are read whole and in order, in whatever pieces their bytes arrive."""
+"""Tests of `FrameReader`: frames are read whole and in order, in any pieces in which their bytes arrive."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_unknown_tagged_fields_are_skipped_at_any_level() -> None:
     assert decode(LeaderAndIsrResponse, 7, b"\0\0\2" + b"\0" * 16 + topic + b"\0").topics[0].partition_errors == ()
 
 
-# ------------------------------------------------------------------ what hostile bytes cost
+# ------------------------------------------------------------------ bounds of time and memory
 
 
 def peak_of(decoding: Callable[[], object]) -> int:

@@ -136,7 +136,7 @@ def test_a_malformed_response_closes_the_connection(answer: Callable[[bytes], li
     run(scenario())
 
 
-def test_an_unexpected_response_is_not_taken_for_that_of_the_next_request() -> None:
+def test_an_unexpected_response_is_not_used_for_the_next_request() -> None:
     """It may arrive after the response, when its request is complete already."""
 
     async def scenario() -> None:
@@ -203,7 +203,7 @@ def test_a_second_request_in_flight_is_refused() -> None:
 
 
 def test_a_cancelled_request_closes_the_channel() -> None:
-    """Its response may still arrive, and would be taken for that of the next request."""
+    """The response may still arrive, and must not be used for the next request."""
 
     async def scenario() -> None:
         channel, connection = channel_to(lambda frame: [])

@@ -136,7 +136,7 @@ def test_an_annotation_without_wire_type_is_named() -> None:
 
 @pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
 def test_every_array_element_takes_a_byte_or_more(api: Api, message: type[Message], version: int) -> None:
-    """Otherwise any count of elements would have to be believed."""
+    """So the count of an array can be checked against the remaining bytes."""
     for struct in structs_at(message, version)[1:]:
         assert minimum_size(StructOf(struct), version, api.is_flexible(version)) >= 1
 

@@ -43,7 +43,7 @@ class StoppedClock:
 
 
 async def nothing() -> None:
-    """The hook that does nothing."""
+    """Do nothing; the default hook."""
 
 
 class UnreliableClient:

@@ -20,7 +20,7 @@ class GuardedZnodes:
         self.paths = {"/", *paths}
         self.creates_sent: list[str] = []
         self.lost_answers = 0
-        """How many of the next answers are lost, after the request was applied."""
+        """The number of next requests that are applied and whose answers are lost."""
         self.created_by_others: str = ""
         """A znode that another client creates just before this client's first create request arrives."""
         self.expired = False

@@ -1,3 +1,5 @@
+"""Tests of config entities: sanitized names and change notifications."""
+
 from __future__ import annotations
 
 import pytest

@@ -74,7 +74,7 @@ def block_the_loop_until_suspended(session: Session) -> None:
 
 
 def test_a_session_survives_the_restart_of_the_server(own_zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         session = await opened(own_zookeeper.connect_string + "/app")
         session_id = session.zk.session_id
         await session.zk.write(Create("/mortal", b"", ephemeral=True))
@@ -92,11 +92,11 @@ def test_a_session_survives_the_restart_of_the_server(own_zookeeper: EmbeddedZoo
         await session.wait_for_watch("/mortal", WatchKind.CHANGED)
         await session.zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_a_server_that_does_not_answer_suspends_the_session(own_zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         # The client notices after two thirds of the timeout; the last third is left for the server to answer again.
         session = await opened(own_zookeeper.connect_string, session_timeout_ms=9_000)
         own_zookeeper.pause()
@@ -107,13 +107,13 @@ def test_a_server_that_does_not_answer_suspends_the_session(own_zookeeper: Embed
         await session.wait_for(SessionResumed)
         await session.zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_a_server_that_does_not_answer_is_noticed_while_requests_are_sent(own_zookeeper: EmbeddedZooKeeper) -> None:
     """Sent requests do not count as heartbeats of the server."""
 
-    async def play() -> None:
+    async def scenario() -> None:
         session = await opened(own_zookeeper.connect_string, session_timeout_ms=1_500)
         own_zookeeper.pause()
         reads: list[asyncio.Future[Stat | Failure]] = []
@@ -125,11 +125,11 @@ def test_a_server_that_does_not_answer_is_noticed_while_requests_are_sent(own_zo
         own_zookeeper.resume()
         await session.zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_a_request_sent_before_a_cut_is_notified_is_answered_during_the_cut(own_zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         session = await opened(own_zookeeper.connect_string + "/late")
         own_zookeeper.kill()
         block_the_loop_until_suspended(session)
@@ -141,11 +141,11 @@ def test_a_request_sent_before_a_cut_is_notified_is_answered_during_the_cut(own_
         assert await session.zk.exists("/a") is Failure.NO_NODE
         await session.zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_a_session_expires_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
         owner = await opened(f"127.0.0.1:{await proxy.start()}/clock", session_timeout_ms=3_000)
@@ -162,23 +162,23 @@ def test_a_session_expires_by_the_servers_clock(zookeeper: EmbeddedZooKeeper) ->
         await observer.zk.close()
         await proxy.stop()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_one_answering_server_of_several_is_enough(zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         # No server listens on port 1.
         session = await opened(f"127.0.0.1:1,{zookeeper.connect_string}/several")
         assert isinstance(await session.zk.exists("/"), Stat)
         await session.zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_a_server_that_accepts_and_never_answers_is_unreachable_within_the_timeout(
     zookeeper: EmbeddedZooKeeper,
 ) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
         silent = f"127.0.0.1:{await proxy.start()}"
@@ -190,14 +190,14 @@ def test_a_server_that_accepts_and_never_answers_is_unreachable_within_the_timeo
         await proxy.stop()
 
     before = living_threads()
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert left_over(before) == []
 
 
 def test_a_reconnect_without_answer_is_tried_again_within_the_session_timeout(zookeeper: EmbeddedZooKeeper) -> None:
     """ZooKeeper does not answer connections that reach it while it starts."""
 
-    async def play() -> None:
+    async def scenario() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
         session = await opened(f"127.0.0.1:{await proxy.start()}", session_timeout_ms=9_000)
@@ -213,11 +213,11 @@ def test_a_reconnect_without_answer_is_tried_again_within_the_session_timeout(zo
         await session.zk.close()
         await proxy.stop()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_no_thread_of_a_session_is_left_after_closing(zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         closed = await opened(zookeeper.connect_string)
         await closed.zk.close()
         host, port = zookeeper.connect_string.split(":")
@@ -231,12 +231,12 @@ def test_no_thread_of_a_session_is_left_after_closing(zookeeper: EmbeddedZooKeep
             await KazooZooKeeper("127.0.0.1:1", connection_timeout_ms=300).connect(lambda _: None)
 
     before = living_threads()
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert left_over(before) == []
 
 
 def test_a_cancelled_connect_leaves_no_thread(zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         connecting = asyncio.ensure_future(KazooZooKeeper("127.0.0.1:1").connect(lambda _: None))
         await asyncio.sleep(0.1)
         connecting.cancel()
@@ -244,7 +244,7 @@ def test_a_cancelled_connect_leaves_no_thread(zookeeper: EmbeddedZooKeeper) -> N
             await connecting
 
     before = living_threads()
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert left_over(before) == []
 
 
@@ -255,7 +255,7 @@ def test_a_connect_that_ends_while_the_server_is_silent_leaves_nothing_behind(
 ) -> None:
     """The server falls silent before it opens the session, or once it is open and the chroot is looked for."""
 
-    async def play() -> None:
+    async def scenario() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
         address = f"127.0.0.1:{await proxy.start()}"
@@ -275,12 +275,12 @@ def test_a_connect_that_ends_while_the_server_is_silent_leaves_nothing_behind(
         await proxy.stop()
 
     before = living_threads()
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert left_over(before) == []
 
 
 def test_a_chroot_that_cannot_be_created_is_named_with_the_reason(zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         session = await opened(zookeeper.connect_string)
         await session.zk.write(Create("/mortal", ephemeral=True))
         with pytest.raises(
@@ -290,7 +290,7 @@ def test_a_chroot_that_cannot_be_created_is_named_with_the_reason(zookeeper: Emb
         await session.zk.close()
 
     before = living_threads()
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert left_over(before) == []
 
 
@@ -307,13 +307,13 @@ def create_with_permissions(zookeeper: EmbeddedZooKeeper, permissions: dict[str,
 
 
 def test_a_chroot_that_exists_below_a_locked_parent_is_used(zookeeper: EmbeddedZooKeeper) -> None:
-    """As Kafka since KAFKA-12866. Only the last folder may be written to; the one above may not even be read."""
+    """Kafka does so since KAFKA-12866. The last folder may be written to; its parent may not even be read."""
     create_with_permissions(
         zookeeper,
         {"/locked": Permissions.READ, "/locked/apps": Permissions.ADMIN, "/locked/apps/kafka": Permissions.ALL},
     )
 
-    async def play() -> None:
+    async def scenario() -> None:
         session = await opened(zookeeper.connect_string + "/locked/apps/kafka")
         assert await session.zk.write(Create("/brokers")) == Created("/brokers")
         await session.zk.close()
@@ -321,13 +321,13 @@ def test_a_chroot_that_exists_below_a_locked_parent_is_used(zookeeper: EmbeddedZ
         assert await session.zk.write(Create("/brokers")) == Created("/brokers")
         await session.zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_a_chroot_that_is_missing_below_a_locked_parent_is_named_with_the_remedy(zookeeper: EmbeddedZooKeeper) -> None:
     create_with_permissions(zookeeper, {"/read-only": Permissions.READ})
 
-    async def play() -> None:
+    async def scenario() -> None:
         with pytest.raises(
             ZooKeeperUnreachable,
             match=r"chroot /read-only/apps/kafka of .* and /read-only/apps cannot be created: NoAuth; "
@@ -336,7 +336,7 @@ def test_a_chroot_that_is_missing_below_a_locked_parent_is_named_with_the_remedy
             await opened(zookeeper.connect_string + "/read-only/apps/kafka")
 
     before = living_threads()
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert left_over(before) == []
 
 
@@ -353,13 +353,13 @@ def test_hosts_are_accepted_with_and_without_port(connect_string: str) -> None:
     KazooZooKeeper(connect_string)
 
 
-def test_an_exception_of_a_listener_is_reported_and_the_session_goes_on(zookeeper: EmbeddedZooKeeper) -> None:
+def test_an_exception_of_a_listener_is_reported_and_the_session_continues(zookeeper: EmbeddedZooKeeper) -> None:
     reported: list[dict[str, Any]] = []
 
     def listener(_: Notification) -> None:
         raise ValueError("a mistake of the listener's")
 
-    async def play() -> None:
+    async def scenario() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
         zk = await KazooZooKeeper(zookeeper.connect_string + "/raises").connect(listener)
         await zk.write(Create("/a"))
@@ -368,12 +368,12 @@ def test_an_exception_of_a_listener_is_reported_and_the_session_goes_on(zookeepe
         assert isinstance(await zk.get("/a"), ZNodeData)
         await zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert [str(context["exception"]) for context in reported] == ["a mistake of the listener's"]
 
 
 def test_a_cancelled_request_does_not_affect_the_next(zookeeper: EmbeddedZooKeeper) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         session = await opened(zookeeper.connect_string + "/given-up")
         for _ in range(50):
             given_up = asyncio.ensure_future(session.zk.exists("/"))
@@ -382,13 +382,13 @@ def test_a_cancelled_request_does_not_affect_the_next(zookeeper: EmbeddedZooKeep
         assert isinstance(await session.zk.exists("/"), Stat)
         await session.zk.close()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_thousands_of_concurrent_requests_do_not_deadlock(zookeeper: EmbeddedZooKeeper) -> None:
     """More than the wake-up pipe holds, from the loop and, for the watches, from the connection thread."""
 
-    async def play() -> None:
+    async def scenario() -> None:
         session = await opened(zookeeper.connect_string + "/many")
         await session.zk.write(Create("/a"))
         for _ in range(5):
@@ -397,7 +397,7 @@ def test_thousands_of_concurrent_requests_do_not_deadlock(zookeeper: EmbeddedZoo
         await session.zk.close()
 
     # If the two threads blocked each other, no timeout of the loop would fire.
-    thread = threading.Thread(target=asyncio.run, args=(play(),), daemon=True)
+    thread = threading.Thread(target=asyncio.run, args=(scenario(),), daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
@@ -407,7 +407,7 @@ def test_thousands_of_concurrent_requests_do_not_deadlock(zookeeper: EmbeddedZoo
 def test_a_second_cut_while_watches_are_set_again_loses_no_watch(zookeeper: EmbeddedZooKeeper, answers: int) -> None:
     """Some notifications are lost, while answers to SetWatches for other paths have carried a newer zxid."""
 
-    async def play() -> None:
+    async def scenario() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
         chroot = f"/twice-{answers}"
@@ -433,13 +433,13 @@ def test_a_second_cut_while_watches_are_set_again_loses_no_watch(zookeeper: Embe
         await other.zk.close()
         await proxy.stop()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_under_load_and_cuts_every_request_is_answered(zookeeper: EmbeddedZooKeeper) -> None:
     """The connection is cut at random times: no request hangs, and every acknowledged write is there."""
 
-    async def play() -> None:
+    async def scenario() -> None:
         host, port = zookeeper.connect_string.split(":")
         proxy = Proxy((host, int(port)))
         session = await opened(f"127.0.0.1:{await proxy.start()}/load")
@@ -472,4 +472,4 @@ def test_under_load_and_cuts_every_request_is_answered(zookeeper: EmbeddedZooKee
         await session.zk.close()
         await proxy.stop()
 
-    asyncio.run(play())
+    asyncio.run(scenario())

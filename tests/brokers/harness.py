@@ -1,5 +1,7 @@
-"""A broker's services for tests of handlers: real caches and managers, no ZooKeeper, a controller that does as it is
-told."""
+"""`BrokerHarness`: the services of a broker for tests of request handlers.
+
+Caches and managers are the real ones; there is no ZooKeeper, and the controller is scripted.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ from foundation.wire.messages.update_metadata import (
 from foundation.wire.network import Network
 from foundation.zk.admin_znodes import ProducerIdBlock
 from foundation.zk.kafka_zk_client import KafkaZkClient
-from tests.brokers.stage import (
+from tests.brokers.parts import (
     ME,
     ORDERS,
     OTHER,
@@ -50,8 +52,8 @@ from understudy.simulator.world import SimulatedStorage
 BROKER_EPOCH = 40
 
 
-class ObedientController:
-    """Stands for the controller: answers what a test has put here."""
+class ScriptedController:
+    """Stands for `KafkaController`: returns the results that a test has set, and keeps the arguments in `asked`."""
 
     def __init__(self) -> None:
         self.is_active = True
@@ -101,8 +103,11 @@ class ObedientController:
         return self.moving
 
 
-class Stage:
-    """Broker 1 with live brokers 1 to 3. Make it inside a running loop."""
+class BrokerHarness:
+    """The services of broker 1, in whose metadata cache brokers 1 to 3 are alive.
+
+    It has to be created inside a running event loop.
+    """
 
     def __init__(
         self,
@@ -119,13 +124,15 @@ class Stage:
         self.metadata = MetadataCache()
         self.features = FinalizedFeatureCache()
         self.supervisor = Supervisor(self.recorder.log)
-        self.controller = ObedientController()
+        self.controller = ScriptedController()
         self.config = config or KafkaConfig()
         self.services = self._services()
-        self.hear()
+        self.update_metadata()
 
-    def hear(self, states: dict[str, dict[int, int]] | None = None, *, live: Sequence[int] = (1, 2, 3)) -> None:
-        """The metadata cache hears of leaders: topic → partition → leader."""
+    def update_metadata(
+        self, states: dict[str, dict[int, int]] | None = None, *, live: Sequence[int] = (1, 2, 3)
+    ) -> None:
+        """Apply an UpdateMetadata request with the `live` brokers and `states`: topic → partition → leader."""
         self.metadata.update(
             UpdateMetadataRequest(
                 controller_id=1,
@@ -157,10 +164,10 @@ class Stage:
             )
         )
 
-    def lead(self, topic: str, partition: int, *, leader_epoch: int = 5) -> None:
-        """This broker leads `topic`-`partition`, and knows it."""
+    def become_leader(self, topic: str, partition: int, *, leader_epoch: int = 5) -> None:
+        """Make this broker the leader of `topic`-`partition`, in its replica manager and in its metadata cache."""
         apply_leader_and_isr(self.replicas, leader_and_isr(state(partition, leader_epoch=leader_epoch), topic=topic))
-        self.hear({topic: {partition: ME}})
+        self.update_metadata({topic: {partition: ME}})
 
     def context(self, version: int = 0) -> RequestContext:
         return RequestContext(api_version=version, correlation_id=1, client_id="test", listener="PLAINTEXT", peer="p:1")
@@ -191,7 +198,7 @@ class Stage:
             features=self.features,
             replicas=self.replicas,
             isr=isr,
-            producer_ids=self._producer_ids or _nobodys_producer_ids(channel, self.clock),
+            producer_ids=self._producer_ids or _unconnected_producer_id_manager(channel, self.clock),
             controller=cast(KafkaController, self.controller),
             broker_epoch=lambda: BROKER_EPOCH,
             zk=_no_zookeeper,
@@ -199,7 +206,7 @@ class Stage:
         )
 
 
-def _nobodys_producer_ids(channel: ControllerChannel, clock: StillClock) -> ProducerIdManager:
+def _unconnected_producer_id_manager(channel: ControllerChannel, clock: StillClock) -> ProducerIdManager:
     return RPCProducerIdManager(
         BrokerId(ME), channel=channel, clock=clock, broker_epoch=lambda: BROKER_EPOCH, timeout_ms=1
     )

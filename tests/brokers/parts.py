@@ -1,4 +1,4 @@
-"""Helpers for tests of a broker's parts: a clock that stands still, an event log in memory, short control requests."""
+"""Parts for tests of a broker: a clock, an event log in memory, a replica manager, LeaderAndIsr requests."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ ORDERS_0 = TopicPartition("orders", 0)
 
 
 class StillClock:
+    """A clock that stands at `now_ms` until a test sets it."""
+
     def __init__(self, now_ms: float = 1_000.0) -> None:
         self.now_ms = now_ms
 
@@ -65,7 +67,7 @@ class LogWithRecords(NamedTuple):
 
 
 class Fetchers:
-    """Stands for `ReplicaFetcherManager`: keeps which partitions are to be fetched."""
+    """Stands for `ReplicaFetcherManager`: keeps the partitions that are to be fetched."""
 
     def __init__(self) -> None:
         self.following: dict[TopicPartition, tuple[int, int]] = {}
@@ -90,6 +92,7 @@ def state(
     replicas: tuple[int, ...] = (ME, OTHER, THIRD),
     leader_recovery_state: int = 0,
 ) -> LeaderAndIsrPartitionState:
+    """The state of one partition in a LeaderAndIsr request."""
     return LeaderAndIsrPartitionState(
         partition_index=partition,
         controller_epoch=1,
@@ -109,6 +112,7 @@ def leader_and_isr(
     controller_epoch: int = 1,
     broker_epoch: int = -1,
 ) -> LeaderAndIsrRequest:
+    """A LeaderAndIsr request of controller 9 with `states` of one topic."""
     return LeaderAndIsrRequest(
         controller_id=9,
         controller_epoch=controller_epoch,
@@ -123,7 +127,7 @@ def replica_manager(
     topic_id: TopicId = ORDERS,
     log: PartitionLog = EMPTY_LOG,
 ) -> tuple[ReplicaManager, Fetchers, Recorder]:
-    """The replica manager of broker 1 after a LeaderAndIsr with `states`; brokers 1 to 3 are alive.
+    """Create the replica manager of broker 1 and apply a LeaderAndIsr request with `states`; brokers 1 to 3 are alive.
 
     Args:
         log: the log of every partition; an empty one by default.
@@ -143,6 +147,6 @@ def apply_leader_and_isr(
     alive: Collection[int] = (1, 2, 3),
     now_ms: float = 1_000.0,
 ) -> dict[TopicPartition, str]:
-    """Have `manager` apply `request`; the names of the errors per partition."""
+    """Apply `request` to `manager`, and return the name of the error for each partition."""
     step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker in alive, now_ms=now_ms)
     return {topic_partition: error.name for topic_partition, error in step.errors.items()}
