@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -225,7 +225,7 @@ class AdminClient:
         response = await self._retried(lambda: self._ask_controller(request))
         assert isinstance(response, ElectLeadersResponse)
         return {
-            TopicPartition(result.topic, partition.partition_id): Errors(partition.error_code)
+            TopicPartition(result.topic, partition.partition_id): error_for_code(partition.error_code)
             for result in response.replica_election_results
             for partition in result.partition_result
         }
@@ -255,7 +255,9 @@ class AdminClient:
         _raise_for(response.error_code, response.error_message, "the reassignment")
         return {
             TopicPartition(topic.name, partition.partition_index): (
-                ApiError(Errors(partition.error_code), partition.error_message or "") if partition.error_code else None
+                ApiError(error_for_code(partition.error_code), partition.error_message or "")
+                if partition.error_code
+                else None
             )
             for topic in response.responses
             for partition in topic.partitions
@@ -387,4 +389,4 @@ def _errors_of(response: Message) -> set[int]:
 
 def _raise_for(code: int, message: str | None, what: str) -> None:
     if code != Errors.NONE:
-        raise ApiError(Errors(code), f"{what}: {message or 'no reason given'}")
+        raise ApiError(error_for_code(code), f"{what}: {message or error_name(code)}")

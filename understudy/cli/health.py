@@ -29,7 +29,7 @@ def _ask_broker(host: str, port: int) -> str:
     import asyncio
 
     from brokers.machine.socket_network import SocketNetwork
-    from foundation.cluster.errors import Errors
+    from foundation.cluster.errors import Errors, error_name
     from foundation.wire.errors import MalformedMessage
     from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
     from foundation.wire.network import ConnectionFailed, ConnectionLost
@@ -44,7 +44,7 @@ def _ask_broker(host: str, port: int) -> str:
         raise Failed(str(error)) from None
     assert isinstance(response, ApiVersionsResponse)
     if response.error_code != Errors.NONE:
-        raise Failed(f"{host}:{port} answers ApiVersions with {Errors(response.error_code).name}")
+        raise Failed(f"{host}:{port} answers ApiVersions with {error_name(response.error_code)}")
     return f"{host}:{port} answers; it supports {len(response.api_keys)} APIs"
 
 
