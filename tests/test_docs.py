@@ -10,13 +10,14 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.pages.architecture import rooms_of_brokers
-from tests.pages.source import ROOT
+from tests.pages.source import ROOT, parse
 from tests.pages.text import COLUMNS
 from tests.test_tidy import name_of, product_files, tracked_files
 
@@ -49,6 +50,7 @@ class Mention(NamedTuple):
 
 _ID = re.compile(r"(?<![\w+-])[A-Z]{1,4}-?\d+[a-z]?(?![\w-])")
 _DEFINITION = re.compile(r"\*\*([A-Z]{1,4}-?\d+[a-z]?)\*\*(?=(.*(?:\n  .+)*))")
+_COMMENTED_ID = re.compile(rf"#.*{_ID.pattern}")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _NO_IDS = re.compile(r"(?:KIP|ISO|UTF|CRC|SHA)-\d+|IV\d|(?:A|E|N|TID|BLE|SIM|PERF|RUF)\d{3}|HTTP\d")
 """Names that look like ids of ours: a proposal of Kafka's, an encoding, a rule of ruff's."""
@@ -64,7 +66,7 @@ _STEP = re.compile(r"^ +([A-Z]\d+)\.? +(\S.*)", re.MULTILINE)
 
 def steps(path: Path) -> dict[str, str]:
     """The steps that a module's docstring numbers; they count in that module only."""
-    return dict(_STEP.findall(ast.get_docstring(ast.parse(path.read_text())) or "")) if path.suffix == ".py" else {}
+    return dict(_STEP.findall(ast.get_docstring(parse(name_of(path))) or "")) if path.suffix == ".py" else {}
 
 
 def is_defined(name: str, defined: dict[str, str]) -> bool:
@@ -75,8 +77,13 @@ def is_defined(name: str, defined: dict[str, str]) -> bool:
     return name in defined or f"({part})" in defined.get(whole, "")
 
 
-def mentions() -> Iterator[Mention]:
+@cache
+def mentions() -> tuple[Mention, ...]:
     """The ids in pages, in docstrings and comments of all Python files, in product constants, and in `spec` marks."""
+    return tuple(_mentions())
+
+
+def _mentions() -> Iterator[Mention]:
     for page in PAGES:
         yield from _in_text(
             name_of(page), 1, _FENCE.sub(lambda fence: "\n" * fence.group().count("\n"), page.read_text())
@@ -97,10 +104,12 @@ def _in_text(where: str, line: int, text: str) -> Iterator[Mention]:
 def _in_python(path: Path, *, constants: bool) -> Iterator[Mention]:
     source = path.read_text()
     where = name_of(path)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    # Few files have a comment with an id, and reading the tokens of all takes seconds.
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline) if _COMMENTED_ID.search(source) else ()
+    for token in tokens:
         if token.type == tokenize.COMMENT:
             yield from _in_text(where, token.start[0], token.string.partition("noqa:")[0])
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(where)):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
                 yield from _in_text(where, node.lineno, text)

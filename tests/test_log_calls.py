@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.operators_log import FIELDS
+from tests.pages.source import parse
 from tests.test_tidy import name_of, product_files
 
 METHODS = frozenset({"debug", "info", "warning", "error", "critical", "exception"})
@@ -61,7 +62,7 @@ def calls(tree: ast.Module) -> Iterator[Call]:
 FORWARDING = "brokers/machine/operator_log.py"
 """It passes on what libraries log."""
 
-FILES = {path: list(calls(ast.parse(path.read_text()))) for path in product_files() if name_of(path) != FORWARDING}
+FILES = {path: list(calls(parse(name_of(path)))) for path in product_files() if name_of(path) != FORWARDING}
 LOGGING = [path for path, found in FILES.items() if found]
 
 
@@ -93,7 +94,7 @@ def test_fields_are_documented(path: Path) -> None:
 
 def test_every_documented_field_is_one_of_some_line() -> None:
     """A field that no source file names belongs to a line that was removed."""
-    written = {word for path in product_files() for word in _words(ast.parse(path.read_text())) if word in FIELDS}
+    written = {word for path in product_files() for word in _words(parse(name_of(path))) if word in FIELDS}
     assert sorted(FIELDS.keys() - written) == []
 
 

@@ -11,6 +11,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from tests.pages.source import parse
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("foundation", "controller", "brokers", "understudy")
 
@@ -39,7 +41,7 @@ def name_of(path: Path) -> str:
 def functions(path: Path) -> list[tuple[str, int]]:
     """Every function with its length in lines, its docstring not counted."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parse(name_of(path))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]
             documented = ast.get_docstring(node, clean=False) is not None
@@ -71,14 +73,14 @@ def test_functions_stay_short() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    undocumented = [name_of(path) for path in product_files() if not ast.get_docstring(ast.parse(path.read_text()))]
+    undocumented = [name_of(path) for path in product_files() if not ast.get_docstring(parse(name_of(path)))]
     assert undocumented == []
 
 
 def imported_names(path: Path) -> set[str]:
     """Every dotted name that the imports of a file could mean: `from a.b import c` names `a.b` and `a.b.c`."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parse(name_of(path))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
