@@ -389,4 +389,6 @@ def _errors_of(response: Message) -> set[int]:
 
 def _raise_for(code: int, message: str | None, what: str) -> None:
     if code != Errors.NONE:
-        raise ApiError(error_for_code(code), f"{what}: {message or error_name(code)}")
+        error = error_for_code(code)
+        reason = message or ("no reason given" if error == code else error_name(code))
+        raise ApiError(error, f"{what}: {reason}")
