@@ -112,7 +112,7 @@ def test_a_half_deleted_topic_with_its_marker_is_deleted_when_the_cluster_starts
 
 
 def stop_replica_requests(cluster: SimulatedCluster, to: BrokerId) -> list[RequestSent]:
-    records = (decode_record(line).data for line in cluster.chronicle)
+    records = (decode_record(line).data for line in cluster.log_lines)
     return [r for r in records if isinstance(r, RequestSent) and r.api == "StopReplica" and r.to == to]
 
 

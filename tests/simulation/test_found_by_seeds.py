@@ -30,7 +30,7 @@ def _both_lose_the_race(seed: int) -> bool:
         cluster.depose()
         cluster.settle(timeout_s=10)
     assert judge(cluster).problems == ()
-    return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.chronicle]
+    return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.log_lines]
 
 
 def test_nobody_waits_for_ever_for_the_end_of_a_winner_who_is_gone_already() -> None:
@@ -142,7 +142,7 @@ def test_isr_change_that_a_deposed_controller_has_refused_is_proposed_again() ->
 
 def _isr_results(cluster: SimulatedCluster, topic: str) -> list[str]:
     """The errors of the answers to the topic's ISR changes, in order."""
-    found = (decode_record(line).data for line in cluster.chronicle)
+    found = (decode_record(line).data for line in cluster.log_lines)
     return [data.error for data in found if isinstance(data, IsrResult) and data.topic == topic]
 
 

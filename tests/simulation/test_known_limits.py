@@ -73,7 +73,7 @@ def follower(cluster: SimulatedCluster) -> SimulatedBroker:
 
 def records(cluster: SimulatedCluster, kind: type, node: SimulatedBroker | None = None) -> list[Envelope]:
     """In the order in which they were written."""
-    found = [decode_record(line) for line in cluster.chronicle]
+    found = [decode_record(line) for line in cluster.log_lines]
     return [
         record for record in found if isinstance(record.data, kind) and (node is None or record.node == node.node.name)
     ]

@@ -35,7 +35,7 @@ def cluster_of(*versions: str, seed: int = 3) -> SimulatedCluster:
 def sent(cluster: SimulatedCluster) -> dict[str, set[tuple[str, int]]]:
     """By node, the control requests it sent and their versions."""
     found: dict[str, set[tuple[str, int]]] = {}
-    for record in map(decode_record, cluster.chronicle):
+    for record in map(decode_record, cluster.log_lines):
         if isinstance(record.data, RequestSent):
             found.setdefault(record.node, set()).add((record.data.api, record.data.api_version))
     return found
@@ -119,7 +119,7 @@ def test_a_broker_hands_over_in_the_version_of_its_protocol(version: str, asked:
         cluster.settle()
         assert [cluster.leader_id("orders", number) for number in (0, 1)] == [1, 1]
         received = [
-            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, RequestReceived)
+            record.data for record in map(decode_record, cluster.log_lines) if isinstance(record.data, RequestReceived)
         ]
         handed_over = [(data.api_version, data.client_id) for data in received if data.api == "ControlledShutdown"]
         assert handed_over == [(asked, "3" if asked else "")], "version 0 has no client id in its header"

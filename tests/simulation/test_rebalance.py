@@ -18,7 +18,7 @@ def at_home(cluster: SimulatedCluster) -> bool:
 
 
 def preferred_elections(cluster: SimulatedCluster) -> int:
-    records = (decode_record(line).data for line in cluster.chronicle)
+    records = (decode_record(line).data for line in cluster.log_lines)
     return sum(isinstance(record, LeadershipWritten) and record.why == "preferred" for record in records)
 
 

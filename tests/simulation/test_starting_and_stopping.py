@@ -183,7 +183,7 @@ def test_a_broker_that_is_stopped_twice_hands_over_once_and_stops_once() -> None
         tasks.append(process.spawn(stop("third")))
         cluster.run_for(100)
         assert sorted(ended) == ["first: NOT_RUNNING", "second: NOT_RUNNING", "third: NOT_RUNNING"]
-        records = [decode_record(line) for line in cluster.chronicle]
+        records = [decode_record(line) for line in cluster.log_lines]
         asked = [r for r in records if isinstance(r.data, RequestReceived) and r.data.api == "ControlledShutdown"]
         exits = [r for r in records if isinstance(r.data, ProcessExiting)]
         assert (len(asked), [r.node for r in exits]) == (1, [f"broker-{number}"])
@@ -224,7 +224,7 @@ def test_a_controller_stops_without_waiting_for_a_broker_that_does_not_answer() 
         asked = cluster.admin.with_bootstrap(f"{stopping.node.name}:{PORT}")
         cluster.begin(asked.create_topic("orders", assignment={0: [int(silent.id)]}))
         cluster.run_for(2_000)
-        records = [decode_record(line) for line in cluster.chronicle]
+        records = [decode_record(line) for line in cluster.log_lines]
         requests = [r.data for r in records if isinstance(r.data, RequestSent) and r.data.to == silent.id]
         answers = [r.data for r in records if isinstance(r.data, ResponseReceived) and r.data.sender == silent.id]
         assert len(requests) == len(answers) + 1, "one request is not answered"

@@ -50,7 +50,7 @@ def ids_known(cluster: SimulatedCluster, topic: str) -> set[TopicId]:
 
 
 def requests_sent(cluster: SimulatedCluster, broker: int) -> set[tuple[str, int]]:
-    records = (decode_record(line) for line in cluster.chronicle)
+    records = (decode_record(line) for line in cluster.log_lines)
     return {
         (record.data.api, record.data.api_version)
         for record in records
@@ -60,7 +60,7 @@ def requests_sent(cluster: SimulatedCluster, broker: int) -> set[tuple[str, int]
 
 def refusals_of_ids(cluster: SimulatedCluster) -> Counter[str]:
     """How often replicas of which partition refused the id in a controller's request."""
-    records = (decode_record(line).data for line in cluster.chronicle)
+    records = (decode_record(line).data for line in cluster.log_lines)
     return Counter(
         f"{refused.topic}-{refused.partition}"
         for record in records

@@ -33,7 +33,7 @@ from understudy.cluster import Cluster, Unsettled, no_holder, no_such_broker
 from understudy.findings import FindingKind, Findings, findings
 from understudy.picture import ClusterPicture
 from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.surroundings import STEP_MS, WAIT_TIMEOUT_S, Surroundings
+from understudy.simulator.environment import STEP_MS, WAIT_TIMEOUT_S, SimulatedEnvironment
 from understudy.simulator.world import Node
 
 _T = TypeVar("_T")
@@ -54,7 +54,7 @@ SETTINGS: Mapping[str, str] = {
 """Shorter than Kafka's defaults, and in proportion to each other, so that much happens within a simulated minute."""
 
 
-class SimulatedCluster(Surroundings):
+class SimulatedCluster(SimulatedEnvironment):
     """The brokers of one run, and what surrounds them; implements `Cluster`.
 
     Args:
@@ -90,7 +90,7 @@ class SimulatedCluster(Surroundings):
         names = [f"broker-{first_broker_id + position}" for position in range(brokers)]
         for position, name in enumerate(names):
             node = Node(
-                name, run=self.run_id, seed=seed, loop=self.loop, chronicle=self.chronicle, switched_off=fences_off
+                name, run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines, switched_off=fences_off
             )
             broker_id = BrokerId(first_broker_id + position)
             properties = {

@@ -11,7 +11,7 @@ from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import ControllerElected, TaskFailed
 from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.surroundings import Exit
+from understudy.simulator.environment import Exit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,7 @@ class _Player:
             except (ClusterError, IndexError, KeyError, ValueError) as error:
                 raise BadStory(f"command {command!r} cannot be understood: {error}") from error
         news = () if commands[0].startswith("cluster") else tuple(self._news())
-        self._told = len(self._cluster.chronicle)
+        self._told = len(self._cluster.log_lines)
         return (*news, self._state())
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class _Player:
 
     def _news(self) -> Iterator[str]:
         """The transcript lines since the last block."""
-        for line in self._cluster.chronicle[self._told :]:
+        for line in self._cluster.log_lines[self._told :]:
             record = decode_record(line)
             sentence = tell(record)
             if sentence is not None:

@@ -192,7 +192,7 @@ class Node:
 
     Attributes:
         lines: the event log, by incarnation.
-        chronicle: the lines of all nodes in the order in which they were written.
+        log_lines: the lines of all nodes in the order in which they were written.
         switched_off: fences that let everything pass, from the next incarnation on.
         armed: what happens at which points.
         at_point: called with each point that is reached, before its armed action; it may arm that very point.
@@ -205,11 +205,11 @@ class Node:
         run: str,
         seed: int,
         loop: SimulatedLoop,
-        chronicle: list[bytes],
+        log_lines: list[bytes],
         switched_off: tuple[Fence, ...] = (),
     ) -> None:
         self.name = name
-        self.chronicle = chronicle
+        self.log_lines = log_lines
         self.storage = SimulatedStorage()
         self.clock = SimulatedClock(loop)
         self.lines: dict[int, list[bytes]] = {}
@@ -245,7 +245,7 @@ class Node:
 
         def write(line: bytes) -> None:
             lines.append(line)
-            self.chronicle.append(line)
+            self.log_lines.append(line)
 
         self.lines[self.incarnation + 1] = lines
         incarnation = self.incarnation

@@ -266,7 +266,7 @@ def test_scraping_changes_nothing_in_the_event_logs() -> None:
             assert controller is not None
             cluster.broker(controller).kill()
             cluster.settle()
-            return b"".join(cluster.chronicle)
+            return b"".join(cluster.log_lines)
 
     assert history(port=None) == history(port="7071")
 

@@ -51,7 +51,7 @@ def test_a_deed_changes_something(kind: str) -> None:
             op.path for transaction in cluster.zookeeper.transactions[before:] for op in transaction.writes
         )
         by_hand = [
-            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, FaultInjected)
+            record.data for record in map(decode_record, cluster.log_lines) if isinstance(record.data, FaultInjected)
         ]
     assert changed
     assert ("-by-" in kind) == any(struck.fault == "write" for struck in by_hand)

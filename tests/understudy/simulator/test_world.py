@@ -22,8 +22,8 @@ class Place:
         self.loop = loop
         self.server = SimulatedZooKeeper(loop, random=derived(1, "zookeeper"))
         self.network = SimulatedNetwork(loop, seed=1)
-        self.chronicle: list[bytes] = []
-        self.node = Node("broker-1", run="run", seed=1, loop=loop, chronicle=self.chronicle)
+        self.log_lines: list[bytes] = []
+        self.node = Node("broker-1", run="run", seed=1, loop=loop, log_lines=self.log_lines)
 
     def start(self) -> World:
         return self.node.start(self.server, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000)
@@ -67,7 +67,7 @@ def test_each_incarnation_has_a_log_and_random_draws_of_its_own(place: Place, tm
     second = place.start()
     second.events.append(ProcessStarted(role="broker", broker_id=1))
     assert first.random.random() != second.random.random()
-    records = [decode_record(line) for line in place.chronicle]
+    records = [decode_record(line) for line in place.log_lines]
     assert [(record.incarnation, record.seq) for record in records] == [(1, 1), (1, 2), (2, 1)]
     assert records[0].wall_ms == EPOCH_MS
     place.node.dump(tmp_path)
@@ -104,7 +104,7 @@ def test_an_armed_point_strikes_once_and_before_the_next_line(place: Place, acti
     process.spawn(procedure())
     place.loop.run_for(1)
     assert marks == ["wrote"]
-    assert decode_record(place.chronicle[-1]).data == PointReached(point="partition.after_write", action=action)
+    assert decode_record(place.log_lines[-1]).data == PointReached(point="partition.after_write", action=action)
     process.resume()
     place.loop.run_for(1)
     assert marks == (["wrote", "flushed", "done"] if action == "pause" else ["wrote"])

@@ -43,7 +43,7 @@ class Exit(NamedTuple):
         return not isinstance(self.error, ZooKeeperUnreachable | RegistrationRefused | SessionLost)
 
 
-class Surroundings:
+class SimulatedEnvironment:
     """Virtual time, ZooKeeper and the network of one run.
 
     Args:
@@ -61,10 +61,10 @@ class Surroundings:
         )
         self.network = SimulatedNetwork(self.loop, seed=seed)
         self.znodes = ZnodeView(self.zookeeper.tree)
-        self.chronicle: list[bytes] = []
+        self.log_lines: list[bytes] = []
         """The event logs of all nodes, in the order in which the lines were written."""
         self.exits: list[Exit] = []
-        self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, chronicle=self.chronicle)
+        self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines)
         """The node of clients, and of the records about injected faults."""
         world = self.simulator.start(
             self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000
