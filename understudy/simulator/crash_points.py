@@ -115,7 +115,7 @@ class Outcome:
 
 
 def run_without_fault(procedure: Procedure, *, fences_off: tuple[Fence, ...] = ()) -> FaultFreeRun:
-    """Run `procedure`, and note every point that a controller reaches from the trigger until the cluster has settled."""
+    """Run `procedure`, and note every point that a controller reaches from the trigger until the cluster settles."""
     run = _Run(procedure, fences_off)
     problems = run.run(None)
     problems += [what for what, reason in run.left_behind() if reason is None]
