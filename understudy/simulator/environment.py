@@ -170,13 +170,13 @@ class SimulatedEnvironment:
     def stop_zookeeper(self) -> None:
         """Make the ensemble unreachable for all nodes; sessions do not expire meanwhile."""
         self.record_fault("stop", "zookeeper")
-        self.zookeeper.go_down()
+        self.zookeeper.stop()
 
     def start_zookeeper(self) -> None:
         """Make the ensemble reachable again. Harmless where it is."""
         if not self.zookeeper.reachable:
             self.record_fault("start", "zookeeper")
-            self.zookeeper.come_back()
+            self.zookeeper.start()
 
     def depose(self) -> None:
         """Delete `/controller`, as operators do to move the controller. Harmless where there is no controller.

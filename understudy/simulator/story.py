@@ -107,7 +107,7 @@ def play(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """Run a story, and return its blocks with the transcripts of this run.
 
     Raises:
-        BadStory: a command is unknown or cannot be understood, or a task of a broker failed with an unhandled exception.
+        BadStory: a command is unknown or cannot be understood, or a broker's task failed with an unhandled exception.
     """
     player = _Player()
     try:

@@ -276,6 +276,6 @@ def test_without_metrics_port_nothing_is_served() -> None:
         storage = cluster.broker(1).node.storage
         storage.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a killed broker leaves it
         cluster.start()
-        with pytest.raises(ConnectionFailed, match="refused the connection"):
+        with pytest.raises(ConnectionFailed, match="refused the connection: no process listens"):
             scrape(cluster, 1)
         assert storage.read(ADDRESS_FILE) is None

@@ -306,14 +306,14 @@ def test_no_session_ends_while_the_ensemble_is_down_and_all_have_their_full_time
     writing = broker.spawn(session.write(Create("/a", b"", ephemeral=True)))
     loop.run_for(1)
     assert writing.result() == Created("/a")
-    server.go_down()
+    server.stop()
     asking = broker.spawn(session.get("/a"))
     loop.run_for(60)
     assert asking.result() is Failure.UNKNOWN
     assert server.live_sessions == (session.session_id,)
     assert heard == [SessionSuspended()]
     broker.pause()
-    server.come_back()
+    server.start()
     loop.run_for(TIMEOUT_MS / 1000 - 0.1)
     assert server.live_sessions == (session.session_id,)
     broker.resume()
