@@ -1,4 +1,4 @@
-"""One simulated broker: its machine, its processes one after the other, and the faults injected into it."""
+"""`SimulatedBroker`: one broker of a simulation, its processes, and the faults injected into it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from understudy.simulator.environment import Exit, SimulatedEnvironment
 from understudy.simulator.world import Node
 
 _RESTART_AFTER_MS = 1_000
-"""After how long a broker that ended by itself is started again."""
+"""How long after its end a broker that ended by itself is started again."""
 
 
 class SimulatedBroker:
@@ -24,7 +24,7 @@ class SimulatedBroker:
     `begin_start` and `begin_stop` instead.
 
     Args:
-        peers: the names of all nodes that this one talks to, for `isolate`.
+        peers: the names of all other nodes; `isolate` cuts the links to them.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class SimulatedBroker:
         self.instance: KafkaBroker | None = None
         """The `KafkaBroker` that the current process runs; None where there is no process."""
         self.should_run = False
-        """Whether it is to be started again when it ends by itself, as a supervisor would."""
+        """Whether it is started again when it ends by itself, as a supervisor would do."""
         self.is_stopping = False
         self._environment = environment
         self._config = KafkaConfig.from_properties(properties)
@@ -79,7 +79,7 @@ class SimulatedBroker:
         return self._environment.session_of(self.id)
 
     def memory(self) -> BrokerMemory | None:
-        """What the broker holds in memory; None where it is down, paused or stopping, and need not be right."""
+        """The broker's metadata and replicas; None where it is down, paused or stopping and may hold old ones."""
         broker = self.instance
         if broker is None or self.is_paused or self.is_stopping:
             return None
@@ -94,7 +94,7 @@ class SimulatedBroker:
     # ------------------------------------------------------------------ starting and stopping
 
     def launch(self) -> None:
-        """Start a process without recording it. Harmless where one runs."""
+        """Start a process without a record in the event log. Harmless where one runs."""
         self.should_run = True
         if self.is_running:
             return
@@ -112,13 +112,13 @@ class SimulatedBroker:
         self.node.process.spawn(self._run(broker), name=self.node.name)
 
     def begin_start(self) -> None:
-        """Start it again, and do not wait; where it is still stopping, once it has stopped."""
+        """Start the broker, and do not wait. Where it is stopping, it is started once it has stopped."""
         if not self.is_running:
             self._record("start")
         self.launch()
 
     def begin_stop(self) -> None:
-        """Begin a controlled shutdown, and do not wait. Harmless where it is down or stopping."""
+        """Start a controlled shutdown, and do not wait. Harmless where the broker is down or stopping."""
         self.should_run = False
         if self.is_running and not self.is_stopping and self.instance is not None and self.node.process is not None:
             self.is_stopping = True
@@ -154,7 +154,7 @@ class SimulatedBroker:
         self.node.storage.lose_unflushed()
 
     def bounce(self, down_ms: float) -> None:
-        """Kill it and start it again `down_ms` later; shorter than its session timeout, ZooKeeper does not notice."""
+        """Kill the broker and start it again `down_ms` later; its session may outlast that time."""
         self.kill()
         self._environment.after(down_ms, self.begin_start)
 
@@ -171,7 +171,7 @@ class SimulatedBroker:
             self.node.process.resume()
 
     def expire_session(self) -> None:
-        """End the session of its registration at the server. Harmless where it is not registered."""
+        """Make ZooKeeper end the session of its registration. Harmless where the broker is not registered."""
         session_id = self.session_id
         if session_id is not None:
             self._record("expire")
@@ -209,7 +209,7 @@ class SimulatedBroker:
             self._environment.after(resume_after_ms, self.resume_if_paused)
 
     def resume_if_paused(self) -> None:
-        """Resume it, unless it has been killed or resumed meanwhile: for scheduled actions."""
+        """Resume the broker where it is paused. Scheduled actions use it: the broker may have been killed meanwhile."""
         if self.is_paused:
             self.resume()
 
@@ -221,13 +221,13 @@ class SimulatedBroker:
         role = "controller" if self._environment.controller_id() == self.id else ""
         self._environment.record_fault(fault, self.name, role)
 
-    # ------------------------------------------------------------------ its processes
+    # ------------------------------------------------------------------ the end of a process
 
     async def _run(self, broker: KafkaBroker) -> None:
         try:
             await broker.start()
             await broker.wait_closed()
-        except Exception as error:  # noqa: BLE001  what ends a process is judged by the run, not hidden here
+        except Exception as error:  # noqa: BLE001  `judge` reports it where it is unexpected
             if not self.is_stopping:
                 self._exited(error)
             return

@@ -289,7 +289,7 @@ class SimulatedZooKeeper:
             self.reset(node, arriving=0)
 
     def start(self) -> None:
-        """Start the ensemble again. Every session has its full timeout from now on, as after the election of a leader."""
+        """Start the ensemble again. Every session has its full timeout from now on, as after a leader election."""
         self.reachable = True
         for session in self._sessions.values():
             self._touch(session)
