@@ -20,7 +20,9 @@ def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) 
         "partition.before_flush",
         "partition.after_flush",
     ]
-    assert told[-1].startswith("4 runs with a fault at 4 points of 1 procedures: 4 ended as without the fault, 0 did not")
+    assert told[-1].startswith(
+        "4 runs with a fault at 4 points of 1 procedures: 4 ended as without the fault, 0 did not"
+    )
 
 
 def test_one_fault_at_one_point_is_repeated_and_leaves_its_logs(
