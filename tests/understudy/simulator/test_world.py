@@ -89,7 +89,9 @@ def test_a_step_of_the_wall_clock_does_not_change_the_monotonic_clock(harness: N
 
 
 @pytest.mark.parametrize("action", ["pause", "crash"])
-def test_an_armed_point_pauses_or_kills_the_process_once_before_its_next_line(harness: NodeHarness, action: str) -> None:
+def test_an_armed_point_pauses_or_kills_the_process_once_before_its_next_line(
+    harness: NodeHarness, action: str
+) -> None:
     world = harness.start()
     process = harness.process
     harness.node.arm("partition.after_write", action, process.pause if action == "pause" else process.kill)
