@@ -160,8 +160,7 @@ class ServerConnection:
     def reset(self, *, arriving: int | None = None) -> None:
         """Break the connection, and notify the client at once.
 
-        Args:
-            arriving: how many of the requests on their way still arrive; None for a drawn number.
+        `arriving` of the requests on their way still arrive; None for a drawn number.
         """
         if self.client_open:
             self._close_at_client(
@@ -509,10 +508,7 @@ class SimulatedZooKeeper:
         absent: Sequence[str],
         children: Sequence[str],
     ) -> None:
-        """Set a client's watches again after a reconnect; fire those whose znode has changed since `seen_zxid`.
-
-        Mirrors `DataTree.setWatches`.
-        """
+        """Set a client's watches after a reconnect; fire those whose znode has changed (`DataTree.setWatches`)."""
         if not self._serves(connection):
             return
         for path in data:
