@@ -16,7 +16,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from foundation.zk.client import (
     Children,
@@ -465,8 +465,8 @@ class SimulatedZooKeeper:
         """Serve one transaction. A failed one takes a zxid too, as ZooKeeper's error transactions do."""
         if not self._serves(connection):
             return
-        lost = self._lost_connection(connection, ops)
-        if lost is False:
+        breaks = self._breaks_connection(connection, ops)
+        if breaks == "before":
             connection.reset(arriving=0)
             return
         session_id = cast("_Session", connection.session).session_id
@@ -479,19 +479,19 @@ class SimulatedZooKeeper:
             answer = MultiOk(tuple(applied.result for applied in outcome), zxid)
             self._record(session_id, tuple(applied.op for applied in outcome))
             self._fire([touched for applied in outcome for touched in applied.touched])
-        if lost:
+        if breaks == "after":
             connection.reset(arriving=0)
         else:
             connection.answer(lambda: reply(answer, zxid), after_ms=self._random.random())
 
-    def _lost_connection(self, connection: ServerConnection, ops: Sequence[Op]) -> bool | None:
-        """Whether this write breaks its connection after it is applied (True), before (False), or not at all (None)."""
+    def _breaks_connection(self, connection: ServerConnection, ops: Sequence[Op]) -> Literal["before", "after"] | None:
+        """When a fault breaks the connection of this write: before or after it is applied, or never (None)."""
         for rule in self.lost_answers:
             if rule.node == connection.link.node and any(rule.path in op.path for op in ops):
                 self.lost_answers.remove(rule)
-                return rule.applied
+                return "after" if rule.applied else "before"
         if self.unknown_probability and self._random.random() < self.unknown_probability:
-            return self._random.random() < 0.5
+            return "after" if self._random.random() < 0.5 else "before"
         return None
 
     def _record(self, session_id: int, ops: tuple[ZnodeOp, ...], *, closed_session: bool = False) -> None:
