@@ -17,7 +17,7 @@ from foundation.wire.request_channel import RequestTimedOut
 from foundation.zk.admin_znodes import Features, FeatureZNode
 from foundation.zk.client import SetData, Stat
 from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.faults import draw_schedule, run_schedule
+from understudy.simulator.faults import draw_schedule, schedule_faults
 from understudy.simulator.judgement import judge
 from understudy.simulator.randomness import derived
 from understudy.simulator.zookeeper import LostAnswer
@@ -286,7 +286,7 @@ def test_producers_share_no_id_under_random_faults(seed: int) -> None:
         cluster.start()
         producers = Producers(cluster)
         producers.request_periodically(cluster.now_ms + schedule.healed_at_ms)
-        run_schedule(cluster, schedule)
+        schedule_faults(cluster, schedule)
         cluster.run_for(schedule.healed_at_ms + 1)
         cluster.settle()
         assert len(producers.granted) > 2 * SMALL, "ids are granted although the controller changes often"

@@ -87,7 +87,7 @@ def _draw_fault(source: random.Random, kinds: list[str], brokers: int, now: int,
     return Fault(at_ms=now, kind=kind, target=target, lasts_ms=lasts_ms, detail=detail)
 
 
-def run_schedule(cluster: SimulatedCluster, schedule: Schedule) -> None:
+def schedule_faults(cluster: SimulatedCluster, schedule: Schedule) -> None:
     """Schedule every fault at its time from now on, and the end of all faults after them. Lets no time pass."""
     cluster.zookeeper.unknown_probability = schedule.unknown_probability
     for fault in schedule.faults:

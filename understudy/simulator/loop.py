@@ -433,4 +433,4 @@ def new_loop(*, reordering: random.Random | None = None, trace: bool = False) ->
 
     Its class stays abstract: the methods of asyncio that it lacks are about sockets, threads and child processes.
     """
-    return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]  # see above
+    return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]  # see the docstring

@@ -17,7 +17,7 @@ from foundation.eventlog.fences import Fence
 from understudy.cluster import Unsettled
 from understudy.findings import FindingKind
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.faults import Schedule, draw_schedule, run_schedule
+from understudy.simulator.faults import Schedule, draw_schedule, schedule_faults
 from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.randomness import derived
@@ -107,7 +107,7 @@ def run_seed(
     try:
         cluster.start()
         cluster.create_topic("orders", partitions=partitions, replication_factor=3)
-        run_schedule(cluster, schedule)
+        schedule_faults(cluster, schedule)
         schedule_actions(cluster, actions)
         cluster.run_for(schedule.healed_at_ms + 1)
         healed_at_ms = cluster.now_ms
