@@ -210,7 +210,7 @@ class Producers:
         self.cluster.close()
         judgement = judge(self.cluster)
         assert judgement.problems == ()
-        assert judgement.judged["A4"] == len(blocks)
+        assert judgement.times_tested["A4"] == len(blocks)
 
 
 @pytest.fixture

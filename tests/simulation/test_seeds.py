@@ -32,8 +32,8 @@ def test_seeds_violate_no_check_and_settle(first: int) -> None:
     assert sum(report.judgement.elections for report in reports) > 2 * BATCH, (
         "the faults hardly ever changed the controller"
     )
-    judged = sum((report.judgement.judged for report in reports), Counter[str]())
-    seldom = {check.id: judged[check.id] for check in ALL_CHECKS if judged[check.id] < MIN_CASES}
+    times_tested = sum((report.judgement.times_tested for report in reports), Counter[str]())
+    seldom = {check.id: times_tested[check.id] for check in ALL_CHECKS if times_tested[check.id] < MIN_CASES}
     assert not seldom, "checks that examined too few cases"
     examined = sum((report.examined for report in reports), Counter[FindingKind]())
     rarely = {

@@ -23,7 +23,7 @@ class Judgement:
     elections: int
     records: int
     fence_hits: Counter[Fence]
-    judged: Counter[str]
+    times_tested: Counter[str]
     """How many cases each check, by id, has examined."""
     log_digest: str
     """BLAKE2 over every line of every node's event log: two equal runs have the same digest."""
@@ -58,7 +58,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
         elections=elections,
         records=records,
         fence_hits=fence_hits,
-        judged=Counter(checks.times_tested),
+        times_tested=Counter(checks.times_tested),
         log_digest=digest.hexdigest(),
     )
 

@@ -16,7 +16,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from foundation.zk.client import (
     Children,
@@ -34,10 +34,14 @@ from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.znode_tree import Refusal, Touched, ZnodeTree
 
+_T = TypeVar("_T")
+
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
 
 Deliver: TypeAlias = Callable[[], None]
 """What the client does when a packet reaches it."""
+Reply: TypeAlias = Callable[[_T, int], None]
+"""What the client does with the answer to a request and the server's last zxid."""
 
 
 @dataclass(slots=True)
@@ -418,9 +422,7 @@ class SimulatedZooKeeper:
 
     # ------------------------------------------------------------------ requests
 
-    def get(
-        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[ZNodeData | Failure, int], None]
-    ) -> None:
+    def get(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[ZNodeData | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.get(path)
             if watch and not isinstance(result, Failure):
@@ -428,9 +430,7 @@ class SimulatedZooKeeper:
             zxid = self.zxid
             connection.answer(lambda: reply(result, zxid))
 
-    def exists(
-        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[Stat | Failure, int], None]
-    ) -> None:
+    def exists(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[Stat | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.exists(path)
             if watch and result is not Failure.BAD_ARGUMENTS:
@@ -438,9 +438,7 @@ class SimulatedZooKeeper:
             zxid = self.zxid
             connection.answer(lambda: reply(result, zxid))
 
-    def children(
-        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[Children | Failure, int], None]
-    ) -> None:
+    def children(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[Children | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.children(path)
             if watch and not isinstance(result, Failure):
@@ -449,19 +447,14 @@ class SimulatedZooKeeper:
             connection.answer(lambda: reply(result, zxid))
 
     def get_many(
-        self,
-        connection: ServerConnection,
-        paths: Sequence[str],
-        reply: Callable[[list[ZNodeData | Failure], int], None],
+        self, connection: ServerConnection, paths: Sequence[str], reply: Reply[list[ZNodeData | Failure]]
     ) -> None:
         if self._serves(connection):
             results = [self.tree.get(path) for path in paths]
             zxid = self.zxid
             connection.answer(lambda: reply(results, zxid))
 
-    def multi(
-        self, connection: ServerConnection, ops: Sequence[Op], reply: Callable[[MultiOk | MultiFailed, int], None]
-    ) -> None:
+    def multi(self, connection: ServerConnection, ops: Sequence[Op], reply: Reply[MultiOk | MultiFailed]) -> None:
         """Serve one transaction. A failed one takes a zxid too, as ZooKeeper's error transactions do."""
         if not self._serves(connection):
             return

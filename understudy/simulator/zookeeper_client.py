@@ -44,7 +44,7 @@ from foundation.zk.client import (
     request_bytes,
 )
 from understudy.simulator.loop import current_process
-from understudy.simulator.zookeeper import Link, ServerConnection, SimulatedZooKeeper
+from understudy.simulator.zookeeper import Link, Reply, ServerConnection, SimulatedZooKeeper
 
 _T = TypeVar("_T")
 _ATTEMPT_MS = 1_000.0
@@ -238,7 +238,7 @@ class SimulatedSession:
 
     async def _request(
         self,
-        serve: Callable[[ServerConnection, Callable[[_T, int], None]], None],
+        serve: Callable[[ServerConnection, Reply[_T]], None],
         answered: Callable[[_T], None],
     ) -> _T | Failure:
         """Send a request and wait for its answer.
