@@ -44,5 +44,6 @@ def test_a_malformed_story_is_refused_with_a_reason(text: str, complaint: str) -
 
 
 def test_a_story_is_parsed_and_rendered_unchanged() -> None:
-    text = "# Why.\n# And how.\n\ncluster brokers=3 seed=1\n----\n   0.001  broker-1   resigns\n\nkill 1\nadvance 8s\n----\n"
+    start = "cluster brokers=3 seed=1\n----\n   0.001  broker-1   resigns\n"
+    text = f"# Why.\n# And how.\n\n{start}\nkill 1\nadvance 8s\n----\n"
     assert render(parse(text)) == text
