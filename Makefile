@@ -67,7 +67,7 @@ bench: setup  ## the benchmarks, as ratios measured in one run
 seeds: setup  ## 1,000 seeds that nobody has seen, a simulated minute each, every check on (SEEDS=N FROM=seed)
 	@.venv/bin/understudy simulate --seeds $(SEEDS) --from $(FROM) --seconds 60 --workers $(CORES) $(ARGS)
 
-crash-points: setup  ## strike the controller at each named point of what it does, in five ways, and print the table
+crash-points: setup  ## inject five faults into the controller at each named point of its procedures; print the table
 	@.venv/bin/understudy crash-points --workers $(CORES) $(ARGS)
 
 clean:  ## forget .venv and every cache

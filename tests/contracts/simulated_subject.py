@@ -64,7 +64,7 @@ class SimulatedEnsemble:
     async def wait_for_held_request(self, session: Session) -> None:
         link = self._server.link(self._node(session))
         async with asyncio.timeout(PATIENCE_S):
-            while not any(connection._held_up for connection in link.connections):
+            while not any(connection._held_requests for connection in link.connections):
                 await asyncio.sleep(0.01)
 
     async def hold_answers(self, session: Session) -> None:

@@ -34,7 +34,7 @@ class Simulated:
 
     def records(self) -> list[object]:
         """The payloads of all records, in the order in which they were written."""
-        return [decode_record(line).data for line in self.cluster.chronicle]
+        return [decode_record(line).data for line in self.cluster.log_lines]
 
 
 class Processes:

@@ -1,7 +1,7 @@
-"""Every crash point: the controller is struck wherever it passes one, and everything ends as if nobody had been.
+"""Crash points: a fault in the controller at each named point leaves the cluster in the same state as no fault.
 
-`make crash-points` strikes in five ways at each and prints the table; here every point is struck once, the ways taking
-turns.
+`make crash-points` injects five faults at each point and prints the table; here one fault is injected at each point,
+the five in turn.
 """
 
 from __future__ import annotations
@@ -17,87 +17,101 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
 from understudy.cli import crash_points as command
-from understudy.simulator.crash_points import How, Outcome, Peace, play_in_peace, strike, strikes
+from understudy.simulator.crash_points import (
+    ControllerFault,
+    FaultFreeRun,
+    Outcome,
+    points_and_faults,
+    run_with_fault,
+    run_without_fault,
+)
 from understudy.simulator.procedures import PROCEDURES, Procedure
-from understudy.simulator.rest import Rest, differences
+from understudy.simulator.settled_state import SettledState, differences
 
 BY_NAME = {procedure.name: procedure for procedure in PROCEDURES}
 FAST = "topic-creation"
 
 
 @cache
-def peace_of(name: str) -> Peace:
-    return play_in_peace(BY_NAME[name])
+def fault_free_run(name: str) -> FaultFreeRun:
+    return run_without_fault(BY_NAME[name])
 
 
-def failures(procedure: Procedure, *hows: How, fences_off: tuple[Fence, ...] = ()) -> list[Outcome]:
-    peace = peace_of(procedure.name)
-    outcomes = (strike(procedure, peace, at, how, fences_off=fences_off) for at, how in strikes(peace, hows))
+def failures(procedure: Procedure, *faults: ControllerFault, fences_off: tuple[Fence, ...] = ()) -> list[Outcome]:
+    """The runs with problems, of one run per point and fault."""
+    fault_free = fault_free_run(procedure.name)
+    outcomes = (
+        run_with_fault(procedure, fault_free, at, fault, fences_off=fences_off)
+        for at, fault in points_and_faults(fault_free, faults)
+    )
     return [outcome for outcome in outcomes if outcome.problems]
 
 
-def failures_in_turn(procedure: Procedure) -> list[str]:
-    peace, ways = peace_of(procedure.name), cycle(How)
-    outcomes = (strike(procedure, peace, at, how) for at, how in zip(peace.passed, ways, strict=False))
+def failures_with_faults_in_turn(procedure: Procedure) -> list[str]:
+    """The runs with problems, of one run per point, with another fault at each next point."""
+    fault_free = fault_free_run(procedure.name)
+    targets = zip(fault_free.reached, cycle(ControllerFault), strict=False)
+    outcomes = (run_with_fault(procedure, fault_free, at, fault) for at, fault in targets)
     return [str(outcome) for outcome in outcomes if outcome.problems]
 
 
-def test_in_peace_every_procedure_ends_well_and_passes_its_own_points() -> None:
-    peaces = {procedure.name: peace_of(procedure.name) for procedure in PROCEDURES}
-    assert {name: peace.problems for name, peace in peaces.items() if peace.problems} == {}
-    passed = {passing.point for peace in peaces.values() for passing in peace.passed}
-    assert passed <= set(POINTS)
-    assert sum(len(peace.passed) for peace in peaces.values()) > 100
+def test_every_procedure_without_a_fault_has_no_problems_and_reaches_its_own_points() -> None:
+    runs = {procedure.name: fault_free_run(procedure.name) for procedure in PROCEDURES}
+    assert {name: run.problems for name, run in runs.items() if run.problems} == {}
+    reached = {occurrence.point for run in runs.values() for occurrence in run.reached}
+    assert reached <= set(POINTS)
+    assert sum(len(run.reached) for run in runs.values()) > 100
 
 
 @pytest.mark.spec("EL-13", "EL-15")
-def test_a_topic_comes_into_being_whatever_happens_to_the_controller() -> None:
-    assert failures(BY_NAME[FAST], *How) == []
+def test_a_topic_is_created_whichever_fault_is_injected_into_the_controller() -> None:
+    assert failures(BY_NAME[FAST], *ControllerFault) == []
 
 
 @pytest.mark.slow
 @pytest.mark.spec("EL-13", "EL-15", "BUG-1")
 @pytest.mark.parametrize("name", sorted(BY_NAME.keys() - {FAST}))
-def test_a_procedure_survives_its_controller(name: str) -> None:
-    assert failures_in_turn(BY_NAME[name]) == []
+def test_a_procedure_ends_in_the_same_state_with_a_fault_at_any_point(name: str) -> None:
+    assert failures_with_faults_in_turn(BY_NAME[name]) == []
 
 
 @pytest.mark.spec("BUG-1")
 def test_without_the_fence_in_zookeeper_a_deposed_controller_writes_again() -> None:
-    """The harness is able to fail: that fence is what the deposed controller meets when it wakes before a write."""
-    found = failures(BY_NAME[FAST], How.DEPOSE, fences_off=(Fence.ZK_CONTROLLER_EPOCH,))
+    """The comparison is able to fail: only that fence refuses a write of a deposed controller that is resumed."""
+    found = failures(BY_NAME[FAST], ControllerFault.DEPOSE, fences_off=(Fence.ZK_CONTROLLER_EPOCH,))
     assert any("C3 violated" in problem for outcome in found for problem in outcome.problems)
 
 
-def test_a_successor_that_leaves_something_behind_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def forget(term: Term) -> None: ...
+def test_a_request_that_the_next_controller_does_not_handle_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def do_nothing(term: Term) -> None: ...
 
     procedure = BY_NAME["preferred-election-by-znode"]
-    assert peace_of(procedure.name).problems == ()
-    monkeypatch.setattr("controller.failover._resume_preferred_elections", forget)
-    left = [outcome for outcome in failures(procedure, How.KILL) if "has not been handled" in str(outcome)]
-    assert {outcome.passing.point for outcome in left} >= {"partition.before_write", "preferred_election.before_write"}
+    assert fault_free_run(procedure.name).problems == ()
+    monkeypatch.setattr("controller.failover._resume_preferred_elections", do_nothing)
+    outcomes = failures(procedure, ControllerFault.KILL)
+    left = [outcome for outcome in outcomes if "has not been handled" in str(outcome)]
+    assert {outcome.at.point for outcome in left} >= {"partition.before_write", "preferred_election.before_write"}
 
 
-def test_what_differs_from_peace_is_named() -> None:
-    def rest(leader: int, *replicas: int) -> Rest:
+def test_the_differences_between_two_settled_states_are_named() -> None:
+    def state(leader: int, *replicas: int) -> SettledState:
         partition, assigned = TopicPartition("orders", 0), tuple(BrokerId(replica) for replica in replicas)
-        return Rest(
+        return SettledState(
             assignments={partition: ReplicaAssignment(assigned)},
             leaders={partition: BrokerId(leader)},
-            in_sync={partition: assigned},
+            isrs={partition: assigned},
             configs={},
-            leftovers=(),
-            strays=(),
+            leftover_znodes=(),
+            unassigned_replicas=(),
         )
 
-    assert differences(rest(1, 1, 2), rest(1, 1, 2)) == []
-    assert differences(rest(1, 1, 2), rest(2, 1, 2)) == ["the leader of orders-0 is 2, without the fault it is 1"]
-    assert [line.split(" is ")[0] for line in differences(rest(1, 1, 2), rest(1, 1, 3))] == [
+    assert differences(state(1, 1, 2), state(1, 1, 2)) == []
+    assert differences(state(1, 1, 2), state(2, 1, 2)) == ["the leader of orders-0 is 2, without the fault it is 1"]
+    assert [line.split(" is ")[0] for line in differences(state(1, 1, 2), state(1, 1, 3))] == [
         "the assignment of orders-0",
         "the ISR of orders-0",
     ]
 
 
-def test_the_command_knows_every_way_to_strike() -> None:
-    assert tuple(how.value for how in How) == command.HOWS
+def test_the_command_takes_every_fault() -> None:
+    assert tuple(fault.value for fault in ControllerFault) == command.FAULTS

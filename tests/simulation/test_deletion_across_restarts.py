@@ -1,4 +1,4 @@
-"""Topics that are deleted while brokers stop and start. Each story has its model in Kafka's `DeleteTopicTest`."""
+"""Topics that are deleted while brokers stop and start; the scenarios are those of Kafka's `DeleteTopicTest`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from understudy.simulator.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 SESSION_MS = 10_000
-"""Longer than a session that nobody keeps alive lasts."""
+"""Longer than the session of a killed broker lasts."""
 
 
 @contextmanager
 def cluster_with_orders(seed: int = 1) -> Iterator[SimulatedCluster]:
-    """Three brokers with `orders` and `payments`; at the end `payments` is well and no check is violated."""
+    """Three brokers with `orders` and `payments`; at the end the ISR of `payments` is full and no check is violated."""
     with SimulatedCluster(seed, brokers=3) as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment=ORDERS)
@@ -54,7 +54,7 @@ def assert_deleted(cluster: SimulatedCluster) -> None:
 
 @pytest.mark.spec("FO-7", "TD-10")
 @pytest.mark.parametrize("point", [name for name in POINTS if name.startswith("deletion.") and "restore" not in name])
-def test_a_deletion_is_finished_after_every_broker_has_been_restarted_in_the_middle_of_it(point: str) -> None:
+def test_a_deletion_is_finished_after_a_restart_of_all_brokers_during_it(point: str) -> None:
     with cluster_with_orders() as cluster:
         controller = cluster.controller()
         controller.arm(point, "crash")
@@ -70,7 +70,7 @@ def test_a_deletion_is_finished_after_every_broker_has_been_restarted_in_the_mid
 
 
 HALF_DELETED = {
-    "one state is gone": ["/brokers/topics/orders/partitions/1/state"],
+    "one state is deleted": ["/brokers/topics/orders/partitions/1/state"],
     "one partition is left": [
         f"/brokers/topics/orders/partitions/{number}{suffix}" for number in (0, 1) for suffix in ("/state", "")
     ],
@@ -87,24 +87,22 @@ HALF_DELETED = {
 
 
 @pytest.mark.spec("FO-7", "TD-10", "TD-12")
-@pytest.mark.parametrize("gone", HALF_DELETED.values(), ids=HALF_DELETED.keys())
-@pytest.mark.parametrize("is_one_away", [False, True])
-def test_a_half_deleted_topic_with_its_marker_is_deleted_when_the_cluster_starts(
-    gone: list[str], is_one_away: bool
-) -> None:
-    """`testDeletingPartiallyDeletedTopic`: an earlier controller deleted some of its znodes, and died."""
+@pytest.mark.parametrize("deleted", HALF_DELETED.values(), ids=HALF_DELETED.keys())
+@pytest.mark.parametrize("is_one_down", [False, True])
+def test_a_partly_deleted_topic_is_deleted_when_the_cluster_starts(deleted: list[str], is_one_down: bool) -> None:
+    """`testDeletingPartiallyDeletedTopic`: an earlier controller has deleted some of its znodes."""
     with cluster_with_orders() as cluster:
         kill_all(cluster)
         assert cluster.zookeeper.operate([Create("/admin/delete_topics/orders", b"")])
-        for path in gone:
+        for path in deleted:
             assert cluster.zookeeper.operate([Delete(path)]), path
         late = cluster.broker(3)
         for broker in cluster.brokers:
-            if not (is_one_away and broker is late):
+            if not (is_one_down and broker is late):
                 broker.begin_start()
         cluster.run_for(SESSION_MS)
-        if is_one_away:
-            has_replicas = "/brokers/topics/orders" not in gone
+        if is_one_down:
+            has_replicas = "/brokers/topics/orders" not in deleted
             assert ("orders" in cluster.znodes.topics_to_be_deleted()) is has_replicas
             late.begin_start()
             cluster.run_for(SESSION_MS)
@@ -112,7 +110,7 @@ def test_a_half_deleted_topic_with_its_marker_is_deleted_when_the_cluster_starts
 
 
 def stop_replica_requests(cluster: SimulatedCluster, to: BrokerId) -> list[RequestSent]:
-    records = (decode_record(line).data for line in cluster.chronicle)
+    records = (decode_record(line).data for line in cluster.log_lines)
     return [r for r in records if isinstance(r, RequestSent) and r.api == "StopReplica" and r.to == to]
 
 
@@ -122,7 +120,7 @@ def followers(cluster: SimulatedCluster) -> tuple[SimulatedBroker, SimulatedBrok
 
 
 @pytest.mark.spec("TD-5", "TD-9")
-def test_a_broker_that_returns_while_the_others_still_delete_is_waited_for_and_deletes_too() -> None:
+def test_a_deletion_waits_for_a_broker_that_returns_while_another_has_not_answered() -> None:
     """`testResumeDeleteTopicWithRecoveredFollower`, with StopReplica requests still unanswered."""
     with cluster_with_orders() as cluster:
         returning, slow = followers(cluster)
@@ -131,13 +129,13 @@ def test_a_broker_that_returns_while_the_others_still_delete_is_waited_for_and_d
         returning.kill()
         cluster.run_for(SESSION_MS)
         slow.pause()
-        asked = cluster.admin.with_bootstrap(f"broker-{controller}:9092")
-        cluster.begin(asked.delete_topics("orders"))
+        client = cluster.admin.with_bootstrap(f"broker-{controller}:9092")
+        cluster.begin(client.delete_topics("orders"))
         cluster.run_for(1_000)
         assert "orders" in cluster.znodes.topics_to_be_deleted()
         returning.begin_start()
         cluster.run_for(1_000)
-        assert returning.id in cluster.znodes.brokers(), "back, and the other has not answered"
+        assert returning.id in cluster.znodes.brokers(), "it is registered, and the other broker has not answered"
         assert "orders" in cluster.znodes.topics()
         slow.resume()
         cluster.run_for(SESSION_MS)
@@ -147,8 +145,8 @@ def test_a_broker_that_returns_while_the_others_still_delete_is_waited_for_and_d
 
 @pytest.mark.spec("TD-5", "TD-9", "BR-9")
 @pytest.mark.parametrize("down_ms", [200, 1_000, 3_000])
-def test_a_broker_that_bounces_while_it_deletes_is_asked_again(down_ms: int) -> None:
-    """Down for less than its session: the controller sees another registration, and no death."""
+def test_a_broker_that_is_restarted_during_a_deletion_is_sent_stop_replica_again(down_ms: int) -> None:
+    """It is down for less than its session timeout, so that the controller finds a bounced broker and no dead one."""
     with cluster_with_orders() as cluster:
         bouncing, _ = followers(cluster)
         controller = cluster.controller_id()
@@ -165,7 +163,7 @@ def test_a_broker_that_bounces_while_it_deletes_is_asked_again(down_ms: int) -> 
 
 
 @pytest.mark.spec("TD-9", "FO-12")
-def test_a_topic_whose_replicas_are_all_on_brokers_that_return_one_by_one_is_deleted_with_the_last() -> None:
+def test_a_topic_is_deleted_when_the_last_of_its_brokers_has_returned() -> None:
     with cluster_with_orders() as cluster:
         cluster.ask(cluster.admin.create_topic("kept", partitions=1, replication_factor=3))
         cluster.settle()

@@ -17,7 +17,7 @@ for seed in map(int, sys.argv[1:]):
 """
 
 
-def _histories(seeds: list[str], hash_seed: str) -> str:
+def _run_seeds(seeds: list[str], hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     ran = subprocess.run(
         [sys.executable, "-c", _PROGRAM, *seeds],
@@ -31,9 +31,11 @@ def _histories(seeds: list[str], hash_seed: str) -> str:
 
 
 @pytest.mark.parametrize("seeds", [["1", "2", "3", "4"]])
-def test_a_seed_is_a_history_in_any_process(seeds: list[str]) -> None:
-    first = _histories(seeds, "0")
+def test_a_seed_has_the_same_event_logs_in_any_process(seeds: list[str]) -> None:
+    first = _run_seeds(seeds, "0")
     assert len(first.splitlines()) == len(seeds)
-    assert len({line.split()[1] for line in first.splitlines()}) == len(seeds), "different seeds, different histories"
-    assert _histories(seeds, "1") == first
-    assert _histories(seeds, "4242") == first
+    assert len({line.split()[1] for line in first.splitlines()}) == len(seeds), (
+        "different seeds have different event logs"
+    )
+    assert _run_seeds(seeds, "1") == first
+    assert _run_seeds(seeds, "4242") == first

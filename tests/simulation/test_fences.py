@@ -1,6 +1,7 @@
-"""Every fence is reached, and what each is worth: the same scene with it, without it, and without the one behind it.
+"""The effect of single fences: each scenario runs with the fence, without it, and without the next fence too.
 
-Random seeds hardly ever reach the fences played here, because another one stands before them. Each scene says which.
+Random seeds seldom reach these fences, because another check usually refuses the write or request first. Each scenario
+names that check.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ORDERS_0 = TopicPartition("orders", 0)
 
 
 def cluster_of_three(*fences_off: Fence) -> SimulatedCluster:
-    """At rest, with `orders` on all of them and led by one who is not the controller."""
+    """A settled cluster with `orders` on all brokers, led by one that is not the controller."""
     cluster = SimulatedCluster(5, brokers=3, fences_off=fences_off)
     cluster.start()
     replicas = sorted(cluster.broker_ids, key=lambda broker: broker == cluster.controller_id())
@@ -42,7 +43,7 @@ def cluster_of_three(*fences_off: Fence) -> SimulatedCluster:
     return cluster
 
 
-def tell(cluster: SimulatedCluster, broker: SimulatedBroker, request: Message, version: int) -> Message:
+def send(cluster: SimulatedCluster, broker: SimulatedBroker, request: Message, version: int) -> Message:
     return cluster.ask(cluster.admin.ask(broker.node.name, PORT, request, version=version))
 
 
@@ -63,10 +64,12 @@ def violated(judgement: Judgement) -> list[str]:
 # ------------------------------------------------------------------ broker.leader-epoch
 
 
-def old_leadership_from_the_controller_of_the_day(*fences_off: Fence) -> tuple[int, Judgement]:
-    """A controller never sends leadership out of order, and an old one's orders end at `broker.controller-epoch`. Hence
-    by
-    hand: what broker 1 was told when `orders` was new, in the name of the controller of the day."""
+def send_old_leader_epoch(*fences_off: Fence) -> tuple[int, Judgement]:
+    """Send a follower the first LeaderAndIsr of `orders-0` again, with the id and epoch of the current controller.
+
+    A controller never sends leader epochs out of order, and `broker.controller-epoch` refuses the requests of an old
+    controller. So the test sends the request itself.
+    """
     with cluster_of_three(*fences_off) as cluster:
         leader = cluster.leader("orders", 0)
         before = cluster.znodes.state(ORDERS_0)
@@ -90,28 +93,31 @@ def old_leadership_from_the_controller_of_the_day(*fences_off: Fence) -> tuple[i
             controller_epoch=cluster.znodes.controller_epoch(),
             topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(old,)),),
         )
-        tell(cluster, follower, request, 7)
-        struck = hits(cluster, Fence.BROKER_LEADER_EPOCH)
-    return struck, judge(cluster)
+        send(cluster, follower, request, 7)
+        fence_hits = hits(cluster, Fence.BROKER_LEADER_EPOCH)
+    return fence_hits, judge(cluster)
 
 
-def test_old_leadership_is_refused_whoever_sends_it() -> None:
-    struck, judgement = old_leadership_from_the_controller_of_the_day()
-    assert (struck, judgement.problems) == (1, ())
+def test_an_old_leader_epoch_from_the_current_controller_is_refused() -> None:
+    fence_hits, judgement = send_old_leader_epoch()
+    assert (fence_hits, judgement.problems) == (1, ())
 
 
-def test_without_the_leader_epoch_fence_a_broker_follows_the_past() -> None:
-    struck, judgement = old_leadership_from_the_controller_of_the_day(Fence.BROKER_LEADER_EPOCH)
-    assert struck == 1
+def test_without_the_leader_epoch_fence_a_broker_applies_an_old_leader_epoch() -> None:
+    fence_hits, judgement = send_old_leader_epoch(Fence.BROKER_LEADER_EPOCH)
+    assert fence_hits == 1
     assert "C4c" in violated(judgement)
 
 
 # ------------------------------------------------------------------ controller.state-controller-epoch
 
 
-def a_deposed_controller_goes_on_deciding(*fences_off: Fence) -> tuple[int, list[int], Judgement]:
-    """It stops before a write, is deposed, and wakes in the same session. Its check of `/controller_epoch` would end it
-    there; without that check it finds the state changed, reads it again, and sees who has written it."""
+def resume_deposed_controller_before_a_write(*fences_off: Fence) -> tuple[int, list[int], Judgement]:
+    """Pause a controller before a write, depose it, and resume it in the same session.
+
+    The check of `/controller_epoch` refuses its write. Without that check it finds that the state has changed, reads it
+    again, and compares the controller epoch in it.
+    """
     with cluster_of_three(*fences_off) as cluster:
         old = cluster.controller()
         old.arm("partition.before_write", "pause", resume_after_ms=4_000)
@@ -121,7 +127,7 @@ def a_deposed_controller_goes_on_deciding(*fences_off: Fence) -> tuple[int, list
         cluster.depose()
         cluster.run_for(12_000)
         assert cluster.controller_id() != old.id
-        struck = hits(cluster, Fence.STATE_CONTROLLER_EPOCH)
+        fence_hits = hits(cluster, Fence.STATE_CONTROLLER_EPOCH)
         writes = [
             op
             for transaction in cluster.zookeeper.transactions
@@ -129,26 +135,26 @@ def a_deposed_controller_goes_on_deciding(*fences_off: Fence) -> tuple[int, list
             if op.path.endswith("/0/state")
         ]
         epochs = [json.loads(op.data or b"")["controller_epoch"] for op in writes]
-    return struck, epochs, judge(cluster)
+    return fence_hits, epochs, judge(cluster)
 
 
-def test_the_write_of_a_deposed_controller_ends_at_its_check_of_the_epoch() -> None:
-    struck, epochs, judgement = a_deposed_controller_goes_on_deciding()
-    assert (struck, epochs, judgement.problems) == (0, [1, 2, 2], ())
+def test_the_write_of_a_deposed_controller_is_refused_by_the_check_of_controller_epoch() -> None:
+    fence_hits, epochs, judgement = resume_deposed_controller_before_a_write()
+    assert (fence_hits, epochs, judgement.problems) == (0, [1, 2, 2], ())
     assert judgement.fence_hits[Fence.ZK_CONTROLLER_EPOCH] == 1
 
 
-def test_without_that_check_it_leaves_alone_what_a_newer_controller_has_written() -> None:
-    struck, epochs, _ = a_deposed_controller_goes_on_deciding(Fence.ZK_CONTROLLER_EPOCH)
-    assert struck > 0
+def test_without_that_check_it_does_not_overwrite_the_state_of_a_newer_controller() -> None:
+    fence_hits, epochs, _ = resume_deposed_controller_before_a_write(Fence.ZK_CONTROLLER_EPOCH)
+    assert fence_hits > 0
     assert epochs == [1, 2, 2]
 
 
-def test_without_both_an_old_epoch_returns_into_the_state() -> None:
-    struck, epochs, judgement = a_deposed_controller_goes_on_deciding(
+def test_without_both_fences_it_overwrites_the_state_with_its_old_epoch() -> None:
+    fence_hits, epochs, judgement = resume_deposed_controller_before_a_write(
         Fence.ZK_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH
     )
-    assert struck > 0
+    assert fence_hits > 0
     assert epochs == [1, 2, 2, 1]
     assert "C3" in violated(judgement)
 
@@ -156,46 +162,51 @@ def test_without_both_an_old_epoch_returns_into_the_state() -> None:
 # ------------------------------------------------------------------ controller.broker-epoch
 
 
-def a_farewell_arrives_after_the_return(*fences_off: Fence) -> tuple[int, bool, Judgement]:
-    """A ControlledShutdown of a registration that is over: its sender was killed, and is back. No other fence stands
-    behind this one; only liveness notices that a broker is there and is treated as leaving."""
+def send_controlled_shutdown_with_old_broker_epoch(*fences_off: Fence) -> tuple[int, bool, Judgement]:
+    """Send ControlledShutdown with the old broker epoch of a broker that was killed and has registered again.
+
+    No other fence refuses the request. Without the fence the broker counts as shutting down, and the cluster does not
+    settle.
+    """
     with cluster_of_three(*fences_off) as cluster:
-        leaver = cluster.leader("orders", 0)
-        farewell = ControlledShutdownRequest(broker_id=leaver.id, broker_epoch=broker_epoch(cluster, leaver))
-        leaver.bounce(8_000)
+        stopping = cluster.leader("orders", 0)
+        request = ControlledShutdownRequest(broker_id=stopping.id, broker_epoch=broker_epoch(cluster, stopping))
+        stopping.bounce(8_000)
         cluster.run_for(9_000)
         cluster.settle()
-        tell(cluster, cluster.controller(), farewell, 3)
+        send(cluster, cluster.controller(), request, 3)
         try:
             cluster.settle(timeout_s=20)
         except Unsettled:
-            rests = False
+            settles = False
         else:
-            rests = True
-        struck = hits(cluster, Fence.REQUEST_BROKER_EPOCH)
-    return struck, rests, judge(cluster)
+            settles = True
+        fence_hits = hits(cluster, Fence.REQUEST_BROKER_EPOCH)
+    return fence_hits, settles, judge(cluster)
 
 
-def test_a_broker_that_is_back_is_not_sent_away_by_its_former_self() -> None:
-    struck, rests, judgement = a_farewell_arrives_after_the_return()
-    assert struck > 0
-    assert rests
+def test_controlled_shutdown_with_an_old_broker_epoch_is_refused() -> None:
+    fence_hits, settles, judgement = send_controlled_shutdown_with_old_broker_epoch()
+    assert fence_hits > 0
+    assert settles
     assert judgement.problems == ()
 
 
-def test_without_the_broker_epoch_fence_it_is_treated_as_leaving_for_ever() -> None:
-    struck, rests, _ = a_farewell_arrives_after_the_return(Fence.REQUEST_BROKER_EPOCH)
-    assert struck > 0
-    assert not rests
+def test_without_the_broker_epoch_fence_the_broker_counts_as_shutting_down() -> None:
+    fence_hits, settles, _ = send_controlled_shutdown_with_old_broker_epoch(Fence.REQUEST_BROKER_EPOCH)
+    assert fence_hits > 0
+    assert not settles
 
 
 # ------------------------------------------------------------------ controller.partition-epochs
 
 
-def a_leader_proposes_what_was(*fences_off: Fence) -> tuple[int, Errors, Judgement]:
-    """A proposal of the right leader over the state before this one. Behind the fence stands ZooKeeper: the controller
-    writes over exactly the version that was proposed over, and that one is gone. That is why no seed misses this
-    fence."""
+def send_alter_partition_with_old_partition_epoch(*fences_off: Fence) -> tuple[int, Errors, Judgement]:
+    """Send AlterPartition of the current leader with the previous partition epoch.
+
+    Without the fence ZooKeeper refuses the write: the controller writes only over the version in the request, which is
+    not the current one. So no seed fails without this fence.
+    """
     with cluster_of_three(*fences_off) as cluster:
         state = cluster.znodes.state(ORDERS_0)
         assert state is not None
@@ -215,22 +226,22 @@ def a_leader_proposes_what_was(*fences_off: Fence) -> tuple[int, Errors, Judgeme
             broker_epoch=broker_epoch(cluster, cluster.broker(now.leader)),
             topics=(AlterPartitionRequestTopicData(topic_name="orders", partitions=(old,)),),
         )
-        answer = tell(cluster, cluster.controller(), request, 1)
+        answer = send(cluster, cluster.controller(), request, 1)
         assert isinstance(answer, AlterPartitionResponse)
         assert answer.error_code == Errors.NONE
         cluster.run_for(100)
         assert cluster.znodes.state(ORDERS_0) == now
-        struck = hits(cluster, Fence.ALTER_PARTITION_EPOCHS)
-    return struck, Errors(answer.topics[0].partitions[0].error_code), judge(cluster)
+        fence_hits = hits(cluster, Fence.ALTER_PARTITION_EPOCHS)
+    return fence_hits, Errors(answer.topics[0].partitions[0].error_code), judge(cluster)
 
 
-def test_a_proposal_over_a_former_state_is_refused() -> None:
-    struck, error, judgement = a_leader_proposes_what_was()
-    assert (struck, judgement.problems) == (1, ())
+def test_alter_partition_with_an_old_partition_epoch_is_refused() -> None:
+    fence_hits, error, judgement = send_alter_partition_with_old_partition_epoch()
+    assert (fence_hits, judgement.problems) == (1, ())
     assert error is Errors.FENCED_LEADER_EPOCH
 
 
-def test_without_the_fence_of_partition_epochs_zookeeper_refuses_it() -> None:
-    struck, error, judgement = a_leader_proposes_what_was(Fence.ALTER_PARTITION_EPOCHS)
-    assert (struck, judgement.problems) == (1, ())
+def test_without_the_partition_epoch_fence_zookeeper_refuses_the_write() -> None:
+    fence_hits, error, judgement = send_alter_partition_with_old_partition_epoch(Fence.ALTER_PARTITION_EPOCHS)
+    assert (fence_hits, judgement.problems) == (1, ())
     assert error is Errors.INVALID_UPDATE_VERSION

@@ -1,4 +1,4 @@
-"""What random seeds have found, each as a scene of its own, so that it stays found."""
+"""Bugs that random seeds have found, each with a scenario of its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from understudy.simulator.zookeeper import LostAnswer
 
 
 def _both_lose_the_race(seed: int) -> bool:
-    """Two brokers race and are both disconnected before they learn who won; the winner is deposed meanwhile.
+    """Make two brokers lose the responses to their elections, and depose the elected one before they read its id.
 
-    Whether it came to that: which of them is how far when the other wins depends on the seed.
+    Returns whether both lost an election to a broker that was no longer the controller, which depends on the seed.
     """
     with SimulatedCluster(seed, brokers=2) as cluster:
         cluster.start()
@@ -30,17 +30,17 @@ def _both_lose_the_race(seed: int) -> bool:
         cluster.depose()
         cluster.settle(timeout_s=10)
     assert judge(cluster).problems == ()
-    return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.chronicle]
+    return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.log_lines]
 
 
-def test_nobody_waits_for_ever_for_the_end_of_a_winner_who_is_gone_already() -> None:
-    """Seed 135: no watch told the brokers that nobody ruled, because it was armed after the fact."""
-    assert sum(_both_lose_the_race(seed) for seed in range(40)) >= 3, "the scene is hardly ever played"
+def test_candidates_do_not_wait_for_the_deletion_of_a_controller_znode_that_is_deleted_already() -> None:
+    """Seed 135: the brokers set their watch on `/controller` after its deletion, and no watch fired."""
+    assert sum(_both_lose_the_race(seed) for seed in range(40)) >= 3, "hardly any seed runs the scenario"
 
 
-def test_a_controller_whose_session_ends_while_it_shuts_down_leaves_in_peace() -> None:
-    """Seed 243: stopped in the middle of its takeover, it recorded an empty context as what it believes of the cluster;
-    and Expire swept away the event that ends the queue, so that it never left."""
+def test_a_controller_whose_session_expires_while_it_shuts_down_stops() -> None:
+    """Seed 243: stopped during its failover, it recorded an empty context as the state of the cluster. The Expire event
+    then removed the event that ends the queue, and the broker never stopped."""
     with SimulatedCluster(1, brokers=3) as cluster:
         cluster.start()
         for broker in cluster.brokers:
@@ -56,10 +56,9 @@ def test_a_controller_whose_session_ends_while_it_shuts_down_leaves_in_peace() -
     assert judge(cluster).problems == ()
 
 
-def test_a_deletion_does_not_wait_for_a_move_that_its_own_marker_stops() -> None:
-    """Seed 20182: a topic was marked while a partition of it began to move, and the controller died. Its successor
-    waited with the deletion for the move; but all had been told that the topic goes, and no follower could fetch it any
-    more."""
+def test_a_deletion_does_not_wait_for_a_reassignment_of_its_topic() -> None:
+    """Seed 20182: a topic was marked for deletion while a reassignment of it began, and the controller died. The next
+    controller waited for the reassignment before the deletion, but the followers could not fetch the topic any more."""
     with SimulatedCluster(1, brokers=5) as cluster:
         cluster.start()
         controller, orders_0 = cluster.controller(), TopicPartition("orders", 0)
@@ -79,9 +78,9 @@ def test_a_deletion_does_not_wait_for_a_move_that_its_own_marker_stops() -> None
     assert judge(cluster).problems == ()
 
 
-def test_a_topic_is_not_moved_because_its_predecessor_of_that_name_was_to_be() -> None:
-    """Seed 20007: a move that could not end was left in `/admin/reassign_partitions` when its topic was deleted; the
-    name was given again, and the next controller moved the new topic."""
+def test_a_new_topic_is_not_reassigned_by_the_request_for_a_deleted_topic_of_its_name() -> None:
+    """Seed 20007: a reassignment that could not end stayed in `/admin/reassign_partitions` when its topic was deleted.
+    A topic of the same name was created, and the next controller reassigned it."""
     with SimulatedCluster(1, brokers=4) as cluster:
         cluster.start()
         orders_0, dead = TopicPartition("orders", 0), 4 if cluster.controller_id() != 4 else 3
@@ -104,11 +103,11 @@ def test_a_topic_is_not_moved_because_its_predecessor_of_that_name_was_to_be() -
 
 
 @pytest.mark.spec("IS-6")
-def test_isr_change_that_a_deposed_controller_has_refused_is_proposed_again() -> None:
-    """Seed 77000040: the deposed controller, which ZooKeeper does not reach, leads a new topic that its context does
-    not hold. It sends the wider ISR over the connection that it has kept, to itself, and answers UNKNOWN_TOPIC_ID.
+def test_an_isr_change_that_a_deposed_controller_has_refused_is_proposed_again() -> None:
+    """Seed 77000040: a deposed controller without a connection to ZooKeeper led a partition of a topic that is not in
+    its context. It sent the ISR change to itself, and answered UNKNOWN_TOPIC_ID.
 
-    No controller owes the leader a LeaderAndIsr after that: the proposal stayed pending, and the ISR small, for ever.
+    No controller had a reason to send the leader a LeaderAndIsr after that: the change stayed pending for ever.
     """
     with SimulatedCluster(1, brokers=4) as cluster:
         cluster.start()
@@ -129,10 +128,10 @@ def test_isr_change_that_a_deposed_controller_has_refused_is_proposed_again() ->
         assert cluster.controller_id() in (third.id, fourth.id)
         cluster.create_topic("orders", assignment={0: [deposed.id, follower.id]})
         follower.begin_start()
-        # The new controller is known from its UpdateMetadata: the leader need not wait until the old one resigns.
+        # The leader knows the new controller from its UpdateMetadata, before the old one resigns.
         cluster.run_for(4_000)
         assert deposed.instance is not None
-        assert deposed.instance.controller.is_active, "it has not noticed yet"
+        assert deposed.instance.controller.is_active, "it has not been notified yet"
         assert _isr_results(cluster, "orders") == ["UNKNOWN_TOPIC_ID", "NONE"]
         assert cluster.isr("orders", 0) == (deposed.id, follower.id)
         cluster.heal()
@@ -141,11 +140,11 @@ def test_isr_change_that_a_deposed_controller_has_refused_is_proposed_again() ->
 
 
 def _isr_results(cluster: SimulatedCluster, topic: str) -> list[str]:
-    """The errors of the answers to the topic's ISR changes, in order."""
-    found = (decode_record(line).data for line in cluster.chronicle)
+    """The errors in the responses to the topic's ISR changes, in order."""
+    found = (decode_record(line).data for line in cluster.log_lines)
     return [data.error for data in found if isinstance(data, IsrResult) and data.topic == topic]
 
 
-def test_seed_77000040_comes_to_rest() -> None:
+def test_seed_77000040_settles() -> None:
     report = run_seed(77_000_040, 60)
     assert report.problems == ()

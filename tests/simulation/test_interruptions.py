@@ -1,7 +1,7 @@
-"""Every interruption: the controller dies before and after each of its calls to ZooKeeper, and its successor must cope.
+"""The controller is killed before and after each of its requests to ZooKeeper, and the next one takes over.
 
-A scenario is run once to count the calls; then once more per call and side. Because a run is its seed, each goes the
-same way up to its interruption.
+A scenario runs once to count the requests, and then twice per request. A run is determined by its seed, so each is
+identical up to the kill.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ def _cluster() -> SimulatedCluster:
     return cluster
 
 
-def _a_broker_dies(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
-    victim = next(broker for broker in cluster.brokers if broker is not controller)
-    victim.kill()
+def _kill_and_restart_a_broker(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
+    follower = next(broker for broker in cluster.brokers if broker is not controller)
+    follower.kill()
     cluster.run_for(9_000)
-    victim.begin_start()
+    follower.begin_start()
 
 
-def _a_topic_appears(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
+def _create_a_topic(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
     cluster.begin(cluster.admin.create_topic("payments", assignment={0: [1, 2, 3], 1: [2, 3, 1]}))
     cluster.run_for(3_000)
 
 
-def _the_controller_leaves(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
+def _restart_the_controller(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
     controller.begin_stop()
     cluster.run_for(3_000)
     controller.begin_start()
 
 
-def _its_session_expires(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
+def _expire_the_controllers_session(cluster: SimulatedCluster, controller: SimulatedBroker) -> None:
     controller.expire_session()
     cluster.run_for(3_000)
 
@@ -51,22 +51,25 @@ def _its_session_expires(cluster: SimulatedCluster, controller: SimulatedBroker)
 Scenario = Callable[[SimulatedCluster, SimulatedBroker], None]
 
 
-def _play(scenario: Scenario, call: int | None, side: str) -> tuple[int, list[str]]:
-    """How many calls the first controller made from the scenario's beginning, and what went wrong."""
+def _run(scenario: Scenario, call: int | None, side: str) -> tuple[int, list[str]]:
+    """Run a scenario, and kill the controller `side` (`before` or `after`) its request number `call`; None for no kill.
+
+    Returns how many requests the first controller sent since the scenario began, and the problems of the run.
+    """
     with _cluster() as cluster:
         controller = cluster.controller()
         link = cluster.zookeeper.link(controller.node.name)
         before = link.requests
 
-        def strike(number: int) -> None:
+        def kill_controller(number: int) -> None:
             if call is not None and number == before + call:
                 controller.kill()
                 cluster.after(4_000, controller.begin_start)
 
         if side == "before":
-            link.before_request = strike
+            link.before_request = kill_controller
         else:
-            link.after_answer = strike
+            link.after_answer = kill_controller
         scenario(cluster, controller)
         cluster.settle()
         calls = link.requests - before
@@ -76,17 +79,17 @@ def _play(scenario: Scenario, call: int | None, side: str) -> tuple[int, list[st
 @pytest.mark.parametrize(
     "scenario",
     [
-        _a_broker_dies,
-        pytest.param(_a_topic_appears, marks=pytest.mark.slow),
-        pytest.param(_the_controller_leaves, marks=pytest.mark.slow),
-        _its_session_expires,
+        _kill_and_restart_a_broker,
+        pytest.param(_create_a_topic, marks=pytest.mark.slow),
+        pytest.param(_restart_the_controller, marks=pytest.mark.slow),
+        _expire_the_controllers_session,
     ],
 )
-def test_a_controller_may_die_around_any_of_its_calls(scenario: Scenario) -> None:
-    calls, problems = _play(scenario, None, "before")
+def test_a_controller_may_be_killed_before_and_after_any_request_to_zookeeper(scenario: Scenario) -> None:
+    calls, problems = _run(scenario, None, "before")
     assert problems == []
-    assert calls > 3, "the scenario gave the controller nothing to do"
+    assert calls > 3, "the controller sends no request in this scenario"
     for call in range(1, calls + 1):
         for side in ("before", "after"):
-            _, problems = _play(scenario, call, side)
-            assert problems == [], f"{scenario.__name__}: the controller died {side} call {call} of {calls}"
+            _, problems = _run(scenario, call, side)
+            assert problems == [], f"{scenario.__name__}: the controller was killed {side} request {call} of {calls}"

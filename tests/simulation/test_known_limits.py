@@ -1,7 +1,6 @@
-"""The limits that Kafka's ZooKeeper mode is known for, one scene each: shown where we share them, missed where we do
-better.
+"""The known bugs and limits of Kafka's ZooKeeper mode, with a scenario for each that Understudy shares or avoids.
 
-Section 21 of the specification lists them; docs/fidelity.md says on which side we stand.
+docs/fidelity.md lists them.
 """
 
 from __future__ import annotations
@@ -42,9 +41,13 @@ SESSION_MS = 6_000
 
 
 @contextmanager
-def scene(seed: int = 5, *, brokers: int = 3, settings: dict[str, str] | None = None) -> Iterator[SimulatedCluster]:
-    """At rest, with `orders-0` on three brokers, led by one who is not the controller. In the end at rest again, and
-    judged."""
+def settled_cluster(
+    seed: int = 5, *, brokers: int = 3, settings: dict[str, str] | None = None
+) -> Iterator[SimulatedCluster]:
+    """A settled cluster with `orders-0` on three brokers, led by one that is not the controller.
+
+    At the end all faults are healed; the cluster must settle, and no check may be violated.
+    """
     with SimulatedCluster(seed, brokers=brokers, settings=settings) as cluster:
         cluster.start()
         others = sorted(cluster.broker_ids, key=lambda broker: broker == cluster.controller_id())
@@ -65,15 +68,15 @@ def leader(cluster: SimulatedCluster) -> SimulatedBroker:
 
 
 def follower(cluster: SimulatedCluster) -> SimulatedBroker:
-    """Of `orders-0`, and not the controller."""
+    """A follower of `orders-0` that is not the controller."""
     state = cluster.znodes.state(ORDERS_0)
     assert state is not None
     return cluster.broker(next(broker for broker in state.isr if broker not in (state.leader, cluster.controller_id())))
 
 
 def records(cluster: SimulatedCluster, kind: type, node: SimulatedBroker | None = None) -> list[Envelope]:
-    """In the order in which they were written."""
-    found = [decode_record(line) for line in cluster.chronicle]
+    """The records of a kind, of one node or of all, in the order in which they were written."""
+    found = [decode_record(line) for line in cluster.log_lines]
     return [
         record for record in found if isinstance(record.data, kind) and (node is None or record.node == node.node.name)
     ]
@@ -95,57 +98,58 @@ def newest_session(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
 
 
 @pytest.mark.spec("BUG-1")
-def test_a_broker_that_has_not_heard_of_the_new_controller_obeys_the_old_one() -> None:
-    """Between its write and its requests a controller sleeps through the end of its session. Its successor does not
-    reach one of the brokers, which takes the sleeper's orders when it wakes; the others, and ZooKeeper, refuse them."""
-    with scene(brokers=4) as cluster:
-        zombie, dead, alone = controller(cluster), leader(cluster), follower(cluster)
-        successor = next(broker for broker in cluster.broker_ids if broker not in (zombie.id, dead.id, alone.id))
+def test_a_broker_without_a_request_of_the_new_controller_applies_those_of_the_old_one() -> None:
+    """A controller is paused between its write and its requests until its session has ended. The next controller cannot
+    reach one of the brokers. That broker applies the requests that the old controller sends when it is resumed; the
+    other brokers and ZooKeeper refuse them."""
+    with settled_cluster(brokers=4) as cluster:
+        zombie, dead, unreachable = controller(cluster), leader(cluster), follower(cluster)
+        successor = next(broker for broker in cluster.broker_ids if broker not in (zombie.id, dead.id, unreachable.id))
         zombie.arm("partition.after_write", "pause")
         dead.kill()
         cluster.run_for(SESSION_MS + 1_000)
         assert zombie.is_paused
-        cluster.cut([successor], [alone.id])
-        cluster.cut_from_zookeeper(alone.id)  # or it would win itself
+        cluster.cut([successor], [unreachable.id])
+        cluster.cut_from_zookeeper(unreachable.id)  # otherwise it might be elected itself
         zombie.expire_session()
         cluster.run_for(1_000)
         assert cluster.controller_id() == successor
-        cluster.heal_zookeeper(alone.id)
+        cluster.heal_zookeeper(unreachable.id)
         zombie.resume()
         cluster.run_for(1_000)
-        assert last_order(cluster, alone) == (zombie.id, 1)
+        assert last_leader_and_isr(cluster, unreachable) == (zombie.id, 1)
         assert sum(broker.node.fence_hits[Fence.BROKER_CONTROLLER_EPOCH] for broker in cluster.brokers) > 0
         cluster.heal_network()
         cluster.run_for(4_000)
-        assert last_order(cluster, alone) == (successor, 2)
+        assert last_leader_and_isr(cluster, unreachable) == (successor, 2)
 
 
-def last_order(cluster: SimulatedCluster, broker: SimulatedBroker) -> tuple[int, int]:
-    """Of which controller, and of which epoch, the last LeaderAndIsr was that the broker has applied."""
+def last_leader_and_isr(cluster: SimulatedCluster, broker: SimulatedBroker) -> tuple[int, int]:
+    """The controller id and controller epoch of the last LeaderAndIsr that the broker has applied."""
     applied = records(cluster, LeaderAndIsrApplied, broker)[-1].data
     assert isinstance(applied, LeaderAndIsrApplied)
     return applied.controller_id, applied.request_controller_epoch
 
 
 @pytest.mark.spec("BUG-14")
-def test_a_new_controller_knows_nothing_of_a_farewell_and_takes_the_leaving_for_living() -> None:
-    with scene(brokers=4) as cluster:
-        leaver, old = leader(cluster), controller(cluster)
-        farewell = ControlledShutdownRequest(broker_id=leaver.id, broker_epoch=broker_epoch(cluster, leaver))
-        cluster.ask(cluster.admin.ask(old.node.name, PORT, farewell, version=3))
+def test_a_new_controller_does_not_know_that_a_broker_is_shutting_down() -> None:
+    with settled_cluster(brokers=4) as cluster:
+        stopping, old = leader(cluster), controller(cluster)
+        request = ControlledShutdownRequest(broker_id=stopping.id, broker_epoch=broker_epoch(cluster, stopping))
+        cluster.ask(cluster.admin.ask(old.node.name, PORT, request, version=3))
         cluster.run_for(5_000)
-        assert leaver.id not in cluster.isr("orders", 0), "who is leaving is not let back in"
+        assert stopping.id not in cluster.isr("orders", 0), "a broker that is shutting down is not added to the ISR"
         old.kill()
         cluster.run_for(SESSION_MS + 5_000)
-        assert leaver.id in cluster.isr("orders", 0), "its successor has never heard of it"
+        assert stopping.id in cluster.isr("orders", 0), "the new controller has received no ControlledShutdown"
 
 
 # ------------------------------------------------------------------ registrations
 
 
 @pytest.mark.spec("BUG-4")
-def test_a_registration_whose_answer_was_lost_is_ones_own() -> None:
-    with scene() as cluster:
+def test_a_broker_recognizes_its_own_registration_after_a_lost_response() -> None:
+    with settled_cluster() as cluster:
         broker = follower(cluster)
         cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, f"/brokers/ids/{broker.id}", applied=True))
         broker.expire_session()
@@ -155,10 +159,10 @@ def test_a_registration_whose_answer_was_lost_is_ones_own() -> None:
 
 
 @pytest.mark.spec("BUG-4", "BUG-5")
-def test_who_cannot_register_again_runs_on_unregistered_until_its_next_session() -> None:
-    """Somebody else holds its id. When that is over nobody tells it: only the end of its new session makes it try
-    again."""
-    with scene() as cluster:
+def test_a_broker_that_cannot_register_again_stays_unregistered_until_its_next_session() -> None:
+    """Its id is registered by another session. It is not notified when that registration is deleted: it registers only
+    when its own session has expired again."""
+    with settled_cluster() as cluster:
         broker, path = follower(cluster), f"/brokers/ids/{follower(cluster).id}"
         broker.expire_session()
         assert cluster.zookeeper.operate([Create(path, b"{}")])
@@ -175,10 +179,9 @@ def test_who_cannot_register_again_runs_on_unregistered_until_its_next_session()
 
 
 @pytest.mark.spec("BUG-6", "BUG-7")
-def test_a_session_that_ends_in_the_middle_of_a_takeover_blocks_nothing() -> None:
-    """Kafka had deadlocks there. The event in progress ends at its next call to ZooKeeper; only then a session is
-    opened."""
-    with scene() as cluster:
+def test_a_session_that_expires_during_a_failover_causes_no_deadlock() -> None:
+    """Kafka had deadlocks here. The event in progress ends at its next request to ZooKeeper."""
+    with settled_cluster() as cluster:
         for broker in cluster.brokers:
             broker.node.arm("notifications.after_write", "expire", broker.expire_session)
         cluster.depose()
@@ -187,12 +190,12 @@ def test_a_session_that_ends_in_the_middle_of_a_takeover_blocks_nothing() -> Non
         assert all(broker.node.incarnation == 1 for broker in cluster.brokers)
 
 
-# ------------------------------------------------------------------ one thing at a time, and who is out of reach
+# ------------------------------------------------------------------ the event queue, and brokers that cannot be reached
 
 
 @pytest.mark.spec("BUG-24")
 def test_while_zookeeper_is_slow_every_event_waits_for_the_one_in_progress() -> None:
-    with scene(brokers=4) as cluster:
+    with settled_cluster(brokers=4) as cluster:
         old, dead = controller(cluster), follower(cluster)
         old.node.arm("replica.before_write", "hold", lambda: cluster.cut_from_zookeeper(old.id, requests=False))
         dead.kill()
@@ -211,27 +214,27 @@ def started(cluster: SimulatedCluster, broker: SimulatedBroker) -> list[EventSta
 
 
 @pytest.mark.spec("BUG-25")
-def test_a_broker_that_its_controller_cannot_reach_stays_a_leader_and_knows_nothing_new() -> None:
-    with scene() as cluster:
-        alone = leader(cluster)
-        cluster.cut([alone.id], [cluster.controller_id() or 0])
+def test_a_broker_that_the_controller_cannot_reach_stays_leader_without_new_metadata() -> None:
+    with settled_cluster() as cluster:
+        unreachable = leader(cluster)
+        cluster.cut([unreachable.id], [cluster.controller_id() or 0])
         cluster.create_topic(
-            "payments", assignment={0: [broker for broker in cluster.broker_ids if broker != alone.id]}
+            "payments", assignment={0: [broker for broker in cluster.broker_ids if broker != unreachable.id]}
         )
         cluster.run_for(30_000)
-        assert alone.id in cluster.znodes.brokers()
-        assert cluster.leader_id("orders", 0) == alone.id
-        assert alone.instance is not None
-        assert alone.instance.metadata.snapshot.partition("payments", 0) is None
+        assert unreachable.id in cluster.znodes.brokers()
+        assert cluster.leader_id("orders", 0) == unreachable.id
+        assert unreachable.instance is not None
+        assert unreachable.instance.metadata.snapshot.partition("payments", 0) is None
         cluster.heal_network()
         cluster.settle(timeout_s=10)
-        assert alone.instance.metadata.snapshot.partition("payments", 0) is not None
+        assert unreachable.instance.metadata.snapshot.partition("payments", 0) is not None
 
 
 @pytest.mark.spec("BUG-20", "BK-9")
-def test_a_follower_whose_leader_is_unknown_says_nothing_and_waits_for_the_next_election() -> None:
-    with scene() as cluster:
-        state, mute = cluster.znodes.state(ORDERS_0), follower(cluster)
+def test_a_follower_whose_leader_is_unknown_reports_no_error_and_waits_for_the_next_election() -> None:
+    with settled_cluster() as cluster:
+        state, following = cluster.znodes.state(ORDERS_0), follower(cluster)
         assert state is not None
         unknown = LeaderAndIsrPartitionState(
             partition_index=0,
@@ -247,28 +250,28 @@ def test_a_follower_whose_leader_is_unknown_says_nothing_and_waits_for_the_next_
             controller_epoch=cluster.znodes.controller_epoch(),
             topic_states=(LeaderAndIsrTopicState(topic_name="orders", partition_states=(unknown,)),),
         )
-        answer = cluster.ask(cluster.admin.ask(mute.node.name, PORT, request, version=7))
+        answer = cluster.ask(cluster.admin.ask(following.node.name, PORT, request, version=7))
         assert isinstance(answer, LeaderAndIsrResponse)
         assert (answer.error_code, answer.topics) == (Errors.NONE, ()) or answer.topics[0].partition_errors[
             0
         ].error_code == 0
         cluster.run_for(10_000)
-        assert mute.instance is not None
-        assert mute.instance.hosted[ORDERS_0].leader_epoch == state.leader_epoch, "it has not noted the epoch"
-        assert mute.instance.fetched[ORDERS_0] == state.leader, "and goes on with the leader it knows"
+        assert following.instance is not None
+        assert following.instance.hosted[ORDERS_0].leader_epoch == state.leader_epoch, "it has not stored the epoch"
+        assert following.instance.fetched[ORDERS_0] == state.leader, "and fetches from the leader that it knows"
         leader(cluster).bounce(SESSION_MS + 2_000)
         cluster.run_for(SESSION_MS + 3_000)
         cluster.settle()
-        assert mute.instance.hosted[ORDERS_0].leader_epoch > state.leader_epoch
+        assert following.instance.hosted[ORDERS_0].leader_epoch > state.leader_epoch
 
 
 # ------------------------------------------------------------------ writes
 
 
 @pytest.mark.spec("BUG-17")
-def test_a_topic_that_is_half_created_leaves_its_config_until_somebody_creates_it_again() -> None:
-    """Config first, then the topic, unfenced and one by one: a broker that dies in between leaves the config alone."""
-    with scene() as cluster:
+def test_a_topic_whose_creation_was_interrupted_leaves_its_config_until_it_is_created_again() -> None:
+    """The config is written first, then the topic, in two requests: a kill in between leaves only the config."""
+    with settled_cluster() as cluster:
         old = controller(cluster)
         link = cluster.zookeeper.link(old.node.name)
 
@@ -283,14 +286,14 @@ def test_a_topic_that_is_half_created_leaves_its_config_until_somebody_creates_i
         assert cluster.znodes.data("/config/topics/payments") is not None
         assert "payments" not in cluster.znodes.topics()
         cluster.run_for(SESSION_MS + 3_000)
-        assert "payments" in cluster.znodes.topics(), "the client has tried again"
+        assert "payments" in cluster.znodes.topics(), "the client has sent its request again"
 
 
 @pytest.mark.spec("BUG-26")
 @pytest.mark.parametrize("unclean", [False, True])
-def test_the_last_in_sync_replica_stays_listed_when_it_dies(unclean: bool) -> None:
-    """Until it returns the partition has no leader; only where data may be lost another one takes over."""
-    with scene(settings={"unclean.leader.election.enable": "true"} if unclean else None) as cluster:
+def test_the_last_in_sync_replica_stays_in_the_isr_when_it_dies(unclean: bool) -> None:
+    """The partition has no leader until it returns, unless unclean election is enabled."""
+    with settled_cluster(settings={"unclean.leader.election.enable": "true"} if unclean else None) as cluster:
         last, others = (
             leader(cluster),
             [broker for broker in cluster.broker_ids if broker != cluster.leader_id("orders", 0)],
@@ -315,9 +318,9 @@ def test_the_last_in_sync_replica_stays_listed_when_it_dies(unclean: bool) -> No
 
 
 @pytest.mark.spec("BUG-27")
-def test_an_isr_change_whose_answer_was_lost_is_found_to_have_been_made() -> None:
-    """In Kafka the controller meets its own write as a conflict, and the leader waits with every further change."""
-    with scene() as cluster:
+def test_the_controller_recognizes_its_own_isr_change_after_a_lost_response() -> None:
+    """In Kafka the controller takes its own write for a conflict, and the leader cannot change the ISR any more."""
+    with settled_cluster() as cluster:
         returning, leading = follower(cluster), leader(cluster)
         returning.bounce(SESSION_MS + 2_000)
         cluster.run_for(SESSION_MS + 2_000)
@@ -328,8 +331,8 @@ def test_an_isr_change_whose_answer_was_lost_is_found_to_have_been_made() -> Non
         cluster.run_for(8_000)
         assert not cluster.zookeeper.lost_answers
         assert returning.id in cluster.isr("orders", 0)
-        proposed, answered = records(cluster, IsrProposed, leading)[-1], records(cluster, IsrResult, leading)[-1]
-        assert isinstance(answered.data, IsrResult)
-        assert answered.seq > proposed.seq
-        assert answered.data.error == "NONE"
+        proposed, result = records(cluster, IsrProposed, leading)[-1], records(cluster, IsrResult, leading)[-1]
+        assert isinstance(result.data, IsrResult)
+        assert result.seq > proposed.seq
+        assert result.data.error == "NONE"
         assert sum(broker.node.fence_hits[Fence.ALTER_PARTITION_EPOCHS] for broker in cluster.brokers) == 0

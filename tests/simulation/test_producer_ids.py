@@ -1,4 +1,4 @@
-"""Producer ids across takeovers: whoever is controller, and wherever it dies, no block and no id is given twice."""
+"""Producer ids across controller failovers: no block and no id is granted twice."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from foundation.wire.request_channel import RequestTimedOut
 from foundation.zk.admin_znodes import Features, FeatureZNode
 from foundation.zk.client import SetData, Stat
 from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.faults import draw_schedule, run_schedule
+from understudy.simulator.faults import draw_schedule, schedule_faults
 from understudy.simulator.judgement import judge
 from understudy.simulator.randomness import derived
 from understudy.simulator.zookeeper import LostAnswer
 
 Blocks = list[tuple[int, int]]
 SMALL = 10
-"""Ids of a block, so that the next one is soon asked for."""
+"""How many ids a block has in some tests, so that brokers soon request the next one."""
 
 
 def epoch_of(cluster: SimulatedCluster, broker: int) -> int:
@@ -33,8 +33,8 @@ def epoch_of(cluster: SimulatedCluster, broker: int) -> int:
     return registered.czxid
 
 
-def ask(cluster: SimulatedCluster, of: int, broker: int) -> AllocateProducerIdsResponse | None:
-    """Broker `broker` asks broker `of` for a block; None where no answer comes."""
+def allocate(cluster: SimulatedCluster, of: int, broker: int) -> AllocateProducerIdsResponse | None:
+    """Send AllocateProducerIds to broker `of` in the name of `broker`; None where the connection is lost."""
     request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=epoch_of(cluster, broker))
     try:
         answer = cluster.ask(cluster.admin.ask(cluster.broker(of).node.name, PORT, request, version=0))
@@ -44,14 +44,14 @@ def ask(cluster: SimulatedCluster, of: int, broker: int) -> AllocateProducerIdsR
     return answer
 
 
-def ask_until_given(cluster: SimulatedCluster, broker: int, blocks: Blocks) -> None:
-    """As a broker does: of whom it takes for the controller, again and again."""
+def request_until_granted(cluster: SimulatedCluster, broker: int, blocks: Blocks) -> None:
+    """Send AllocateProducerIds to the controller, as a broker does, until it grants a block; add it to `blocks`."""
     for _ in range(40):
         controller = cluster.controller_id()
         answer = (
             None
             if controller is None or not cluster.broker(controller).is_running
-            else ask(cluster, controller, broker)
+            else allocate(cluster, controller, broker)
         )
         if answer is not None and answer.error_code == Errors.NONE:
             blocks.append((answer.producer_id_start, answer.producer_id_start + answer.producer_id_len - 1))
@@ -61,7 +61,7 @@ def ask_until_given(cluster: SimulatedCluster, broker: int, blocks: Blocks) -> N
 
 
 def blocks_in_zookeeper(cluster: SimulatedCluster) -> list[dict[str, Any]]:
-    """Every block that ever stood there."""
+    """Every block that was ever written to ZooKeeper, in order."""
     ops = (op for transaction in cluster.zookeeper.transactions for op in transaction.writes)
     return [json.loads(op.data) for op in ops if op.path == "/latest_producer_id_block" and op.data]
 
@@ -72,21 +72,21 @@ def written(cluster: SimulatedCluster) -> Blocks:
 
 @pytest.mark.spec("ZN-8", "IO-7", "CO-6")
 @pytest.mark.parametrize("at", ["producer_ids.before_write", "producer_ids.after_write"])
-def test_a_controller_that_dies_over_a_block_leaves_a_gap_at_most(at: str) -> None:
+def test_a_controller_killed_while_it_allocates_a_block_leaves_at_most_a_gap(at: str) -> None:
     with SimulatedCluster(17, brokers=3) as cluster:
         cluster.start()
         blocks: Blocks = []
-        ask_until_given(cluster, 1, blocks)
-        dying = cluster.controller()
-        first = dying.id
+        request_until_granted(cluster, 1, blocks)
+        killed = cluster.controller()
+        first = killed.id
         asking = next(broker for broker in cluster.broker_ids if broker != first)
-        dying.arm(at, "crash")
-        ask_until_given(cluster, asking, blocks)
+        killed.arm(at, "crash")
+        request_until_granted(cluster, asking, blocks)
         assert cluster.controller_id() != first
-        dying.begin_start()
+        killed.begin_start()
         cluster.settle()
         for broker in (1, 2, 3):
-            ask_until_given(cluster, broker, blocks)
+            request_until_granted(cluster, broker, blocks)
         starts = [start for start, _ in blocks]
         gap = 1000 if at == "producer_ids.after_write" else 0
         assert starts == [0, 1000 + gap, 2000 + gap, 3000 + gap, 4000 + gap]
@@ -94,28 +94,28 @@ def test_a_controller_that_dies_over_a_block_leaves_a_gap_at_most(at: str) -> No
 
 
 @pytest.mark.spec("ZN-8", "EL-13")
-def test_a_controller_of_the_past_and_one_of_the_present_share_no_block() -> None:
-    """The old one stops between its read and its write, is succeeded, and wakes in a session that is over; its broker
-    asks the new one meanwhile."""
+def test_an_old_controller_and_the_current_one_grant_different_blocks() -> None:
+    """The old controller is paused between its read and its write until its session has ended and another broker is
+    controller; a broker requests a block from both."""
     with SimulatedCluster(18, brokers=3) as cluster:
         cluster.start()
         blocks: Blocks = []
         old = cluster.controller()
         asking = next(broker for broker in cluster.broker_ids if broker != old.id)
         old.arm("producer_ids.before_write", "pause", resume_after_ms=12_000)
-        cluster.begin(answered_by_the_old(cluster, old.node.name, asking))
+        cluster.begin(allocate_from_old_controller(cluster, old.node.name, asking))
         cluster.run_for(8_000)
         assert old.is_paused
         assert cluster.controller_id() != old.id
-        ask_until_given(cluster, asking, blocks)
+        request_until_granted(cluster, asking, blocks)
         cluster.run_for(6_000)
         cluster.settle()
-        ask_until_given(cluster, asking, blocks)
+        request_until_granted(cluster, asking, blocks)
         assert blocks == [(0, 999), (1000, 1999)]
         assert written(cluster) == blocks
 
 
-async def answered_by_the_old(cluster: SimulatedCluster, node: str, broker: int) -> None:
+async def allocate_from_old_controller(cluster: SimulatedCluster, node: str, broker: int) -> None:
     request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=epoch_of(cluster, broker))
     answer = await cluster.admin.ask(node, PORT, request, version=0)
     assert isinstance(answer, AllocateProducerIdsResponse)
@@ -123,7 +123,7 @@ async def answered_by_the_old(cluster: SimulatedCluster, node: str, broker: int)
 
 
 @pytest.mark.spec("ZN-8", "CO-6")
-def test_lost_answers_waste_ids_and_nothing_else() -> None:
+def test_a_block_whose_write_was_lost_or_unknown_is_never_granted_twice() -> None:
     with SimulatedCluster(19, brokers=3) as cluster:
         cluster.start()
         blocks: Blocks = []
@@ -132,32 +132,33 @@ def test_lost_answers_waste_ids_and_nothing_else() -> None:
             cluster.zookeeper.lost_answers.append(
                 LostAnswer(controller.node.name, "/latest_producer_id_block", applied=applied)
             )
-            ask_until_given(cluster, 1, blocks)
+            request_until_granted(cluster, 1, blocks)
         assert blocks == [(1000, 1999), (2000, 2999), (4000, 4999)]
         stale = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch_of(cluster, 1) - 1)
         refused = cluster.ask(cluster.admin.ask(controller.node.name, PORT, stale, version=0))
         assert isinstance(refused, AllocateProducerIdsResponse)
         assert refused.error_code == Errors.STALE_BROKER_EPOCH
         other = next(broker for broker in cluster.broker_ids if broker != controller.id)
-        elsewhere = ask(cluster, other, 1)
+        elsewhere = allocate(cluster, other, 1)
         assert elsewhere is not None
         assert elsewhere.error_code == Errors.NOT_CONTROLLER
 
 
-# ------------------------------------------------------------------ what producers are given
+# ------------------------------------------------------------------ ids of producers
 
 
 class Producers:
-    """Ask brokers for ids, one after the other, and remember who was given which by whom."""
+    """Sends InitProducerId requests to brokers, and keeps the ids that they grant."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
-        self.given: list[tuple[int, int]] = []
-        """Broker and id."""
+        self.granted: list[tuple[int, int]] = []
+        """The broker and the id of each response, in order."""
         self.failed = Counter[str]()
+        """How often a request failed, by error."""
 
-    async def ask(self, broker: int) -> bool:
-        """Whether there was an id. Whoever is down, or away, is no broker to wait for."""
+    async def request(self, broker: int) -> bool:
+        """Send InitProducerId to a broker; return whether it granted an id."""
         node = self.cluster.broker(broker).node.name
         try:
             answer = await self.cluster.admin.ask(node, PORT, InitProducerIdRequest())
@@ -169,32 +170,34 @@ class Producers:
             self.failed[Errors(answer.error_code).name] += 1
             return False
         assert answer.producer_epoch == 0
-        self.given.append((broker, answer.producer_id))
+        self.granted.append((broker, answer.producer_id))
         return True
 
-    def ask_until_given(self, broker: int, count: int) -> None:
+    def request_until_granted(self, broker: int, count: int) -> None:
         for _ in range(count):
             for _ in range(1_000):
-                if self.cluster.ask(self.ask(broker)):
+                if self.cluster.ask(self.request(broker)):
                     break
                 self.cluster.run_for(20)
             else:
-                raise AssertionError(f"broker {broker} gave no id in 20 s; so far {self.given[-20:]}, {self.failed}")
+                raise AssertionError(
+                    f"broker {broker} granted no id in 20 s; so far {self.granted[-20:]}, {self.failed}"
+                )
 
-    def ask_everybody_all_the_time(self, until_ms: float, *, every_ms: float = 50) -> None:
-        """From now on; lets no time pass."""
+    def request_periodically(self, until_ms: float, *, every_ms: float = 50) -> None:
+        """Schedule a request to every broker, every `every_ms` from now on. Lets no time pass."""
 
         def again() -> None:
             for broker in self.cluster.broker_ids:
-                self.cluster.begin(self.ask(broker))
+                self.cluster.begin(self.request(broker))
             if self.cluster.now_ms < until_ms:
                 self.cluster.after(every_ms, again)
 
         again()
 
     def judge(self) -> None:
-        """No id twice, each out of a block of the broker that gave it, and nothing else wrong with the history."""
-        ids = [producer_id for _, producer_id in self.given]
+        """Check that no id was granted twice, that each is of a block of its broker, and that no check is violated."""
+        ids = [producer_id for _, producer_id in self.granted]
         twice = sorted(producer_id for producer_id, times in Counter(ids).items() if times > 1)
         assert twice == []
         blocks = blocks_in_zookeeper(self.cluster)
@@ -203,11 +206,11 @@ class Producers:
             for block in blocks
             for producer_id in range(int(block["block_start"]), int(block["block_end"]) + 1)
         }
-        assert [(broker, producer_id) for broker, producer_id in self.given if owner.get(producer_id) != broker] == []
+        assert [(broker, producer_id) for broker, producer_id in self.granted if owner.get(producer_id) != broker] == []
         self.cluster.close()
         judgement = judge(self.cluster)
         assert judgement.problems == ()
-        assert judgement.judged["A4"] == len(blocks)
+        assert judgement.times_tested["A4"] == len(blocks)
 
 
 @pytest.fixture
@@ -218,20 +221,20 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spec("CO-6", "ZN-8", "IO-7")
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("at", ["producer_ids.before_write", "producer_ids.after_write"])
-def test_producers_share_no_id_though_every_controller_dies_over_a_block(at: str) -> None:
+def test_producers_share_no_id_where_each_controller_is_killed_while_it_allocates_a_block(at: str) -> None:
     with SimulatedCluster(21, brokers=3) as cluster:
         cluster.start()
         producers = Producers(cluster)
         for _ in range(3):
-            dying = cluster.controller()
-            dying.arm(at, "crash")
+            killed = cluster.controller()
+            killed.arm(at, "crash")
             for broker in cluster.broker_ids:
-                if broker != dying.id:
-                    producers.ask_until_given(broker, 2 * SMALL)
-            assert not dying.is_running
-            dying.begin_start()
+                if broker != killed.id:
+                    producers.request_until_granted(broker, 2 * SMALL)
+            assert not killed.is_running
+            killed.begin_start()
             cluster.settle()
-            producers.ask_until_given(dying.id, SMALL)
+            producers.request_until_granted(killed.id, SMALL)
         assert producers.failed["COORDINATOR_LOAD_IN_PROGRESS"] > 0
         producers.judge()
 
@@ -239,7 +242,7 @@ def test_producers_share_no_id_though_every_controller_dies_over_a_block(at: str
 @pytest.mark.spec("CO-6", "ZN-8")
 @pytest.mark.usefixtures("small_blocks")
 def test_brokers_of_old_and_new_protocols_share_no_id() -> None:
-    """Those below 3.0-IV0 take blocks from ZooKeeper, the others from the controller, and both lose answers."""
+    """Brokers below 3.0-IV0 allocate blocks in ZooKeeper, the others from the controller; both lose responses."""
     versions = ({"inter.broker.protocol.version": version} for version in ("2.8", "3.9", "2.8", "3.9"))
     with SimulatedCluster(22, brokers=4, own_settings=list(versions)) as cluster:
         cluster.start()
@@ -248,52 +251,52 @@ def test_brokers_of_old_and_new_protocols_share_no_id() -> None:
             for broker in cluster.brokers:
                 path, applied = "/latest_producer_id_block", turn % 2 == 0
                 cluster.zookeeper.lost_answers.append(LostAnswer(broker.node.name, path, applied=applied))
-            producers.ask_everybody_all_the_time(cluster.now_ms + 1_000, every_ms=100)
+            producers.request_periodically(cluster.now_ms + 1_000, every_ms=100)
             cluster.run_for(1_500)
             for broker_id in cluster.broker_ids:
-                producers.ask_until_given(broker_id, SMALL)
+                producers.request_until_granted(broker_id, SMALL)
             cluster.depose()
             cluster.settle()
         producers.judge()
 
 
 @pytest.mark.spec("CO-6")
-def test_a_broker_that_starts_again_leaves_alone_what_it_was_given_before() -> None:
+def test_a_restarted_broker_does_not_grant_the_rest_of_its_old_block() -> None:
     with SimulatedCluster(23, brokers=1) as cluster:
         cluster.start()
         producers = Producers(cluster)
-        producers.ask_until_given(1, 3)
+        producers.request_until_granted(1, 3)
         cluster.broker(1).kill()
         cluster.broker(1).begin_start()
         cluster.settle()
-        producers.ask_until_given(1, 2)
-        assert [producer_id for _, producer_id in producers.given] == [0, 1, 2, 1000, 1001]
+        producers.request_until_granted(1, 2)
+        assert [producer_id for _, producer_id in producers.granted] == [0, 1, 2, 1000, 1001]
         producers.judge()
 
 
 @pytest.mark.spec("CO-6", "ZN-8")
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 30))])
-def test_under_drawn_faults_producers_share_no_id(seed: int) -> None:
-    """Also with brokers of an older protocol among them."""
+def test_producers_share_no_id_under_random_faults(seed: int) -> None:
+    """Some of the brokers have an older inter-broker protocol."""
     draw = derived(seed, "protocols")
     settings = [{"inter.broker.protocol.version": draw.choice(("2.8", "3.9"))} for _ in range(4)]
     schedule = draw_schedule(derived(seed, "faults"), brokers=4, duration_ms=20_000)
     with SimulatedCluster(seed, brokers=4, own_settings=settings, reordering=True) as cluster:
         cluster.start()
         producers = Producers(cluster)
-        producers.ask_everybody_all_the_time(cluster.now_ms + schedule.healed_at_ms)
-        run_schedule(cluster, schedule)
+        producers.request_periodically(cluster.now_ms + schedule.healed_at_ms)
+        schedule_faults(cluster, schedule)
         cluster.run_for(schedule.healed_at_ms + 1)
         cluster.settle()
-        assert len(producers.given) > 2 * SMALL, "even where hardly ever a controller lives"
+        assert len(producers.granted) > 2 * SMALL, "ids are granted although the controller changes often"
         for broker in cluster.broker_ids:
-            producers.ask_until_given(broker, SMALL)
+            producers.request_until_granted(broker, SMALL)
         producers.judge()
 
 
 @pytest.mark.spec("AP-2")
-def test_every_broker_names_the_epoch_of_the_finalized_features() -> None:
+def test_api_versions_has_the_epoch_of_the_finalized_features_on_every_broker() -> None:
     with SimulatedCluster(20, brokers=2) as cluster:
         cluster.start()
         cluster.zookeeper.operate([SetData("/feature", FeatureZNode.encode(Features(2, True, {})))])

@@ -1,4 +1,4 @@
-"""Whole clusters at older protocol versions, at several at once, and with a listener of the controller's own."""
+"""Clusters with older inter-broker protocol versions, several at once, and a control plane listener."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTROL_PORT = 9093
 
 
 def properties(version: str) -> dict[str, str]:
-    """Kafka refuses a protocol that is older than the message format."""
+    """`server.properties` for a protocol version: Kafka refuses one that is older than the message format."""
     old = {"log.message.format.version": version} if version.startswith("0.") else {}
     return {"inter.broker.protocol.version": version, **old}
 
@@ -33,9 +33,9 @@ def cluster_of(*versions: str, seed: int = 3) -> SimulatedCluster:
 
 
 def sent(cluster: SimulatedCluster) -> dict[str, set[tuple[str, int]]]:
-    """By node, the control requests it sent and their versions."""
+    """The control requests that each node has sent, with their versions, by node."""
     found: dict[str, set[tuple[str, int]]] = {}
-    for record in map(decode_record, cluster.chronicle):
+    for record in map(decode_record, cluster.log_lines):
         if isinstance(record.data, RequestSent):
             found.setdefault(record.node, set()).add((record.data.api, record.data.api_version))
     return found
@@ -48,7 +48,7 @@ def znode(cluster: SimulatedCluster, path: str) -> Any:
 
 
 def notifications(cluster: SimulatedCluster) -> Iterator[tuple[str, Any]]:
-    """Every announcement of ISR changes there has been: what was done to which znode."""
+    """The operation and data of every write to an ISR change notification."""
     for transaction in cluster.zookeeper.transactions:
         for op in transaction.ops:
             if op.path.startswith("/isr_change_notification/"):
@@ -56,21 +56,21 @@ def notifications(cluster: SimulatedCluster) -> Iterator[tuple[str, Any]]:
 
 
 def failover_and_return(cluster: SimulatedCluster) -> None:
-    """The controller dies, which shrinks ISRs, and comes back, which lets them grow again."""
+    """Kill the controller, which shrinks the ISRs, and start it again, which expands them."""
     cluster.start()
     cluster.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
     cluster.settle()
-    victim = cluster.controller()
-    victim.kill()
+    killed = cluster.controller()
+    killed.kill()
     cluster.settle()
-    victim.begin_start()
+    killed.begin_start()
     cluster.settle()
     cluster.run_for(10_000)
     cluster.settle()
 
 
-def assert_everyone_knows_the_isrs(cluster: SimulatedCluster) -> None:
-    """What leaders wrote by themselves has come to every broker by way of the controller."""
+def assert_all_brokers_have_the_isrs(cluster: SimulatedCluster) -> None:
+    """Assert that the metadata of every broker has the ISRs in ZooKeeper, also those that leaders wrote themselves."""
     for partition in (TopicPartition("orders", number) for number in range(3)):
         written = cluster.znodes.state(partition)
         assert written is not None
@@ -84,7 +84,7 @@ def assert_everyone_knows_the_isrs(cluster: SimulatedCluster) -> None:
 
 @pytest.mark.spec("IO-3", "ZN-4", "IS-16", "IS-18")
 @pytest.mark.parametrize(
-    ("version", "leader_and_isr", "update_metadata", "registration", "announced"),
+    ("version", "leader_and_isr", "update_metadata", "registration", "notified"),
     [
         ("2.6", 4, 6, 4, True),
         ("0.10.2", 0, 3, 4, True),
@@ -93,23 +93,23 @@ def assert_everyone_knows_the_isrs(cluster: SimulatedCluster) -> None:
         ("3.3", 6, 7, 5, False),
     ],
 )
-def test_a_cluster_at_an_older_protocol(
-    version: str, leader_and_isr: int, update_metadata: int, registration: int, announced: bool
+def test_a_cluster_at_an_older_protocol_uses_its_request_versions_and_znodes(
+    version: str, leader_and_isr: int, update_metadata: int, registration: int, notified: bool
 ) -> None:
     with cluster_of(version, version, version) as cluster:
         failover_and_return(cluster)
-        assert_everyone_knows_the_isrs(cluster)
+        assert_all_brokers_have_the_isrs(cluster)
         assert znode(cluster, "/brokers/ids/1")["version"] == registration
         assert ("topic_id" in znode(cluster, "/brokers/topics/orders")) == (version == "3.3")
         for requests in sent(cluster).values():
             assert requests == {("LeaderAndIsr", leader_and_isr), ("UpdateMetadata", update_metadata)}
-        assert ("create" in dict(notifications(cluster))) == announced
+        assert ("create" in dict(notifications(cluster))) == notified
     assert judge(cluster).problems == ()
 
 
 @pytest.mark.spec("CS-2", "AP-3")
-@pytest.mark.parametrize(("version", "asked"), [("2.6", 3), ("2.4-IV0", 2), ("2.1", 1), ("0.8.2", 0)])
-def test_a_broker_hands_over_in_the_version_of_its_protocol(version: str, asked: int) -> None:
+@pytest.mark.parametrize(("version", "request_version"), [("2.6", 3), ("2.4-IV0", 2), ("2.1", 1), ("0.8.2", 0)])
+def test_controlled_shutdown_has_the_version_of_the_protocol(version: str, request_version: int) -> None:
     with cluster_of(version, version, version) as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment={0: [3, 1], 1: [1, 3]})
@@ -119,16 +119,18 @@ def test_a_broker_hands_over_in_the_version_of_its_protocol(version: str, asked:
         cluster.settle()
         assert [cluster.leader_id("orders", number) for number in (0, 1)] == [1, 1]
         received = [
-            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, RequestReceived)
+            record.data for record in map(decode_record, cluster.log_lines) if isinstance(record.data, RequestReceived)
         ]
-        handed_over = [(data.api_version, data.client_id) for data in received if data.api == "ControlledShutdown"]
-        assert handed_over == [(asked, "3" if asked else "")], "version 0 has no client id in its header"
+        sent_versions = [(data.api_version, data.client_id) for data in received if data.api == "ControlledShutdown"]
+        assert sent_versions == [(request_version, "3" if request_version else "")], (
+            "version 0 has no client id in its header"
+        )
     assert judge(cluster).problems == ()
 
 
 @pytest.mark.spec("RB-9")
 @pytest.mark.parametrize(("version", "stop_replica"), [("2.6", 3), ("2.5", 2), ("2.3", 1), ("0.10.2", 0)])
-def test_a_topic_is_deleted_in_the_version_of_the_protocol(version: str, stop_replica: int) -> None:
+def test_stop_replica_has_the_version_of_the_protocol(version: str, stop_replica: int) -> None:
     with cluster_of(version, version, version) as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment={0: [3, 1], 1: [1, 2]})
@@ -144,10 +146,10 @@ def test_a_topic_is_deleted_in_the_version_of_the_protocol(version: str, stop_re
 
 @pytest.mark.spec("IS-4", "IS-16", "IS-17", "IS-18")
 @pytest.mark.parametrize("versions", [("3.9", "2.6", "2.8"), ("2.6", "2.3", "3.9"), ("2.8", "3.9", "0.11.0")])
-def test_brokers_of_several_protocols_are_one_cluster(versions: Sequence[str]) -> None:
+def test_brokers_of_several_protocols_form_one_cluster(versions: Sequence[str]) -> None:
     with cluster_of(*versions) as cluster:
         failover_and_return(cluster)
-        assert_everyone_knows_the_isrs(cluster)
+        assert_all_brokers_have_the_isrs(cluster)
         assert len(set(map(frozenset, sent(cluster).values()))) == 2, "two controllers, each at its own protocol"
         done = [what for what, _ in notifications(cluster)]
         assert done.count("create") == done.count("delete") > 0
@@ -155,9 +157,9 @@ def test_brokers_of_several_protocols_are_one_cluster(versions: Sequence[str]) -
 
 
 @pytest.mark.spec("TC-6", "ZN-5")
-@pytest.mark.parametrize(("version", "given"), [("2.8-IV0", True), ("2.7", False)])
-def test_a_topic_is_given_an_id_where_the_protocol_has_any(version: str, given: bool) -> None:
-    """Its config is written first, in any case."""
+@pytest.mark.parametrize(("version", "has_id"), [("2.8-IV0", True), ("2.7", False)])
+def test_a_topic_has_an_id_where_the_protocol_has_topic_ids(version: str, has_id: bool) -> None:
+    """The config is written before the topic in both cases."""
     with cluster_of(version, version) as cluster:
         cluster.start()
         request = CreateTopicsRequest(topics=(CreatableTopic(name="orders", num_partitions=1, replication_factor=2),))
@@ -166,19 +168,19 @@ def test_a_topic_is_given_an_id_where_the_protocol_has_any(version: str, given: 
         cluster.settle()
         written = znode(cluster, "/brokers/topics/orders")
         assert written.get("topic_id", NO_TOPIC_ID) == response.topics[0].topic_id
-        assert (response.topics[0].topic_id != NO_TOPIC_ID) == given
-        made = [
+        assert (response.topics[0].topic_id != NO_TOPIC_ID) == has_id
+        written_paths = [
             op.path
             for transaction in cluster.zookeeper.transactions
             for op in transaction.ops
             if op.path.endswith("/orders")
         ]
-        assert list(dict.fromkeys(made)) == ["/config/topics/orders", "/brokers/topics/orders"]
+        assert list(dict.fromkeys(written_paths)) == ["/config/topics/orders", "/brokers/topics/orders"]
 
 
 @pytest.mark.spec("RA-8", "RA-13", "ZC-3")
-def test_a_move_ends_as_soon_as_a_leader_has_written_that_the_new_replica_is_in_sync() -> None:
-    """Long before it is announced: the controller watches the states of partitions on the move."""
+def test_a_reassignment_ends_when_a_leader_has_written_the_isr_with_the_new_replica() -> None:
+    """The controller watches the state znodes of reassigned partitions, and needs no ISR change notification."""
     with cluster_of("2.6", "2.6", "2.6") as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment={0: [2, 3]})
@@ -197,7 +199,9 @@ def test_a_move_ends_as_soon_as_a_leader_has_written_that_the_new_replica_is_in_
 
 @pytest.mark.spec("PSM-18")
 @pytest.mark.parametrize(("version", "recovering"), [("3.2", True), ("3.1", False)])
-def test_an_unclean_election_is_written_down_where_leaders_know_of_recovery(version: str, recovering: bool) -> None:
+def test_an_unclean_election_writes_the_leader_recovery_state_where_the_protocol_has_it(
+    version: str, recovering: bool
+) -> None:
     allowed = {"unclean.leader.election.enable": "true", **properties(version)}
     with SimulatedCluster(3, brokers=3, settings=allowed) as cluster:
         cluster.start()
@@ -221,17 +225,19 @@ def test_an_unclean_election_is_written_down_where_leaders_know_of_recovery(vers
 
 
 @pytest.mark.spec("SN-2", "IS-5")
-def test_the_controllers_own_listener_carries_its_requests_and_alter_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: set[tuple[str, str]] = set()
+def test_the_control_plane_listener_receives_control_requests_and_alter_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    received_apis: set[tuple[str, str]] = set()
     handle = KafkaApis.handle
 
-    async def overheard(apis: KafkaApis, frame: bytes, *, listener: str, peer: str) -> bytes:
+    async def handle_and_record(apis: KafkaApis, frame: bytes, *, listener: str, peer: str) -> bytes:
         api = api_by_key(decode_request_header(frame)[0].api_key)
         assert api is not None
-        heard.add((api.name, listener))
+        received_apis.add((api.name, listener))
         return await handle(apis, frame, listener=listener, peer=peer)
 
-    monkeypatch.setattr(KafkaApis, "handle", overheard)
+    monkeypatch.setattr(KafkaApis, "handle", handle_and_record)
     own_settings = [
         {
             "listeners": f"PLAINTEXT://broker-{number}:{PORT},CONTROL://broker-{number}:{CONTROL_PORT}",
@@ -246,15 +252,18 @@ def test_the_controllers_own_listener_carries_its_requests_and_alter_partition(m
         cluster.settle()
         cluster.broker(3).begin_stop()
         cluster.settle()
-    on_its_own = {
+    of_control_plane = {
         ("LeaderAndIsr", "CONTROL"),
         ("UpdateMetadata", "CONTROL"),
         ("StopReplica", "CONTROL"),
         ("AlterPartition", "CONTROL"),
     }
-    assert {(name, listener) for name, listener in heard if listener == "CONTROL"} == on_its_own | {
+    assert {(name, listener) for name, listener in received_apis if listener == "CONTROL"} == of_control_plane | {
         ("ApiVersions", "CONTROL")
     }
-    assert {("Fetch", "PLAINTEXT"), ("ControlledShutdown", "PLAINTEXT")} <= heard
-    assert not {("LeaderAndIsr", "PLAINTEXT"), ("UpdateMetadata", "PLAINTEXT"), ("AlterPartition", "PLAINTEXT")} & heard
+    assert {("Fetch", "PLAINTEXT"), ("ControlledShutdown", "PLAINTEXT")} <= received_apis
+    assert (
+        not {("LeaderAndIsr", "PLAINTEXT"), ("UpdateMetadata", "PLAINTEXT"), ("AlterPartition", "PLAINTEXT")}
+        & received_apis
+    )
     assert judge(cluster).problems == ()

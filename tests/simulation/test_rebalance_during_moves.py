@@ -1,5 +1,8 @@
-"""Automatic preferred elections of partitions whose move cannot end (KAFKA-10149). The models are Kafka's
-`testAutoPreferredReplicaLeaderElectionWith{Same,Other}…Reassign…` in `ControllerIntegrationTest`."""
+"""Automatic preferred elections while a reassignment cannot end (KAFKA-10149).
+
+The scenarios are those of `testAutoPreferredReplicaLeaderElectionWith{Same,Other}…Reassign…` in Kafka's
+`ControllerIntegrationTest`.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ def assignment(cluster: SimulatedCluster, partition: TopicPartition) -> ReplicaA
     return cluster.znodes.topics()[partition.topic].partitions[partition]
 
 
-def move_by_znode(cluster: SimulatedCluster, target: tuple[BrokerId, ...]) -> None:
-    """By znode, because a request may not name a broker that is dead (RA-3)."""
+def reassign_by_znode(cluster: SimulatedCluster, target: tuple[BrokerId, ...]) -> None:
+    """Request the reassignment by znode: AlterPartitionReassignments refuses brokers that are not live (RA-3)."""
     assert cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode({MOVED: target}))
 
 
-def without(cluster: SimulatedCluster, broker: BrokerId) -> SimulatedBroker:
+def kill_until_session_ends(cluster: SimulatedCluster, broker: BrokerId) -> SimulatedBroker:
     dead = cluster.broker(broker)
     dead.kill()
     cluster.run_for(8_000)
@@ -34,7 +37,7 @@ def without(cluster: SimulatedCluster, broker: BrokerId) -> SimulatedBroker:
 
 @pytest.mark.spec("AR-3", "RA-13", "KAFKA-10149")
 @pytest.mark.parametrize("is_first_of_target_alive", [True, False])
-def test_a_partition_whose_move_is_stuck_is_led_by_the_first_of_its_target_if_that_is_in_sync(
+def test_the_first_target_replica_of_a_stuck_reassignment_is_elected_if_it_is_in_sync(
     is_first_of_target_alive: bool,
 ) -> None:
     with SimulatedCluster(41, brokers=5) as cluster:
@@ -45,8 +48,8 @@ def test_a_partition_whose_move_is_stuck_is_led_by_the_first_of_its_target_if_th
         first, second, *_ = [number for number in cluster.broker_ids if number not in (free, missing)]
         cluster.create_topic("orders", assignment={0: [first, second], 1: [second, first]})
         cluster.settle()
-        dead = without(cluster, missing)
-        move_by_znode(cluster, (free, missing) if is_first_of_target_alive else (missing, free))
+        dead = kill_until_session_ends(cluster, missing)
+        reassign_by_znode(cluster, (free, missing) if is_first_of_target_alive else (missing, free))
         cluster.run_for(5_000)
         assert assignment(cluster, MOVED).is_being_reassigned
         assert sorted(cluster.isr("orders", 0)) == sorted([first, second, free])
@@ -66,22 +69,22 @@ def test_a_partition_whose_move_is_stuck_is_led_by_the_first_of_its_target_if_th
 
 @pytest.mark.spec("AR-3", "KAFKA-10149")
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_a_stuck_move_holds_up_no_rebalance_of_other_partitions(is_cancelled: bool) -> None:
+def test_a_stuck_reassignment_does_not_delay_the_rebalance_of_other_partitions(is_cancelled: bool) -> None:
     with SimulatedCluster(42, brokers=5) as cluster:
         cluster.start()
         controller = cluster.controller_id()
         assert controller is not None
-        drifting, missing, third, fourth = [number for number in cluster.broker_ids if number != controller]
-        cluster.create_topic("orders", assignment={0: [third, fourth], 1: [drifting, third]})
+        returning, missing, third, fourth = [number for number in cluster.broker_ids if number != controller]
+        cluster.create_topic("orders", assignment={0: [third, fourth], 1: [returning, third]})
         cluster.settle()
-        dead = without(cluster, missing)
-        move_by_znode(cluster, (third, missing))
-        without(cluster, drifting).begin_start()
+        dead = kill_until_session_ends(cluster, missing)
+        reassign_by_znode(cluster, (third, missing))
+        kill_until_session_ends(cluster, returning).begin_start()
         cluster.run_for(3_000)
         assert cluster.leader_id("orders", 1) == third
         assert assignment(cluster, MOVED).is_being_reassigned
         cluster.run_for(2 * INTERVAL_MS)
-        assert cluster.leader_id("orders", 1) == drifting
+        assert cluster.leader_id("orders", 1) == returning
         assert assignment(cluster, MOVED).is_being_reassigned
         if is_cancelled:
             assert cluster.ask(cluster.admin.alter_partition_reassignments({MOVED: None})) == {MOVED: None}
@@ -92,5 +95,5 @@ def test_a_stuck_move_holds_up_no_rebalance_of_other_partitions(is_cancelled: bo
         cluster.settle()
         wanted = (third, fourth) if is_cancelled else (third, missing)
         assert assignment(cluster, MOVED) == ReplicaAssignment(wanted)
-        assert (cluster.leader_id("orders", 0), cluster.leader_id("orders", 1)) == (third, drifting)
+        assert (cluster.leader_id("orders", 0), cluster.leader_id("orders", 1)) == (third, returning)
     assert judge(cluster).problems == ()

@@ -1,5 +1,7 @@
-"""How brokers start with, without and against an id, and how they stop while ZooKeeper is gone. Each story has its
-model in Kafka's `ServerGenerateBrokerIdTest` or `ServerShutdownTest`."""
+"""Starting brokers with and without an id, and stopping them while ZooKeeper cannot be reached.
+
+The scenarios are those of Kafka's `ServerGenerateBrokerIdTest` and `ServerShutdownTest`.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from understudy.simulator.judgement import judge
 
 SESSION_TIMEOUT_MS = int(SETTINGS["zookeeper.session.timeout.ms"])
 STOP_WITHIN_MS = 2 * SESSION_TIMEOUT_MS + ControllerSettings().close_timeout_ms + ControllerSettings().drain_timeout_ms
-"""What may be waited for in turn: who else is registered, the controller's event in progress, what it has sent, and the
-end of the session."""
+"""The sum of the timeouts of a stop: reading the registered brokers, the controller's event in progress, its requests
+without a response, and closing the session."""
 
 
 def stored_id(broker: SimulatedBroker) -> int | None:
@@ -31,14 +33,14 @@ def stored_id(broker: SimulatedBroker) -> int | None:
 
 
 def with_properties(cluster: SimulatedCluster, broker: int, changes: Mapping[str, str]) -> SimulatedBroker:
-    """The machine of `broker`, disk included, with a changed `server.properties`."""
+    """A broker on the node and disk of `broker`, with a changed `server.properties`."""
     node = cluster.broker(broker).node
     own = {"broker.id": str(broker), "listeners": f"PLAINTEXT://{node.name}:{PORT}", **changes}
     return SimulatedBroker(cluster, BrokerId(broker), node, {**SETTINGS, **own}, peers=())
 
 
 def start(cluster: SimulatedCluster, broker: SimulatedBroker, for_ms: float = 500) -> type[Exception] | None:
-    """Start it once; the exception it ended with, None while it runs."""
+    """Start a broker once; return the type of the exception with which it ended, None where it runs."""
     before = len(cluster.exits)
     broker.launch()
     broker.should_run = False
@@ -51,7 +53,7 @@ def start(cluster: SimulatedCluster, broker: SimulatedBroker, for_ms: float = 50
 
 
 @pytest.mark.spec("BR-1")
-def test_brokers_without_an_id_are_given_one_above_the_reserved_and_keep_it() -> None:
+def test_brokers_without_an_id_get_one_above_reserved_broker_max_id_and_keep_it() -> None:
     without = {"broker.id": "-1"}
     with SimulatedCluster(2, brokers=3, own_settings=[without, {}, without]) as cluster:
         for broker in cluster.brokers:
@@ -68,8 +70,8 @@ def test_brokers_without_an_id_are_given_one_above_the_reserved_and_keep_it() ->
 
 
 @pytest.mark.spec("BR-1", "BR-3")
-def test_a_start_that_is_refused_over_its_id_still_writes_that_id_down() -> None:
-    """Kafka writes `meta.properties` before it registers. The directory then belongs to the id, until it is emptied."""
+def test_a_broker_whose_id_is_registered_already_still_writes_meta_properties() -> None:
+    """Kafka writes `meta.properties` before it registers. The directory has that id until the file is deleted."""
     with SimulatedCluster(2, brokers=2) as cluster:
         assert start(cluster, cluster.broker(1)) is None
         assert start(cluster, with_properties(cluster, 2, {"broker.id": "1"})) is RegistrationRefused
@@ -82,7 +84,7 @@ def test_a_start_that_is_refused_over_its_id_still_writes_that_id_down() -> None
 
 
 @pytest.mark.spec("BR-1", "BR-3")
-def test_a_broker_without_an_id_takes_the_one_its_directory_has_been_given_by_a_refused_start() -> None:
+def test_a_broker_without_an_id_takes_the_one_that_a_refused_start_wrote_to_its_directory() -> None:
     with SimulatedCluster(2, brokers=2) as cluster:
         assert start(cluster, cluster.broker(1)) is None
         assert start(cluster, with_properties(cluster, 2, {"broker.id": "1"})) is RegistrationRefused
@@ -113,10 +115,10 @@ def start_with_a_topic(cluster: SimulatedCluster) -> None:
 @pytest.mark.parametrize("is_controller", [False, True])
 @pytest.mark.parametrize("is_silent", [False, True])
 @pytest.mark.parametrize("since_ms", [0, 3 * SESSION_TIMEOUT_MS])
-def test_a_broker_stops_within_a_bound_while_zookeeper_is_gone(
+def test_a_broker_stops_within_a_bound_while_zookeeper_cannot_be_reached(
     is_controller: bool, is_silent: bool, since_ms: int
 ) -> None:
-    """`ServerShutdownTest.testCleanShutdownWithZkUnavailable`: its server is down, or it does not answer any more."""
+    """`ServerShutdownTest.testCleanShutdownWithZkUnavailable`: ZooKeeper is down, or does not answer."""
     with SimulatedCluster(4, brokers=3) as cluster:
         start_with_a_topic(cluster)
         number = next(n for n in cluster.broker_ids if (n == cluster.controller_id()) is is_controller)
@@ -138,8 +140,8 @@ def test_a_broker_stops_within_a_bound_while_zookeeper_is_gone(
 
 @pytest.mark.spec("CS-4")
 @pytest.mark.parametrize("is_stopped_first", [False, True])
-def test_a_broker_that_is_stopped_while_it_opens_a_session_leaves_none_behind(is_stopped_first: bool) -> None:
-    """Its session has expired; ZooKeeper comes back after the broker has begun to stop, or has stopped."""
+def test_a_broker_that_is_stopped_while_it_opens_a_session_is_not_registered_afterwards(is_stopped_first: bool) -> None:
+    """Its session has expired; ZooKeeper can be reached again while the broker stops, or after it has stopped."""
     with SimulatedCluster(4, brokers=3) as cluster:
         start_with_a_topic(cluster)
         number = next(n for n in cluster.broker_ids if n != cluster.controller_id())
@@ -162,7 +164,7 @@ def test_a_broker_that_is_stopped_while_it_opens_a_session_leaves_none_behind(is
 
 
 @pytest.mark.spec("CS-1", "CS-4")
-def test_a_broker_that_is_stopped_twice_hands_over_once_and_stops_once() -> None:
+def test_a_broker_that_is_stopped_twice_sends_controlled_shutdown_once() -> None:
     """`ServerShutdownTest.testConsecutiveShutdown`, and two calls at the same time."""
     with SimulatedCluster(4, brokers=3) as cluster:
         start_with_a_topic(cluster)
@@ -183,15 +185,15 @@ def test_a_broker_that_is_stopped_twice_hands_over_once_and_stops_once() -> None
         tasks.append(process.spawn(stop("third")))
         cluster.run_for(100)
         assert sorted(ended) == ["first: NOT_RUNNING", "second: NOT_RUNNING", "third: NOT_RUNNING"]
-        records = [decode_record(line) for line in cluster.chronicle]
-        asked = [r for r in records if isinstance(r.data, RequestReceived) and r.data.api == "ControlledShutdown"]
+        records = [decode_record(line) for line in cluster.log_lines]
+        received = [r for r in records if isinstance(r.data, RequestReceived) and r.data.api == "ControlledShutdown"]
         exits = [r for r in records if isinstance(r.data, ProcessExiting)]
-        assert (len(asked), [r.node for r in exits]) == (1, [f"broker-{number}"])
+        assert (len(received), [r.node for r in exits]) == (1, [f"broker-{number}"])
         assert number not in cluster.znodes.brokers()
 
 
 @pytest.mark.spec("CS-4")
-def test_a_broker_that_could_not_start_may_be_stopped() -> None:
+def test_a_broker_whose_start_failed_can_be_stopped() -> None:
     """`ServerShutdownTest.verifyCleanShutdownAfterFailedStartup`."""
     with SimulatedCluster(4, brokers=1) as cluster:
         cluster.stop_zookeeper()
@@ -213,7 +215,7 @@ def test_a_broker_that_could_not_start_may_be_stopped() -> None:
 
 @pytest.mark.spec("CS-4", "SN-3")
 def test_a_controller_stops_without_waiting_for_a_broker_that_does_not_answer() -> None:
-    """`ServerShutdownTest.testControllerShutdownDuringSend`: its request was received, and is never answered."""
+    """`ServerShutdownTest.testControllerShutdownDuringSend`: a broker has received its request and never answers."""
     timeout_ms = 20 * STOP_WITHIN_MS
     settings = {"controller.socket.timeout.ms": str(timeout_ms), "controlled.shutdown.enable": "false"}
     with SimulatedCluster(4, brokers=3, settings=settings) as cluster:
@@ -221,10 +223,10 @@ def test_a_controller_stops_without_waiting_for_a_broker_that_does_not_answer() 
         stopping = cluster.controller()
         silent = next(broker for broker in cluster.brokers if broker is not stopping)
         silent.pause()
-        asked = cluster.admin.with_bootstrap(f"{stopping.node.name}:{PORT}")
-        cluster.begin(asked.create_topic("orders", assignment={0: [int(silent.id)]}))
+        client = cluster.admin.with_bootstrap(f"{stopping.node.name}:{PORT}")
+        cluster.begin(client.create_topic("orders", assignment={0: [int(silent.id)]}))
         cluster.run_for(2_000)
-        records = [decode_record(line) for line in cluster.chronicle]
+        records = [decode_record(line) for line in cluster.log_lines]
         requests = [r.data for r in records if isinstance(r.data, RequestSent) and r.data.to == silent.id]
         answers = [r.data for r in records if isinstance(r.data, ResponseReceived) and r.data.sender == silent.id]
         assert len(requests) == len(answers) + 1, "one request is not answered"

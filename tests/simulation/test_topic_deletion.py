@@ -1,4 +1,4 @@
-"""Topics deleted in simulated clusters, one scene each: what is left of them, and what the judges say."""
+"""Topics deleted in simulated clusters: their znodes and replicas are deleted, and no check is violated."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 
 
 @contextmanager
-def scene(seed: int = 1, *, brokers: int = 3) -> Iterator[SimulatedCluster]:
-    """A cluster with `orders`; at the end it comes to rest and no check is violated."""
+def cluster_with_orders(seed: int = 1, *, brokers: int = 3) -> Iterator[SimulatedCluster]:
+    """A cluster with `orders`; at the end it settles and no check is violated."""
     with SimulatedCluster(seed, brokers=brokers) as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment=ORDERS)
@@ -30,7 +30,7 @@ def scene(seed: int = 1, *, brokers: int = 3) -> Iterator[SimulatedCluster]:
 
 
 def left_of(cluster: SimulatedCluster, topic: str = "orders") -> list[str]:
-    """Its znodes, and the brokers that host it or speak of it."""
+    """The znodes of a topic, and the brokers that host it or have it in their metadata."""
     parents = ("/brokers/topics", "/config/topics", "/admin/delete_topics")
     left = [parent for parent in parents if topic in cluster.znodes.children(parent)]
     for number, running in running_brokers(cluster).items():
@@ -48,8 +48,8 @@ def delete(cluster: SimulatedCluster, topic: str = "orders") -> None:
 
 
 @pytest.mark.spec("TD-10", "BK-15", "MC-1")
-def test_a_topic_goes_from_zookeeper_and_from_every_broker() -> None:
-    with scene() as cluster:
+def test_a_topic_is_deleted_in_zookeeper_and_on_every_broker() -> None:
+    with cluster_with_orders() as cluster:
         delete(cluster)
         cluster.run_for(1_000)
         assert left_of(cluster) == []
@@ -57,23 +57,23 @@ def test_a_topic_goes_from_zookeeper_and_from_every_broker() -> None:
 
 @pytest.mark.spec("TD-9", "TD-5")
 @pytest.mark.parametrize("is_controller", [False, True])
-def test_a_topic_waits_for_the_broker_that_is_dead(is_controller: bool) -> None:
-    with scene() as cluster:
+def test_a_deletion_waits_for_a_dead_broker(is_controller: bool) -> None:
+    with cluster_with_orders() as cluster:
         controller = cluster.controller()
-        gone = next(number for number in cluster.broker_ids if (number == controller.id) is is_controller)
-        cluster.broker(gone).kill()
+        dead = next(number for number in cluster.broker_ids if (number == controller.id) is is_controller)
+        cluster.broker(dead).kill()
         cluster.run_for(10_000)
         delete(cluster)
         cluster.run_for(30_000)
         assert left_of(cluster) == ["/brokers/topics", "/config/topics", "/admin/delete_topics"]
-        cluster.broker(gone).begin_start()
+        cluster.broker(dead).begin_start()
         cluster.run_for(10_000)
         assert left_of(cluster) == []
 
 
 @pytest.mark.spec("TD-8", "TD-9")
-def test_who_has_deleted_and_died_is_not_waited_for() -> None:
-    with scene() as cluster:
+def test_a_deletion_does_not_wait_for_a_dead_broker_that_has_deleted_its_replica() -> None:
+    with cluster_with_orders() as cluster:
         one, two = [number for number in cluster.broker_ids if number != cluster.controller_id()]
         cluster.broker(one).kill()
         cluster.run_for(10_000)
@@ -93,8 +93,8 @@ def test_who_has_deleted_and_died_is_not_waited_for() -> None:
     "point", [point for point in POINTS if point.startswith("deletion.") and "restore" not in point]
 )
 @pytest.mark.parametrize("recreate", [False, True])
-def test_a_controller_that_dies_in_the_middle_leaves_it_to_the_next(point: str, recreate: bool) -> None:
-    with scene() as cluster:
+def test_the_next_controller_finishes_a_deletion(point: str, recreate: bool) -> None:
+    with cluster_with_orders() as cluster:
         controller = cluster.controller()
         controller.arm(point, "crash")
         cluster.begin(cluster.admin.delete_topics("orders"))
@@ -111,18 +111,17 @@ def test_a_controller_that_dies_in_the_middle_leaves_it_to_the_next(point: str, 
 
 @pytest.mark.spec("TD-10", "TC-11", "TC-4")
 @pytest.mark.parametrize("seed", range(5))
-def test_a_topic_deleted_and_created_at_once_over_and_over_is_the_last_one(seed: int) -> None:
-    """By one client as fast as it can: created as soon as the deletion is answered, which is before the znodes are
-    gone."""
-    with scene(seed) as cluster:
+def test_a_topic_that_is_deleted_and_created_repeatedly_is_the_last_one_created(seed: int) -> None:
+    """A client creates the topic as soon as DeleteTopics is answered, which is before the znodes are deleted."""
+    with cluster_with_orders(seed) as cluster:
 
-        async def again_and_again() -> None:
+        async def delete_and_create() -> None:
             for number in range(5):
                 await cluster.admin.delete_topics("orders")
                 while not await _created(cluster, {0: [1 + number % 3, 1 + (number + 1) % 3]}):
                     pass
 
-        cluster.ask(again_and_again())
+        cluster.ask(delete_and_create())
         cluster.settle()
         assert list(cluster.znodes.states()) == [TopicPartition("orders", 0)]
         assert cluster.leader_id("orders", 0) == BrokerId(2)
@@ -142,10 +141,10 @@ async def _created(cluster: SimulatedCluster, assignment: dict[int, list[int]]) 
 
 
 @pytest.mark.spec("TD-6", "SN-5", "C4")
-def test_a_deposed_controller_in_the_middle_of_a_deletion_can_do_no_harm() -> None:
-    """It sleeps between the requests that stop the replicas and what it would write; its successor has finished by
-    then, and a topic of the same name lives when it wakes up."""
-    with scene() as cluster:
+def test_a_deposed_controller_that_resumes_a_deletion_changes_nothing() -> None:
+    """It is paused between its StopReplica requests and its write. When it is resumed, the next controller has finished
+    the deletion, and a topic of the same name may exist."""
+    with cluster_with_orders() as cluster:
         controller = cluster.controller()
         controller.arm("deletion.before_write", "pause", resume_after_ms=20_000)
         cluster.begin(cluster.admin.delete_topics("orders"))
@@ -159,10 +158,10 @@ def test_a_deposed_controller_in_the_middle_of_a_deletion_can_do_no_harm() -> No
 
 
 @pytest.mark.spec("TC-12", "TD-11")
-def test_what_is_added_to_a_topic_that_waits_to_go_is_taken_back() -> None:
-    with scene() as cluster:
-        gone = next(number for number in cluster.broker_ids if number != cluster.controller_id())
-        cluster.broker(gone).kill()
+def test_partitions_added_to_a_topic_that_waits_for_its_deletion_are_removed() -> None:
+    with cluster_with_orders() as cluster:
+        dead = next(number for number in cluster.broker_ids if number != cluster.controller_id())
+        cluster.broker(dead).kill()
         cluster.run_for(10_000)
         delete(cluster)
         cluster.run_for(1_000)
@@ -172,6 +171,6 @@ def test_what_is_added_to_a_topic_that_waits_to_go_is_taken_back() -> None:
         assert cluster.zookeeper.operate([SetData("/brokers/topics/orders", grown)])
         cluster.run_for(1_000)
         assert cluster.znodes.data("/brokers/topics/orders") == before
-        cluster.broker(gone).begin_start()
+        cluster.broker(dead).begin_start()
         cluster.run_for(10_000)
         assert left_of(cluster) == []

@@ -17,7 +17,7 @@ from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
-FOREIGN = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
+OTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 
 
 def cluster_of(*versions: str) -> SimulatedCluster:
@@ -39,8 +39,8 @@ def znode(cluster: SimulatedCluster, topic: str) -> dict[str, Any]:
     return decoded
 
 
-def ids_known(cluster: SimulatedCluster, topic: str) -> set[TopicId]:
-    """What the brokers believe the topic's id is: by their metadata, and by their replicas."""
+def ids_on_brokers(cluster: SimulatedCluster, topic: str) -> set[TopicId]:
+    """The ids of the topic in the metadata and the replicas of all brokers."""
     found: set[TopicId] = set()
     for broker in cluster.brokers:
         assert broker.instance is not None
@@ -50,7 +50,7 @@ def ids_known(cluster: SimulatedCluster, topic: str) -> set[TopicId]:
 
 
 def requests_sent(cluster: SimulatedCluster, broker: int) -> set[tuple[str, int]]:
-    records = (decode_record(line) for line in cluster.chronicle)
+    records = (decode_record(line) for line in cluster.log_lines)
     return {
         (record.data.api, record.data.api_version)
         for record in records
@@ -59,8 +59,8 @@ def requests_sent(cluster: SimulatedCluster, broker: int) -> set[tuple[str, int]
 
 
 def refusals_of_ids(cluster: SimulatedCluster) -> Counter[str]:
-    """How often replicas of which partition refused the id in a controller's request."""
-    records = (decode_record(line).data for line in cluster.chronicle)
+    """How often replicas of a partition answered INCONSISTENT_TOPIC_ID to a controller's request, by partition."""
+    records = (decode_record(line).data for line in cluster.log_lines)
     return Counter(
         f"{refused.topic}-{refused.partition}"
         for record in records
@@ -70,7 +70,7 @@ def refusals_of_ids(cluster: SimulatedCluster) -> Counter[str]:
     )
 
 
-def bounce(cluster: SimulatedCluster, broker: int) -> None:
+def restart_late(cluster: SimulatedCluster, broker: int) -> None:
     cluster.broker(broker).kill()
     cluster.run_for(10_000)
     cluster.broker(broker).begin_start()
@@ -81,15 +81,15 @@ def bounce(cluster: SimulatedCluster, broker: int) -> None:
 
 
 @pytest.mark.spec("TC-6", "RB-9", "IO-3")
-def test_a_controller_at_2_8_iv0_gives_ids_that_its_requests_do_not_carry() -> None:
-    """Topic ids began at 2.8-IV0, the requests that carry them at 2.8-IV1."""
+def test_a_controller_at_2_8_iv0_gives_topics_an_id_that_its_requests_do_not_contain() -> None:
+    """Topics have ids since 2.8-IV0, requests contain them since 2.8-IV1."""
     with cluster_of("2.8-IV0", "2.8-IV0", "2.8-IV0") as cluster:
         cluster.create_topic("orders", assignment=ORDERS)
         cluster.settle()
         given = znode(cluster, "orders")["topic_id"]
-        assert ids_known(cluster, "orders") == {NO_TOPIC_ID}
+        assert ids_on_brokers(cluster, "orders") == {NO_TOPIC_ID}
         assert requests_sent(cluster, 1) == {("LeaderAndIsr", 4), ("UpdateMetadata", 6)}
-        bounce(cluster, 1)
+        restart_late(cluster, 1)
         assert cluster.controller_id() != 1
         cluster.run_for(10_000)
         cluster.settle()
@@ -106,7 +106,7 @@ def test_a_controller_at_2_8_iv0_gives_ids_that_its_requests_do_not_carry() -> N
 
 @pytest.mark.spec("TC-6", "IS-4", "FO-9")
 @pytest.mark.parametrize("others", [("3.9", "3.9"), ("2.7", "3.9"), ("2.8-IV1", "2.7")])
-def test_the_role_passes_between_a_controller_at_2_8_iv0_and_others(others: Sequence[str]) -> None:
+def test_controllers_at_2_8_iv0_and_at_other_versions_replace_each_other(others: Sequence[str]) -> None:
     """Each controller in turn creates a topic; in the end every ISR is full and every topic can be deleted."""
     versions = ("2.8-IV0", *others)
     with cluster_of(*versions) as cluster:
@@ -119,7 +119,7 @@ def test_the_role_passes_between_a_controller_at_2_8_iv0_and_others(others: Sequ
             cluster.settle()
             has_ids = versions[controller - 1] != "2.7"
             assert ("topic_id" in znode(cluster, f"topic-{number}")) is has_ids
-            bounce(cluster, controller)
+            restart_late(cluster, controller)
             cluster.run_for(5_000)
             cluster.settle()
         assert len(set(controllers)) > 1
@@ -133,40 +133,42 @@ def test_the_role_passes_between_a_controller_at_2_8_iv0_and_others(others: Sequ
 
 
 @pytest.mark.spec("IS-2", "IS-4")
-def test_leaders_at_3_9_widen_their_isr_under_a_controller_at_2_8_iv0() -> None:
+def test_leaders_at_3_9_expand_their_isr_under_a_controller_at_2_8_iv0() -> None:
     with cluster_of("2.8-IV0", "3.9", "3.9") as cluster:
         cluster.create_topic("orders", assignment={0: [2, 3], 1: [3, 2]})
         cluster.settle()
-        bounce(cluster, 3)
+        restart_late(cluster, 3)
         assert cluster.controller_id() == 1
-        assert ids_known(cluster, "orders") == {NO_TOPIC_ID}
+        assert ids_on_brokers(cluster, "orders") == {NO_TOPIC_ID}
         assert sorted(cluster.isr("orders", 0)) == sorted(cluster.isr("orders", 1)) == [2, 3]
     assert judge(cluster).problems == ()
 
 
-# ------------------------------------------------------------------ a foreign id
+# ------------------------------------------------------------------ another id in the znode
 
 
-def give_foreign_id(cluster: SimulatedCluster, topic: str) -> TopicId:
-    """Rewrite the topic's znode with another id, as a restore from a backup might; the id it had."""
+def write_other_id(cluster: SimulatedCluster, topic: str) -> TopicId:
+    """Write the topic's znode with another id, as a restore from a backup might; return the id it had."""
     written = znode(cluster, topic)
     own = TopicId(written["topic_id"])
-    data = json.dumps({**written, "topic_id": FOREIGN}).encode()
+    data = json.dumps({**written, "topic_id": OTHER_ID}).encode()
     assert cluster.zookeeper.operate([SetData(f"/brokers/topics/{topic}", data)])
     cluster.run_for(1_000)
     return own
 
 
 @pytest.mark.spec("BK-6", "FO-9")
-def test_a_foreign_id_in_a_topics_znode_is_refused_by_its_replicas_until_they_restart() -> None:
-    """As in Kafka: the next controller reads it, and every replica answers INCONSISTENT_TOPIC_ID. Ours forget the id
-    they had when they restart; Kafka's read it from `partition.metadata`."""
+def test_replicas_refuse_another_id_in_the_topics_znode_until_their_brokers_restart() -> None:
+    """As in Kafka, the next controller reads the id, and every replica answers INCONSISTENT_TOPIC_ID. After a restart
+    Understudy's replicas accept it; Kafka's read the old one from `partition.metadata`."""
     with cluster_of("3.9", "3.9", "3.9") as cluster:
         cluster.create_topic("orders", assignment=ORDERS)
         cluster.create_topic("payments", assignment=ORDERS)
         cluster.settle()
-        own = give_foreign_id(cluster, "orders")
-        assert ids_known(cluster, "orders") == {own}, "the controller that gave the id goes by its memory"
+        own = write_other_id(cluster, "orders")
+        assert ids_on_brokers(cluster, "orders") == {own}, (
+            "the controller that created the topic keeps the id in its context"
+        )
         states = cluster.znodes.states()
         cluster.depose()
         cluster.run_for(2_000)
@@ -174,10 +176,10 @@ def test_a_foreign_id_in_a_topics_znode_is_refused_by_its_replicas_until_they_re
         assert cluster.znodes.states() == states
         assert not cluster.exits
         for number in cluster.broker_ids:
-            bounce(cluster, number)
+            restart_late(cluster, number)
         cluster.run_for(10_000)
         cluster.settle()
-        assert ids_known(cluster, "orders") == {FOREIGN}
+        assert ids_on_brokers(cluster, "orders") == {OTHER_ID}
         for topic in ("orders", "payments"):
             assert [sorted(cluster.isr(topic, number)) for number in ORDERS] == [[1, 2, 3]] * 3
         cluster.ask(cluster.admin.delete_topics("orders"))
@@ -187,17 +189,17 @@ def test_a_foreign_id_in_a_topics_znode_is_refused_by_its_replicas_until_they_re
 
 
 @pytest.mark.spec("RA-8", "FO-9")
-def test_the_controller_that_gave_an_id_writes_it_back_when_it_next_writes_the_topic() -> None:
+def test_the_controller_that_created_a_topic_restores_its_id_at_the_next_write_of_its_znode() -> None:
     with cluster_of("3.9", "3.9", "3.9") as cluster:
         cluster.create_topic("orders", assignment={0: [1, 2]})
         cluster.settle()
-        own = give_foreign_id(cluster, "orders")
-        assert znode(cluster, "orders")["topic_id"] == FOREIGN
+        own = write_other_id(cluster, "orders")
+        assert znode(cluster, "orders")["topic_id"] == OTHER_ID
         moved = cluster.ask(cluster.admin.alter_partition_reassignments({TopicPartition("orders", 0): [3, 1]}))
         assert moved == {TopicPartition("orders", 0): None}
         cluster.run_for(3_000)
         cluster.settle()
         assert znode(cluster, "orders")["topic_id"] == own
-        assert ids_known(cluster, "orders") == {own}
+        assert ids_on_brokers(cluster, "orders") == {own}
     (problem,) = judge(cluster).problems
-    assert problem.startswith("A3 violated"), "a topic that lives on with another id, which it had been given by hand"
+    assert problem.startswith("A3 violated"), "the test itself has changed the id of an existing topic"

@@ -1,4 +1,4 @@
-"""Adds the option `--rewrite-stories`, which writes the present transcripts into the stories; review the diff."""
+"""Adds the option `--rewrite-stories`, which writes the transcripts of this run into the stories."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--rewrite-stories", action="store_true", help="write today's transcripts into tests/stories/*.story"
+        "--rewrite-stories", action="store_true", help="write the transcripts of this run into tests/stories/*.story"
     )

@@ -1,5 +1,5 @@
-# A broker is killed and started again while ZooKeeper still believes in its former life: its id is taken, by itself. It
-# cannot register, exits, and is started again until the old session has run out.
+# A broker is killed and started again before its old session has timed out: the registration of its id still exists. It
+# cannot register and exits, and is started again until ZooKeeper has ended the old session.
 
 cluster brokers=3 seed=4
 topic orders 0:1,2,3 1:2,3,1 2:3,1,2
@@ -25,51 +25,51 @@ settle
    5.868  broker-1   opens a ZooKeeper session
    6.060  broker-3   proposes ISR 3 2 for orders-2
    6.073  broker-2   writes (alter-partition) orders-2: leader 3 epoch 0 ISR 3 2
-   6.073  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   6.075  broker-3   is answered NONE for orders-2: ISR 3 2
-   6.076  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   6.502  broker-2   hears from ZooKeeper: /brokers/ids/1 deleted
-   6.502  broker-2   hears from ZooKeeper: /brokers/ids children
-   6.505  broker-2   finds brokers dead 1
+   6.073  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+   6.075  broker-3   receives NONE for its ISR change of orders-2: ISR 3 2
+   6.076  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+   6.502  broker-2   receives a watch notification: /brokers/ids/1 deleted
+   6.502  broker-2   receives a watch notification: /brokers/ids children
+   6.505  broker-2   finds dead brokers 1
    6.507  broker-2   writes (offline) orders-0: leader 2 epoch 1 ISR 2 3
    6.507  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
    6.507  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
-   6.507  broker-2   leads orders-0 at epoch 1, as controller 2 orders
-   6.507  broker-2   hears from controller 2 that brokers 2 3 live, and of 1 partition
+   6.507  broker-2   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 1
+   6.507  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition
    6.509  broker-2   writes (isr-removal) orders-1: leader 2 epoch 1 ISR 2 3
    6.509  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
-   6.509  broker-2   leads orders-1 at epoch 1, as controller 2 orders
+   6.509  broker-2   applies LeaderAndIsr from controller 2: leads orders-1 at epoch 1
    6.509  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
-   6.509  broker-2   hears from controller 2 that brokers 2 3 live, and of 3 partitions
-   6.510  broker-3   follows orders-0 at epoch 1, as controller 2 orders
-   6.514  broker-3   hears from controller 2 that brokers 2 3 live, and of 1 partition
+   6.509  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
+   6.510  broker-3   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 1
+   6.514  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition
    6.516  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
-   6.519  broker-3   follows orders-1 at epoch 1, as controller 2 orders
-   6.523  broker-3   hears from controller 2 that brokers 2 3 live, and of 3 partitions
+   6.519  broker-3   applies LeaderAndIsr from controller 2: follows orders-1 at epoch 1
+   6.523  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
    6.917  broker-1   opens a ZooKeeper session
-   6.950  broker-2   hears from ZooKeeper: /brokers/ids children
-   6.952  broker-1   is registered, broker epoch 97
-   6.953  broker-2   finds brokers new 1
-   6.953  broker-2   hears from controller 2 that brokers 1 2 3 live
-   6.953  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   6.956  broker-3   hears from controller 2 that brokers 1 2 3 live
-   6.959  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
-   6.960  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   6.950  broker-2   receives a watch notification: /brokers/ids children
+   6.952  broker-1   registers with broker epoch 97
+   6.953  broker-2   finds new brokers 1
+   6.953  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3
+   6.953  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+   6.956  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3
+   6.959  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+   6.960  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
    6.961  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
-   6.963  broker-1   follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 0, as controller 2 orders
+   6.963  broker-1   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 0
    6.964  broker-3   proposes ISR 3 2 1 for orders-2
-   6.967  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 3 partitions
+   6.967  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
    6.968  broker-2   writes (alter-partition) orders-2: leader 3 epoch 0 ISR 3 2 1
-   6.968  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   6.968  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
    6.969  broker-2   proposes ISR 2 3 1 for orders-0
    6.969  broker-2   proposes ISR 2 3 1 for orders-1
-   6.971  broker-3   is answered NONE for orders-2: ISR 3 2 1
-   6.971  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
+   6.971  broker-3   receives NONE for its ISR change of orders-2: ISR 3 2 1
+   6.971  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
    6.971  broker-2   writes (alter-partition) orders-0: leader 2 epoch 1 ISR 2 3 1, orders-1: leader 2 epoch 1 ISR 2 3 1
-   6.971  broker-2   is answered NONE for orders-0: ISR 2 3 1
-   6.971  broker-2   is answered NONE for orders-1: ISR 2 3 1
-   6.971  broker-2   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-   6.971  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 1 partition
-   6.975  broker-1   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
-   6.976  broker-3   hears from controller 2 that brokers 1 2 3 live, and of 2 partitions
+   6.971  broker-2   receives NONE for its ISR change of orders-0: ISR 2 3 1
+   6.971  broker-2   receives NONE for its ISR change of orders-1: ISR 2 3 1
+   6.971  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+   6.971  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+   6.975  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+   6.976  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
   12.325  = controller 2 epoch 1; leaders (ISR): orders-0 2 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (3 2 1)

@@ -1,4 +1,4 @@
-"""Each story of a simulated cluster runs as its recorded transcript says."""
+"""The stories of tests/stories: each runs in the simulator and must have the transcript that its file records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def test_a_malformed_story_is_refused_with_a_reason(text: str, complaint: str) -
 
 
 def test_a_story_is_parsed_and_rendered_unchanged() -> None:
-    text = (
-        "# Why.\n# And how.\n\ncluster brokers=3 seed=1\n----\n   0.001  broker-1   tells\n\nkill 1\nadvance 8s\n----\n"
-    )
+    start = "cluster brokers=3 seed=1\n----\n   0.001  broker-1   resigns\n"
+    text = f"# Why.\n# And how.\n\n{start}\nkill 1\nadvance 8s\n----\n"
     assert render(parse(text)) == text

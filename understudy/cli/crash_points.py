@@ -1,9 +1,8 @@
-"""`understudy crash-points`: strike the controller at each named point of what it does, in the simulator, and see it
-end well.
+"""`understudy crash-points`: inject faults into a simulated controller at each named point of its procedures.
 
-One row for each point of a procedure, one column for each way to strike. `3` stands for three strikes that all ended as
-the run in which nobody was struck, `3 (2)` for three after two of which the old controller was refused at a fence; `!`
-marks those that ended otherwise.
+The table has a row for each point and a column for each kind of fault. `3` stands for three runs with a fault that all
+ended in the same state as the run without one, `3 (2)` for three of which in two a request or write of the old
+controller was refused at a fence. `!` marks a cell where a run ended in another state.
 """
 
 from __future__ import annotations
@@ -18,28 +17,31 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, claim_for_events, 
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from understudy.simulator.crash_points import Outcome, Peace
+    from understudy.simulator.crash_points import FaultFreeRun, Outcome
     from understudy.simulator.procedures import Procedure
 
 SHOWN_FAILURES = 5
-HOWS = ("kill", "kill-expire", "bounce", "zombie", "depose")
-"""The names of `crash_points.How`."""
+FAULTS = ("kill", "kill-expire", "bounce", "zombie", "depose")
+"""The values of `crash_points.ControllerFault`, which is imported only when a run needs it."""
 
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "crash-points",
-        help="strike the controller at each point of what it does, in the simulator",
+        help="inject faults into the controller at each point of its procedures",
         description=__doc__,
     )
-    parser.add_argument("--procedure", metavar="NAME", help="only this one (all)")
-    parser.add_argument("--how", choices=HOWS, help="only this way (all)")
+    parser.add_argument("--procedure", metavar="NAME", help="only this procedure (all)")
+    parser.add_argument("--how", choices=FAULTS, help="only this fault (all)")
     parser.add_argument(
         "--at", metavar="POINT/N", help="only where a controller reaches POINT for the N-th time (everywhere)"
     )
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (1)")
     parser.add_argument(
-        "--events", type=Path, metavar="DIR", help="leave the event logs of one strike here, as a real run does"
+        "--events",
+        type=Path,
+        metavar="DIR",
+        help="leave the event logs of one run here, as a cluster of processes does",
     )
     parser.set_defaults(run=run, usage_error=parser.error)
 
@@ -49,10 +51,10 @@ def run(options: argparse.Namespace) -> int:
     if options.at is not None:
         if options.procedure is None or options.how is None:
             options.usage_error("--at goes with --procedure and --how")
-        return _strike_once(procedures[0], options.at, options.how, options.events)
+        return _run_once(procedures[0], options.at, options.how, options.events)
     if options.events is not None:
         options.usage_error("--events goes with --procedure, --at and --how: one run, one folder")
-    return _strike_everywhere(procedures, (options.how,) if options.how else HOWS, options.workers)
+    return _run_all(procedures, (options.how,) if options.how else FAULTS, options.workers)
 
 
 def _procedures(name: str | None) -> tuple[Procedure, ...]:
@@ -65,17 +67,17 @@ def _procedures(name: str | None) -> tuple[Procedure, ...]:
     return found
 
 
-def _strike_once(procedure: Procedure, at: str, how: str, events: Path | None) -> int:
-    from understudy.simulator.crash_points import How, play_in_peace, strike
+def _run_once(procedure: Procedure, at: str, fault: str, events: Path | None) -> int:
+    from understudy.simulator.crash_points import ControllerFault, run_with_fault, run_without_fault
 
-    peace = play_in_peace(procedure)
-    passing = next((passing for passing in peace.passed if str(passing) == at), None)
-    if passing is None:
-        passed = ", ".join(map(str, peace.passed))
-        raise BadInput(f"--at {at}: {procedure.name} does not pass there; it passes {passed}")
+    fault_free = run_without_fault(procedure)
+    target = next((occurrence for occurrence in fault_free.reached if str(occurrence) == at), None)
+    if target is None:
+        reached = ", ".join(map(str, fault_free.reached))
+        raise BadInput(f"--at {at}: {procedure.name} does not reach that point; it reaches {reached}")
     if events is not None:
         claim_for_events(events)
-    outcome = strike(procedure, peace, passing, How(how), events=events)
+    outcome = run_with_fault(procedure, fault_free, target, ControllerFault(fault), events=events)
     print(outcome)
     for left in outcome.left_as_in_kafka:
         print(f"  {left.what}, as in Kafka: {left.reason}")
@@ -84,52 +86,56 @@ def _strike_once(procedure: Procedure, at: str, how: str, events: Path | None) -
     return 1 if outcome.problems else 0
 
 
-def _strike_everywhere(procedures: tuple[Procedure, ...], hows: tuple[str, ...], workers: int) -> int:
-    from understudy.simulator.crash_points import How, play_all_in_peace, strike_all
+def _run_all(procedures: tuple[Procedure, ...], faults: tuple[str, ...], workers: int) -> int:
+    from understudy.simulator.crash_points import ControllerFault, run_all_with_faults, run_all_without_fault
 
-    peaces = play_all_in_peace(procedures)
-    for procedure, peace in zip(procedures, peaces, strict=True):
-        if peace.problems:
-            raise Failed(f"{procedure.name} does not end well even if nobody is struck: {'; '.join(peace.problems)}")
+    fault_free_runs = run_all_without_fault(procedures)
+    for procedure, fault_free in zip(procedures, fault_free_runs, strict=True):
+        if fault_free.problems:
+            raise Failed(f"{procedure.name} failed although no fault was injected: {'; '.join(fault_free.problems)}")
     outcomes = []
-    with Progress(sum(len(peace.passed) for peace in peaces) * len(hows), "strikes") as progress:
-        for outcome in strike_all(procedures, peaces, [How(how) for how in hows], workers=workers):
+    kinds = [ControllerFault(fault) for fault in faults]
+    with Progress(sum(len(fault_free.reached) for fault_free in fault_free_runs) * len(faults), "runs") as progress:
+        for outcome in run_all_with_faults(procedures, fault_free_runs, kinds, workers=workers):
             outcomes.append(outcome)
             progress.step(failed=bool(outcome.problems))
-    for line in _table(procedures, peaces, outcomes, hows):
+    for line in _table(procedures, fault_free_runs, outcomes, faults):
         print(line)
     failed = [outcome for outcome in outcomes if outcome.problems]
     for outcome in failed[:SHOWN_FAILURES]:
         print(outcome)
     if failed:
         raise Failed(
-            f"{len(failed)} of {len(outcomes)} strikes did not end well; each report above names the command for it"
+            f"{len(failed)} of {len(outcomes)} runs failed; each report above names the command that repeats it"
         )
     return 0
 
 
 def _table(
-    procedures: Iterable[Procedure], peaces: Iterable[Peace], outcomes: list[Outcome], hows: tuple[str, ...]
+    procedures: Iterable[Procedure],
+    fault_free_runs: Iterable[FaultFreeRun],
+    outcomes: list[Outcome],
+    faults: tuple[str, ...],
 ) -> Iterator[str]:
     by_cell: dict[tuple[str, str, str], list[Outcome]] = {}
     for outcome in outcomes:
-        by_cell.setdefault((outcome.procedure, outcome.passing.point, outcome.how.value), []).append(outcome)
-    yield f"{'procedure and point':<40}" + "".join(f"{how:>13}" for how in hows)
-    for procedure, peace in zip(procedures, peaces, strict=True):
+        by_cell.setdefault((outcome.procedure, outcome.at.point, outcome.fault.value), []).append(outcome)
+    yield f"{'procedure and point':<40}" + "".join(f"{fault:>13}" for fault in faults)
+    for procedure, fault_free in zip(procedures, fault_free_runs, strict=True):
         yield procedure.name
-        for point in dict.fromkeys(passing.point for passing in peace.passed):
-            yield f"  {point:<38}" + "".join(f"{_cell(by_cell[procedure.name, point, how]):>13}" for how in hows)
+        for point in dict.fromkeys(occurrence.point for occurrence in fault_free.reached):
+            cells = (_cell(by_cell[procedure.name, point, fault]) for fault in faults)
+            yield f"  {point:<38}" + "".join(f"{cell:>13}" for cell in cells)
     left = Counter((outcome.procedure, left.reason) for outcome in outcomes for left in outcome.left_as_in_kafka)
     if left:
         yield "left behind, as in Kafka:"
-        yield from (f"  {strikes:4d} times by {name}: {reason}" for (name, reason), strikes in left.items())
+        yield from (f"  {times:4d} times by {name}: {reason}" for (name, reason), times in left.items())
     bad = sum(bool(outcome.problems) for outcome in outcomes)
     fenced = sum(bool(outcome.fenced) for outcome in outcomes)
     yield (
-        f"{len(outcomes)} strikes at {len({(o.procedure, o.passing) for o in outcomes})} points of "
-        f"{len(list(procedures))} "
-        f"procedures: {len(outcomes) - bad} ended as in peace, {bad} did not; after {fenced} an old "
-        "controller was refused"
+        f"{len(outcomes)} runs with a fault at {len({(o.procedure, o.at) for o in outcomes})} points of "
+        f"{len(list(procedures))} procedures: {len(outcomes) - bad} ended as without the fault, {bad} did not; "
+        f"in {fenced} an old controller was refused"
     )
 
 

@@ -1,10 +1,11 @@
-"""Another world for the same code: virtual time, a simulated ZooKeeper, network, storage and faults, all drawn from one
-seed.
+"""Runs the code of brokers and controllers in virtual time, on a simulated ZooKeeper, network and storage.
 
-`loop` runs coroutines in virtual time and can kill, pause and resume a node; `zookeeper` is one logical server with the
-real one's sessions, watches and lost answers; `network` carries the real bytes; `world` hands all of it to a broker;
-`cluster` speaks of brokers and leaders; `faults` draws a schedule of trouble from a seed and `seeds` judges what came
-of it. Kafka has no namesake. A seed is a whole history: the same seed gives the same event log, byte for byte. Imports
-`understudy.checkers`, `brokers` and everything below; nothing in here asks the machine for time, randomness or a
-socket.
+`loop` runs coroutines in virtual time, and kills, pauses and resumes the process of a node; `zookeeper` is one server
+with the sessions, watches and lost responses of the real one; `network` carries the bytes of the real protocol; `world`
+gives all of it to a broker; `cluster` is the `Cluster` that tests and commands use; `faults` draws a schedule of faults
+from a seed, and `seeds` runs it and judges the run.
+
+Everything random is drawn from one seed: the same seed gives the same event log, byte for byte. Nothing in this package
+asks the machine for time, randomness or a socket. It imports `understudy.checkers`, `brokers` and what is below them.
+Kafka has no counterpart.
 """

@@ -1,4 +1,4 @@
-"""One simulated broker: its machine, its processes one after the other, and the faults injected into it."""
+"""`SimulatedBroker`: one broker of a simulation, its processes, and the faults injected into it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.identifiers import BrokerId
 from understudy.cluster import BrokerHandle, ClusterError, check_point
 from understudy.picture import BrokerMemory
-from understudy.simulator.surroundings import Exit, Surroundings
+from understudy.simulator.environment import Exit, SimulatedEnvironment
 from understudy.simulator.world import Node
 
 _RESTART_AFTER_MS = 1_000
-"""After how long a broker that ended by itself is started again."""
+"""How long after its end a broker that ended by itself is started again."""
 
 
 class SimulatedBroker:
@@ -24,12 +24,12 @@ class SimulatedBroker:
     `begin_start` and `begin_stop` instead.
 
     Args:
-        peers: the names of all nodes that this one talks to, for `isolate`.
+        peers: the names of all other nodes; `isolate` cuts the links to them.
     """
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        environment: SimulatedEnvironment,
         broker_id: BrokerId,
         node: Node,
         properties: Mapping[str, str],
@@ -41,9 +41,9 @@ class SimulatedBroker:
         self.instance: KafkaBroker | None = None
         """The `KafkaBroker` that the current process runs; None where there is no process."""
         self.should_run = False
-        """Whether it is to be started again when it ends by itself, as a supervisor would."""
+        """Whether it is started again when it ends by itself, as a supervisor would do."""
         self.is_stopping = False
-        self._surroundings = surroundings
+        self._environment = environment
         self._config = KafkaConfig.from_properties(properties)
         self._peers = tuple(peers)
 
@@ -63,7 +63,7 @@ class SimulatedBroker:
     @property
     def is_serving(self) -> bool:
         """Whether it is registered, and its metadata names the controller and every registered broker."""
-        registered = self._surroundings.znodes.brokers()
+        registered = self._environment.znodes.brokers()
         if self.instance is None or self.id not in registered:
             return False
         metadata = self.instance.metadata.snapshot
@@ -76,10 +76,10 @@ class SimulatedBroker:
     @property
     def session_id(self) -> int | None:
         """The ZooKeeper session that owns its registration; None where it is not registered."""
-        return self._surroundings.session_of(self.id)
+        return self._environment.session_of(self.id)
 
     def memory(self) -> BrokerMemory | None:
-        """What the broker holds in memory; None where it is down, paused or stopping, and need not be right."""
+        """The broker's metadata and replicas; None where it is down, paused or stopping and may hold old ones."""
         broker = self.instance
         if broker is None or self.is_paused or self.is_stopping:
             return None
@@ -94,15 +94,15 @@ class SimulatedBroker:
     # ------------------------------------------------------------------ starting and stopping
 
     def launch(self) -> None:
-        """Start a process without recording it. Harmless where one runs."""
+        """Start a process without a record in the event log. Harmless where one runs."""
         self.should_run = True
         if self.is_running:
             return
         self.is_stopping = False
         timeout = self._config.zookeeper_session_timeout_ms
         world = self.node.start(
-            self._surroundings.zookeeper,
-            self._surroundings.network,
+            self._environment.zookeeper,
+            self._environment.network,
             session_timeout_ms=timeout,
             connection_timeout_ms=self._config.zookeeper_connection_timeout_ms or timeout,
         )
@@ -112,13 +112,13 @@ class SimulatedBroker:
         self.node.process.spawn(self._run(broker), name=self.node.name)
 
     def begin_start(self) -> None:
-        """Start it again, and do not wait; where it is still stopping, once it has stopped."""
+        """Start the broker, and do not wait. Where it is stopping, it is started once it has stopped."""
         if not self.is_running:
             self._record("start")
         self.launch()
 
     def begin_stop(self) -> None:
-        """Begin a controlled shutdown, and do not wait. Harmless where it is down or stopping."""
+        """Start a controlled shutdown, and do not wait. Harmless where the broker is down or stopping."""
         self.should_run = False
         if self.is_running and not self.is_stopping and self.instance is not None and self.node.process is not None:
             self.is_stopping = True
@@ -129,15 +129,15 @@ class SimulatedBroker:
         if self.is_running:
             raise ClusterError(f"{self.name} cannot be started: it is running")
         # As in `LocalCluster`: Kafka refuses to start beside a registration of another session.
-        self._surroundings.wait_until(lambda: self.session_id is None, f"the old registration of {self.name} is gone")
+        self._environment.wait_until(lambda: self.session_id is None, f"the old registration of {self.name} is gone")
         self.begin_start()
-        self._surroundings.wait_until(lambda: self.is_serving, f"{self.name} serves requests")
+        self._environment.wait_until(lambda: self.is_serving, f"{self.name} serves requests")
 
     def stop(self) -> None:
         self._require_running("stop")
         self.resume()
         self.begin_stop()
-        self._surroundings.wait_until(lambda: not self.is_running, f"{self.name} has stopped")
+        self._environment.wait_until(lambda: not self.is_running, f"{self.name} has stopped")
 
     def restart(self) -> None:
         if self.is_running:
@@ -154,9 +154,9 @@ class SimulatedBroker:
         self.node.storage.lose_unflushed()
 
     def bounce(self, down_ms: float) -> None:
-        """Kill it and start it again `down_ms` later; shorter than its session timeout, ZooKeeper does not notice."""
+        """Kill the broker and start it again `down_ms` later; its session may outlast that time."""
         self.kill()
-        self._surroundings.after(down_ms, self.begin_start)
+        self._environment.after(down_ms, self.begin_start)
 
     def pause(self) -> None:
         self._require_running("pause")
@@ -171,25 +171,25 @@ class SimulatedBroker:
             self.node.process.resume()
 
     def expire_session(self) -> None:
-        """End the session of its registration at the server. Harmless where it is not registered."""
+        """Make ZooKeeper end the session of its registration. Harmless where the broker is not registered."""
         session_id = self.session_id
         if session_id is not None:
             self._record("expire")
-            self._surroundings.zookeeper.expire(session_id)
+            self._environment.zookeeper.expire(session_id)
 
     def depose(self) -> None:
-        if self._surroundings.controller_id() != self.id:
+        if self._environment.controller_id() != self.id:
             raise ClusterError(f"{self.name} cannot be deposed: it is not the controller")
-        self._surroundings.depose()
+        self._environment.depose()
 
     def isolate(self) -> None:
         self._require_running("isolate")
         self._record("isolate")
-        self._surroundings.isolate_node(self.name, self._peers)
+        self._environment.isolate_node(self.name, self._peers)
 
     def heal(self) -> None:
         self._record("heal")
-        self._surroundings.end_isolation(self.name, self._peers)
+        self._environment.end_isolation(self.name, self._peers)
 
     def arm(self, point: str, action: str, *, resume_after_ms: float | None = None) -> None:
         """Pause or crash the broker when it next reaches a named point. See `BrokerHandle.arm`.
@@ -206,10 +206,10 @@ class SimulatedBroker:
     def _pause_at_point(self, resume_after_ms: float | None) -> None:
         self.pause()
         if resume_after_ms is not None:
-            self._surroundings.after(resume_after_ms, self.resume_if_paused)
+            self._environment.after(resume_after_ms, self.resume_if_paused)
 
     def resume_if_paused(self) -> None:
-        """Resume it, unless it has been killed or resumed meanwhile: for scheduled actions."""
+        """Resume the broker where it is paused. Scheduled actions use it: the broker may have been killed meanwhile."""
         if self.is_paused:
             self.resume()
 
@@ -218,16 +218,16 @@ class SimulatedBroker:
             raise ClusterError(f"{fault} was not injected: {self.name} is not running")
 
     def _record(self, fault: str) -> None:
-        role = "controller" if self._surroundings.controller_id() == self.id else ""
-        self._surroundings.record_fault(fault, self.name, role)
+        role = "controller" if self._environment.controller_id() == self.id else ""
+        self._environment.record_fault(fault, self.name, role)
 
-    # ------------------------------------------------------------------ its processes
+    # ------------------------------------------------------------------ the end of a process
 
     async def _run(self, broker: KafkaBroker) -> None:
         try:
             await broker.start()
             await broker.wait_closed()
-        except Exception as error:  # noqa: BLE001  what ends a process is judged by the run, not hidden here
+        except Exception as error:  # noqa: BLE001  `judge` reports it where it is unexpected
             if not self.is_stopping:
                 self._exited(error)
             return
@@ -235,16 +235,16 @@ class SimulatedBroker:
             self._exited(None)
 
     def _exited(self, error: Exception | None) -> None:
-        if self._surroundings.loop.is_closed():
+        if self._environment.loop.is_closed():
             return  # the run is over: coroutines are being closed, and no process ends
-        self._surroundings.exits.append(Exit(self._surroundings.now_ms, self.node.name, error))
+        self._environment.exits.append(Exit(self._environment.now_ms, self.node.name, error))
         self._end()
-        self._surroundings.after(_RESTART_AFTER_MS, self._start_again)
+        self._environment.after(_RESTART_AFTER_MS, self._start_again)
 
     async def _shut_down(self, broker: KafkaBroker) -> None:
         await broker.shutdown()
         self._end()
-        self._surroundings.after(0, self._start_again)
+        self._environment.after(0, self._start_again)
 
     def _start_again(self) -> None:
         if self.should_run:

@@ -1,4 +1,4 @@
-"""A whole cluster in one process and in virtual time.
+"""`SimulatedCluster`: a cluster of brokers in one process and in virtual time.
 
     with SimulatedCluster(seed=7, brokers=5) as cluster:
         cluster.start()
@@ -8,7 +8,7 @@
         assert cluster.leader_id("orders", 0) is not None
 
 It implements `understudy.cluster.Cluster`, as a cluster of processes does. `run_for`, `wait_until` and `settle` let
-time pass. The brokers are `brokers.broker.Broker`, the very code of a real process; all that differs is their `World`.
+time pass. The brokers are `brokers.broker.KafkaBroker`, as in a real process; only their `World` differs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from understudy.cluster import Cluster, Unsettled, no_holder, no_such_broker
 from understudy.findings import FindingKind, Findings, findings
 from understudy.picture import ClusterPicture
 from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.surroundings import STEP_MS, WAIT_TIMEOUT_S, Surroundings
+from understudy.simulator.environment import STEP_MS, WAIT_TIMEOUT_S, SimulatedEnvironment
 from understudy.simulator.world import Node
 
 _T = TypeVar("_T")
@@ -51,22 +51,22 @@ SETTINGS: Mapping[str, str] = {
     "controlled.shutdown.retry.backoff.ms": "500",
     "leader.imbalance.check.interval.seconds": "20",
 }
-"""Shorter than Kafka's defaults, and in proportion to each other, so that much happens within a simulated minute."""
+"""Timeouts and intervals, shorter than Kafka's defaults but in proportion to each other: more elections per minute."""
 
 
-class SimulatedCluster(Surroundings):
-    """The brokers of one run, and what surrounds them; implements `Cluster`.
+class SimulatedCluster(SimulatedEnvironment):
+    """The brokers of one run and their environment; implements `Cluster`.
 
     Args:
-        seed: decides everything that is left to chance.
-        brokers: how many; their hosts are called `broker-1` and so on.
-        first_broker_id: the id of the first; the others count on.
+        seed: determines everything random.
+        brokers: the number of brokers; their hosts are `broker-1` and so on.
+        first_broker_id: the id of the first broker; the other ids follow it.
         racks: the rack of each broker, in order.
-        settings: `server.properties` of all brokers, over `SETTINGS`.
-        own_settings: the same of each broker, in order, over those of all.
-        fences_off: fences that let everything pass.
-        reordering: let processes overtake each other now and then.
-        trace: keep a checksum over every callback.
+        settings: `server.properties` of all brokers; they override `SETTINGS`.
+        own_settings: `server.properties` of each broker, in order; they override `settings`.
+        fences_off: fences that refuse nothing.
+        reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
+        trace: compute a checksum over every callback. See `SimulatedLoop`.
     """
 
     def __init__(
@@ -82,15 +82,15 @@ class SimulatedCluster(Surroundings):
         reordering: bool = False,
         trace: bool = False,
     ) -> None:
-        _silence_operators_logs()
+        _disable_operator_logs()
         super().__init__(seed, reordering=reordering, trace=trace)
         self.examined = Counter[FindingKind]()
-        """How many cases `findings` has examined in the whole run, by kind."""
+        """How many cases all calls of `findings` have examined, by kind."""
         self._brokers: dict[BrokerId, SimulatedBroker] = {}
         names = [f"broker-{first_broker_id + position}" for position in range(brokers)]
         for position, name in enumerate(names):
             node = Node(
-                name, run=self.run_id, seed=seed, loop=self.loop, chronicle=self.chronicle, switched_off=fences_off
+                name, run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines, switched_off=fences_off
             )
             broker_id = BrokerId(first_broker_id + position)
             properties = {
@@ -108,7 +108,7 @@ class SimulatedCluster(Surroundings):
         self.admin = AdminClient(self.client_network, [f"{name}:{PORT}" for name in names])
 
     def __enter__(self) -> Self:
-        """Start nothing: what is to be arranged before the brokers run comes first, then `start`."""
+        """Return the cluster without starting it: a test may prepare znodes or faults before it calls `start`."""
         return self
 
     def __exit__(
@@ -117,7 +117,7 @@ class SimulatedCluster(Surroundings):
         self.close()
 
     def start(self, *, settle: bool = True) -> None:
-        """Start every broker that does not run.
+        """Start every broker that is not running.
 
         Args:
             settle: wait until the cluster has settled; otherwise no time passes.
@@ -131,7 +131,7 @@ class SimulatedCluster(Surroundings):
             self.settle()
 
     def close(self) -> None:
-        """End the run; afterwards `loop.failures` is complete."""
+        """End the run. Afterwards `loop.failures` is complete."""
         self.loop.close()
 
     # ------------------------------------------------------------------ brokers and partitions
@@ -182,13 +182,13 @@ class SimulatedCluster(Surroundings):
             raise no_holder(role)
         return self.broker(broker_id)
 
-    # ------------------------------------------------------------------ what is wrong
+    # ------------------------------------------------------------------ findings
 
     def picture(self) -> ClusterPicture:
         return self.znodes.picture()
 
     def findings(self) -> Findings:
-        """What is wrong with the cluster now, the memories of its brokers included."""
+        """Compare what ZooKeeper and the running brokers hold now; return what is wrong."""
         memories = {broker.id: memory for broker in self.brokers if (memory := broker.memory()) is not None}
         missing = [
             broker.id for broker in self.brokers if broker.should_run and (broker.is_stopping or not broker.is_running)
@@ -213,7 +213,7 @@ class SimulatedCluster(Surroundings):
     # ------------------------------------------------------------------ faults
 
     def heal(self) -> None:
-        """End every fault: links flow, ZooKeeper answers, all brokers run and none is paused."""
+        """End every fault: heal all links, start ZooKeeper and all brokers, and resume those that are paused."""
         self.zookeeper.unknown_probability = 0.0
         self.zookeeper.lost_answers.clear()
         self.start_zookeeper()
@@ -250,7 +250,7 @@ class SimulatedCluster(Surroundings):
         return result
 
     def begin(self, call: Coroutine[Any, Any, object]) -> None:
-        """Start a client's call and do not wait. It may be refused or find no broker: under faults that is expected."""
+        """Start a client's call and do not wait. It may fail: while faults are injected that is expected."""
         assert self.simulator.process is not None
         self.simulator.process.spawn(_ignoring_refusals(call))
 
@@ -277,7 +277,7 @@ async def _ignoring_refusals(call: Coroutine[Any, Any, object]) -> None:
         await call
 
 
-def _silence_operators_logs() -> None:
-    """The operators' logs of simulated brokers are not written: the event logs hold all that happened."""
+def _disable_operator_logs() -> None:
+    """Discard the operators' logs of simulated brokers: their event logs have the same information."""
     if not structlog.is_configured():
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

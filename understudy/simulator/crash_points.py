@@ -1,9 +1,9 @@
-"""A controller killed at each of its named points, one after the other, and what its successor makes of it.
+"""Injects a fault into a controller at each named point of its procedures, and compares how the runs end.
 
-A procedure is played once in peace, and every point that any controller passes is noted. A run is its seed, so the
-procedure can then be played again once for each passing, the same up to there, and the broker that passes is struck
-exactly then: before or after a write in ZooKeeper, before or after its requests have gone out. Another takes over, the
-struck one comes back, and everything has to end as it did in peace.
+A procedure is run once without a fault, and every point that a controller reaches is noted. A run is determined by its
+seed, so the procedure can then be run again once per noted point, identical up to that point, where the fault is
+injected into the broker: before or after a write in ZooKeeper, before or after its requests are sent. Another broker
+becomes controller, the faulty one returns, and the cluster must end in the same state as without the fault.
 """
 
 from __future__ import annotations
@@ -24,74 +24,79 @@ from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.procedures import Procedure
-from understudy.simulator.rest import Rest, differences, rest_of
+from understudy.simulator.settled_state import SettledState, differences, read_settled_state
 
 SEED = 11
 SESSION_MS = 6_000
 SETTLE_TIMEOUT_S = 40.0
 _QUIET_MS = 2_000
-_FORGOTTEN_AFTER_MS = 500
-"""A broker returns this long after its session has ended, so that another has had time to take over."""
+_TAKEOVER_MS = 500
+"""Time for another broker to become controller, before the faulty one returns."""
 _DEPOSED_FOR_MS = 4_000
-"""Shorter than a session: who is deposed and sleeps this long wakes in the session it fell asleep in."""
+"""How long a deposed controller is paused: shorter than its session, so that it continues in the same one."""
 
-_AGAINST_CONTROLLERS = (Fence.ZK_CONTROLLER_EPOCH, Fence.BROKER_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH)
+_CONTROLLER_FENCES = (Fence.ZK_CONTROLLER_EPOCH, Fence.BROKER_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH)
+"""The fences that refuse what an old controller writes and sends."""
 
 
-UNSENT = (
-    "a StopReplica that is still in its channel dies with the controller, and nobody remembers the replica (BUG-15)"
+STOP_REPLICA_LOST = (
+    "a StopReplica request in the queue of a controller is lost with that controller, and its successor does not "
+    "know of the replica (BUG-15)"
 )
-ASLEEP = "a broker whose session is over is not told to stop what moves away meanwhile (BUG-15)"
+STOP_REPLICA_NOT_SENT = (
+    "a broker without a session is sent no StopReplica request for the replicas that are removed meanwhile (BUG-15)"
+)
 
 
-class How(Enum):
-    """What happens to a controller at a point."""
+class ControllerFault(Enum):
+    """The faults that are injected into a controller at a point."""
 
     KILL = "kill"
     """SIGKILL; its session ends by its timeout."""
     KILL_AND_EXPIRE = "kill-expire"
-    """SIGKILL, and ZooKeeper ends its session in the same instant."""
+    """SIGKILL, and ZooKeeper ends its session at the same time."""
     BOUNCE = "bounce"
-    """SIGKILL, and back before its session has ended."""
+    """SIGKILL, and a restart before its session has ended."""
     ZOMBIE = "zombie"
-    """SIGSTOP until its session is over and another rules; then SIGCONT."""
+    """SIGSTOP until its session has ended and another broker is controller; then SIGCONT."""
     DEPOSE = "depose"
-    """SIGSTOP, deposed by an operator meanwhile; it wakes in the same session and goes on with its next line."""
+    """SIGSTOP, and an operator deletes `/controller`; then SIGCONT in the same session, in the middle of its event."""
 
 
 class LeftBehind(NamedTuple):
-    """Something that lies about afterwards, in Kafka as here."""
+    """A znode or replica that is left behind after a fault, in Kafka as here."""
 
     what: str
     reason: str
 
 
-class Passing(NamedTuple):
-    """The n-th time (from 1) that any controller reaches a point after the trigger."""
+class PointOccurrence(NamedTuple):
+    """The n-th time (from 1) that any controller reaches a point after the trigger of a procedure."""
 
     point: str
-    occurrence: int
+    number: int
 
     def __str__(self) -> str:
-        return f"{self.point}/{self.occurrence}"
+        return f"{self.point}/{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peace:
-    """The run without an injected fault."""
+class FaultFreeRun:
+    """The result of a run of a procedure without a fault."""
 
-    passed: tuple[Passing, ...]
-    rest: Rest
+    reached: tuple[PointOccurrence, ...]
+    """The points that controllers reached, in order."""
+    state: SettledState
     problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of one injected fault. It is good when `problems` is empty."""
+    """The result of a run of a procedure with one fault. It is good when `problems` is empty."""
 
     procedure: str
-    passing: Passing
-    how: How
+    at: PointOccurrence
+    fault: ControllerFault
     problems: tuple[str, ...]
     left_as_in_kafka: tuple[LeftBehind, ...]
     fenced: int
@@ -99,154 +104,167 @@ class Outcome:
 
     @property
     def command(self) -> str:
-        """What plays this very run again."""
-        return f"understudy crash-points --procedure {self.procedure} --at {self.passing} --how {self.how.value}"
+        """The command line that repeats this run."""
+        return f"understudy crash-points --procedure {self.procedure} --at {self.at} --how {self.fault.value}"
 
     def __str__(self) -> str:
-        head = f"{self.procedure}: {self.how.value} at {self.passing}: {'FAILED' if self.problems else 'ok'}"
+        head = f"{self.procedure}: {self.fault.value} at {self.at}: {'FAILED' if self.problems else 'ok'}"
         if not self.problems:
             return head
-        return "\n".join([head, *(f"  {problem}" for problem in self.problems), f"  play it again: {self.command}"])
+        return "\n".join([head, *(f"  {problem}" for problem in self.problems), f"  repeat it: {self.command}"])
 
 
-def play_in_peace(procedure: Procedure, *, fences_off: tuple[Fence, ...] = ()) -> Peace:
-    """Play `procedure` and note every point that is passed from its trigger until the cluster is at rest."""
+def run_without_fault(procedure: Procedure, *, fences_off: tuple[Fence, ...] = ()) -> FaultFreeRun:
+    """Run `procedure`, and note every point that a controller reaches from the trigger until the cluster settles."""
     run = _Run(procedure, fences_off)
-    problems = run.play(None)
+    problems = run.run(None)
     problems += [what for what, reason in run.left_behind() if reason is None]
-    if not any(passing.point.startswith(procedure.passes) for passing in run.passed):
-        problems.append(f"no point {procedure.passes}* was passed: the scenario misses its subject")
-    return Peace(passed=tuple(run.passed), rest=run.rest, problems=tuple(problems))
+    if not any(occurrence.point.startswith(procedure.point_prefix) for occurrence in run.reached):
+        problems.append(f"no point {procedure.point_prefix}* was reached: the scenario does not run its procedure")
+    return FaultFreeRun(reached=tuple(run.reached), state=run.state, problems=tuple(problems))
 
 
-def strike(
+def run_with_fault(
     procedure: Procedure,
-    peace: Peace,
-    passing: Passing,
-    how: How,
+    fault_free: FaultFreeRun,
+    at: PointOccurrence,
+    fault: ControllerFault,
     *,
     fences_off: tuple[Fence, ...] = (),
     events: Path | None = None,
 ) -> Outcome:
-    """Play `procedure` with a fault at `passing`, and compare its end with that of the run without a fault.
+    """Run `procedure` with a fault at `at`, and compare its end with that of the run without a fault.
 
     Args:
-        events: where to leave the event logs; None: nowhere.
+        events: the folder in which to leave the event logs; None for none.
     """
     run = _Run(procedure, fences_off)
-    problems = run.play((passing, how), events)
+    problems = run.run((at, fault), events)
     if not problems:
-        problems += differences(peace.rest, run.rest)
+        problems += differences(fault_free.state, run.state)
     left = run.left_behind()
     return Outcome(
         procedure=procedure.name,
-        passing=passing,
-        how=how,
+        at=at,
+        fault=fault,
         problems=(*problems, *(what for what, reason in left if reason is None)),
         left_as_in_kafka=tuple(LeftBehind(what, reason) for what, reason in left if reason is not None),
         fenced=run.fenced,
     )
 
 
-def play_all_in_peace(procedures: Iterable[Procedure]) -> list[Peace]:
-    return [play_in_peace(procedure) for procedure in procedures]
+def run_all_without_fault(procedures: Iterable[Procedure]) -> list[FaultFreeRun]:
+    return [run_without_fault(procedure) for procedure in procedures]
 
 
-def strike_all(
-    procedures: Sequence[Procedure], peaces: Sequence[Peace], hows: Sequence[How] = tuple(How), *, workers: int = 1
+def run_all_with_faults(
+    procedures: Sequence[Procedure],
+    fault_free_runs: Sequence[FaultFreeRun],
+    faults: Sequence[ControllerFault] = tuple(ControllerFault),
+    *,
+    workers: int = 1,
 ) -> Iterator[Outcome]:
-    """Every fault at every passing of each procedure, in order, on `workers` processes."""
+    """Run each procedure once per point and fault, in order, on `workers` processes."""
     runs = [
-        (procedure, peace, passing, how)
-        for procedure, peace in zip(procedures, peaces, strict=True)
-        for passing, how in strikes(peace, hows)
+        (procedure, fault_free, at, fault)
+        for procedure, fault_free in zip(procedures, fault_free_runs, strict=True)
+        for at, fault in points_and_faults(fault_free, faults)
     ]
     if workers <= 1:
-        yield from map(_strike, runs)
+        yield from map(_run_with_fault, runs)
         return
     with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=100) as pool:
-        yield from pool.imap(_strike, runs, chunksize=4)
+        yield from pool.imap(_run_with_fault, runs, chunksize=4)
 
 
-def _strike(run: tuple[Procedure, Peace, Passing, How]) -> Outcome:
-    return strike(*run)
+def _run_with_fault(run: tuple[Procedure, FaultFreeRun, PointOccurrence, ControllerFault]) -> Outcome:
+    return run_with_fault(*run)
 
 
-def strikes(peace: Peace, hows: Iterable[How] = tuple(How)) -> Iterator[tuple[Passing, How]]:
-    """Everything that can be done to the controllers of `peace`."""
-    kinds = tuple(hows)
-    return ((passing, how) for passing in peace.passed for how in kinds)
+def points_and_faults(
+    fault_free: FaultFreeRun, faults: Iterable[ControllerFault] = tuple(ControllerFault)
+) -> Iterator[tuple[PointOccurrence, ControllerFault]]:
+    """Every point that was reached without a fault, with each of `faults`."""
+    kinds = tuple(faults)
+    return ((at, fault) for at in fault_free.reached for fault in kinds)
 
 
 class _Run:
-    """One play of one procedure."""
+    """One run of one procedure on one cluster."""
 
     def __init__(self, procedure: Procedure, fences_off: tuple[Fence, ...]) -> None:
-        self.passed: list[Passing] = []
-        self.rest = _NOTHING
+        self.reached: list[PointOccurrence] = []
+        self.state = _EMPTY
         self.fenced = 0
         self._procedure = procedure
         self._cluster = SimulatedCluster(
             SEED, brokers=procedure.brokers, settings=dict(procedure.settings), fences_off=fences_off
         )
-        self._counted: Counter[str] = Counter()
-        self._target: tuple[Passing, How] | None = None
-        self._struck_until_ms: float | None = None
-        self._epoch_to_end = 0
+        self._times_reached: Counter[str] = Counter()
+        self._target: tuple[PointOccurrence, ControllerFault] | None = None
+        self._faulty_until_ms: float | None = None
+        """When the faulty broker returns; None before the fault is injected."""
+        self._epoch_at_fault = 0
         """The epoch of the controller at which the fault is injected; 0 where the broker is not the controller yet."""
-        self._asleep: BrokerId | None = None
+        self._paused: BrokerId | None = None
         """The broker that is paused and resumed."""
-        self._unsent: frozenset[tuple[BrokerId, TopicPartition]] = frozenset()
+        self._unassigned_at_fault: frozenset[tuple[BrokerId, TopicPartition]] = frozenset()
         """Replicas that exist without being assigned when the fault is injected."""
 
-    def play(self, target: tuple[Passing, How] | None, events: Path | None = None) -> list[str]:
-        """Play it to the end; what went wrong."""
+    def run(self, target: tuple[PointOccurrence, ControllerFault] | None, events: Path | None = None) -> list[str]:
+        """Run the procedure to its end, with a fault at `target`; return the problems."""
         cluster, problems = self._cluster, []
         self._target = target
         try:
-            self._play()
+            self._run()
         except (Unsettled, Deadlock, BudgetExhausted) as finding:
             problems.append(f"{type(finding).__name__}: {finding}")
         finally:
             cluster.close()
         if events is not None:
             cluster.dump(events)
-        if target is not None and not problems and self._struck_until_ms is None:
-            problems.append(f"{target[0]} was not reached: the run goes another way than the one in peace")
-        if cluster.znodes.controller_epoch() <= self._epoch_to_end:
-            problems.append(f"nobody took over: the controller epoch is still {self._epoch_to_end}")
+        if target is not None and not problems and self._faulty_until_ms is None:
+            problems.append(f"{target[0]} was not reached: the run differs from the one without a fault")
+        if cluster.znodes.controller_epoch() <= self._epoch_at_fault:
+            problems.append(f"no broker became controller: the controller epoch is still {self._epoch_at_fault}")
         self.fenced += self._controllers_refused()
         return [*problems, *judge(cluster).problems]
 
     def left_behind(self) -> list[tuple[str, str | None]]:
-        """What lies about in the end, and why in Kafka it would, too; None where it would not."""
-        left: list[tuple[str, str | None]] = [(f"{path} was left behind", None) for path in self.rest.leftovers]
-        for stray in self.rest.strays:
-            reason = UNSENT if stray in self._unsent else ASLEEP if stray[0] == self._asleep else None
-            left.append((f"a replica of {stray[1]} was left behind on broker {stray[0]}", reason))
+        """Describe what is left behind at the end, with the reason for which Kafka leaves it too; None where it does
+        not."""
+        left: list[tuple[str, str | None]] = [(f"{path} was left behind", None) for path in self.state.leftover_znodes]
+        for replica in self.state.unassigned_replicas:
+            broker_id, partition = replica
+            reason = None
+            if replica in self._unassigned_at_fault:
+                reason = STOP_REPLICA_LOST
+            elif broker_id == self._paused:
+                reason = STOP_REPLICA_NOT_SENT
+            left.append((f"a replica of {partition} was left behind on broker {broker_id}", reason))
         return left
 
     def _controllers_refused(self) -> int:
-        return sum(broker.node.fence_hits[fence] for broker in self._cluster.brokers for fence in _AGAINST_CONTROLLERS)
+        return sum(broker.node.fence_hits[fence] for broker in self._cluster.brokers for fence in _CONTROLLER_FENCES)
 
-    def _play(self) -> None:
+    def _run(self) -> None:
         cluster, procedure = self._cluster, self._procedure
         cluster.start()
         procedure.prepare(cluster)
         cluster.settle()
         for broker in cluster.brokers:
-            broker.node.at_point = self._passing(broker)
+            broker.node.at_point = self._point_listener(broker)
         procedure.trigger(cluster)
         cluster.run_for(procedure.lasts_ms)
-        if self._struck_until_ms is not None:
-            cluster.run_for(max(0.0, self._struck_until_ms - cluster.now_ms) + _FORGOTTEN_AFTER_MS)
+        if self._faulty_until_ms is not None:
+            cluster.run_for(max(0.0, self._faulty_until_ms - cluster.now_ms) + _TAKEOVER_MS)
         cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         for broker in cluster.brokers:
             broker.node.at_point = None
-        self._come_to_rest()
+        self._settle_for_good()
 
-    def _come_to_rest(self) -> None:
-        """Heal all faults, elect the preferred leaders, and check that the cluster stays settled."""
+    def _settle_for_good(self) -> None:
+        """Heal all faults, elect the preferred leaders, check that the cluster stays settled, and read its state."""
         cluster = self._cluster
         cluster.heal()
         cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
@@ -254,31 +272,35 @@ class _Run:
         cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         cluster.run_for(_QUIET_MS)
         cluster.settle(timeout_s=0)
-        self.rest = rest_of(cluster)
+        self.state = read_settled_state(cluster)
 
-    def _passing(self, broker: SimulatedBroker) -> Callable[[str], None]:
+    def _point_listener(self, broker: SimulatedBroker) -> Callable[[str], None]:
+        """The callback that notes each point which `broker` reaches, and arms the fault at the target."""
+
         def at_point(name: str) -> None:
-            self._counted[name] += 1
-            passing = Passing(name, self._counted[name])
-            self.passed.append(passing)
-            if self._target is not None and passing == self._target[0] and self._struck_until_ms is None:
+            self._times_reached[name] += 1
+            occurrence = PointOccurrence(name, self._times_reached[name])
+            self.reached.append(occurrence)
+            if self._target is not None and occurrence == self._target[0] and self._faulty_until_ms is None:
                 self._arm(broker, name, self._target[1])
 
         return at_point
 
-    def _arm(self, broker: SimulatedBroker, point: str, how: How) -> None:
+    def _arm(self, broker: SimulatedBroker, point: str, fault: ControllerFault) -> None:
         cluster = self._cluster
-        away_ms = {How.BOUNCE: 1_000.0, How.DEPOSE: _DEPOSED_FOR_MS}.get(how, SESSION_MS + 3_000)
-        self._struck_until_ms = cluster.now_ms + away_ms
+        away_ms = {ControllerFault.BOUNCE: 1_000.0, ControllerFault.DEPOSE: _DEPOSED_FOR_MS}.get(
+            fault, SESSION_MS + 3_000
+        )
+        self._faulty_until_ms = cluster.now_ms + away_ms
         self.fenced = -self._controllers_refused()
-        self._unsent = frozenset(cluster.unassigned_replicas())
+        self._unassigned_at_fault = frozenset(cluster.unassigned_replicas())
         if cluster.controller_id() == broker.id:
-            self._epoch_to_end = cluster.znodes.controller_epoch()
-        if how in (How.ZOMBIE, How.DEPOSE):
-            self._asleep = broker.id if how is How.ZOMBIE else None
+            self._epoch_at_fault = cluster.znodes.controller_epoch()
+        if fault in (ControllerFault.ZOMBIE, ControllerFault.DEPOSE):
+            self._paused = broker.id if fault is ControllerFault.ZOMBIE else None
             broker.arm(point, "pause", resume_after_ms=away_ms)
-            if how is How.DEPOSE:
-                cluster.after(_FORGOTTEN_AFTER_MS, cluster.depose)
+            if fault is ControllerFault.DEPOSE:
+                cluster.after(_TAKEOVER_MS, cluster.depose)
             return
 
         def kill() -> None:
@@ -286,8 +308,8 @@ class _Run:
             cluster.after(away_ms, broker.begin_start)
 
         broker.node.arm(point, "crash", kill)
-        if how is How.KILL_AND_EXPIRE:
+        if fault is ControllerFault.KILL_AND_EXPIRE:
             cluster.after(0, broker.expire_session)
 
 
-_NOTHING = Rest(assignments={}, leaders={}, in_sync={}, configs={}, leftovers=(), strays=())
+_EMPTY = SettledState(assignments={}, leaders={}, isrs={}, configs={}, leftover_znodes=(), unassigned_replicas=())

@@ -1,9 +1,8 @@
-"""Seeded trouble: a schedule of faults drawn from a seed, and the hand that carries it out.
+"""Draws a schedule of faults from a seed, and injects them into a simulated cluster.
 
-A schedule is values, drawn before the run, so that it can be printed, shortened and replayed. The target of a fault
-is a role or an id that is resolved when the fault is injected: "the controller" is the controller of that moment.
-Every fault that lasts has its end in the schedule; after the last one everything is healed and a quiet time begins in
-which the cluster must come to rest.
+A schedule consists of values and is drawn before the run, so that it can be printed, shortened and replayed. The target
+of a fault is a broker id, or the controller at the moment when the fault is injected. The schedule also says when each
+lasting fault ends. After the last one all faults are healed, and the cluster must settle.
 """
 
 from __future__ import annotations
@@ -34,17 +33,19 @@ class Fault:
     """A point's name, a path, the direction of a cut, or by how many ms a clock steps."""
 
     def __str__(self) -> str:
-        whom = f"broker {self.target}" if self.target else "the controller"
-        return f"{self.at_ms:6d} ms  {self.kind} {whom} for {self.lasts_ms} ms {self.detail}".rstrip()
+        target = f"broker {self.target}" if self.target else "the controller"
+        return f"{self.at_ms:6d} ms  {self.kind} {target} for {self.lasts_ms} ms {self.detail}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
+    """All faults of one run."""
+
     faults: tuple[Fault, ...]
     healed_at_ms: int
     """When all faults end."""
     unknown_probability: float
-    """How often a write to ZooKeeper loses its answer until then."""
+    """The probability that a write to ZooKeeper loses its connection before its answer, until all faults end."""
 
     def __str__(self) -> str:
         lines = [str(fault) for fault in self.faults]
@@ -52,8 +53,11 @@ class Schedule:
 
 
 def draw_schedule(source: random.Random, *, brokers: int, duration_ms: int) -> Schedule:
-    """Trouble for two thirds of `duration_ms`: a few kinds per run (a swarm), so that none drowns the others."""
-    kinds = sorted(source.sample(sorted(_STRIKES), source.randint(2, 6)))
+    """Draw faults for the first two thirds of `duration_ms`.
+
+    Only two to six kinds per run, so that frequent kinds do not hide the effects of the others.
+    """
+    kinds = sorted(source.sample(sorted(_INJECTORS), source.randint(2, 6)))
     gap_ms = source.choice((400, 1_000, 2_500))
     until = duration_ms * 2 // 3
     faults: list[Fault] = []
@@ -83,23 +87,23 @@ def _draw_fault(source: random.Random, kinds: list[str], brokers: int, now: int,
     return Fault(at_ms=now, kind=kind, target=target, lasts_ms=lasts_ms, detail=detail)
 
 
-def run_schedule(cluster: SimulatedCluster, schedule: Schedule) -> None:
-    """Schedule every fault from now on, and the healing after them. Lets no time pass."""
+def schedule_faults(cluster: SimulatedCluster, schedule: Schedule) -> None:
+    """Schedule every fault at its time from now on, and the end of all faults after them. Lets no time pass."""
     cluster.zookeeper.unknown_probability = schedule.unknown_probability
     for fault in schedule.faults:
-        cluster.after(fault.at_ms, _striking(cluster, fault))
+        cluster.after(fault.at_ms, _injecting(cluster, fault))
     cluster.after(schedule.healed_at_ms, cluster.heal)
 
 
-def _striking(cluster: SimulatedCluster, fault: Fault) -> Callable[[], None]:
-    def strike() -> None:
+def _injecting(cluster: SimulatedCluster, fault: Fault) -> Callable[[], None]:
+    def inject() -> None:
         controller = cluster.controller_id() or min(cluster.broker_ids)
-        _STRIKES[fault.kind](cluster, cluster.broker(fault.target or controller), fault)
+        _INJECTORS[fault.kind](cluster, cluster.broker(fault.target or controller), fault)
 
-    return strike
+    return inject
 
 
-_Strike: TypeAlias = Callable[[SimulatedCluster, SimulatedBroker, Fault], None]
+_Injector: TypeAlias = Callable[[SimulatedCluster, SimulatedBroker, Fault], None]
 
 
 def _crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
@@ -152,17 +156,17 @@ def _step_clock(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault
 
 
 def _isolate(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    cluster.cut([broker.id], [number for number in cluster.broker_ids if number != broker.id])
+    cluster.cut([broker.id], [broker_id for broker_id in cluster.broker_ids if broker_id != broker.id])
     cluster.after(fault.lasts_ms, cluster.heal_network)
 
 
 def _cut_pair(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    cluster.cut([broker.id], [_neighbour(cluster, broker)])
+    cluster.cut([broker.id], [_next_broker_id(cluster, broker)])
     cluster.after(fault.lasts_ms, cluster.heal_network)
 
 
 def _cut_one_way(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    one, other = [broker.id], [number for number in cluster.broker_ids if number != broker.id]
+    one, other = [broker.id], [broker_id for broker_id in cluster.broker_ids if broker_id != broker.id]
     if fault.detail == "answers":
         one, other = other, one
     cluster.cut(one, other, one_way=True)
@@ -185,12 +189,13 @@ def _point_crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Faul
     broker.node.arm(fault.detail, "crash", crash_and_restart)
 
 
-def _neighbour(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
-    numbers = sorted(cluster.broker_ids)
-    return numbers[(numbers.index(broker.id) + 1) % len(numbers)]
+def _next_broker_id(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
+    """The id after the broker's, in order of id; after the last one the first."""
+    broker_ids = sorted(cluster.broker_ids)
+    return broker_ids[(broker_ids.index(broker.id) + 1) % len(broker_ids)]
 
 
-_STRIKES: dict[str, _Strike] = {
+_INJECTORS: dict[str, _Injector] = {
     "crash": _crash,
     "pause": _pause,
     "stop": _stop,
@@ -208,4 +213,4 @@ _STRIKES: dict[str, _Strike] = {
     "point-pause": _point_pause,
     "point-crash": _point_crash,
 }
-"""Every kind of fault, by name."""
+"""Every kind of fault by name, with the function that injects it."""

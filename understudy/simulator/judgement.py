@@ -1,4 +1,4 @@
-"""What the checkers say of a finished simulation, and what else must never happen in one."""
+"""Judges a finished simulation: runs all checks over it, and collects what must not happen in any simulation."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from foundation.eventlog.reader import decode_record
 from foundation.eventlog.records import ControllerElected, TaskFailed
 from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.surroundings import Exit
+from understudy.simulator.environment import Exit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
+    """The problems of a finished simulation, and how much of it was checked."""
+
     problems: tuple[str, ...]
-    """Violated checks, unhandled exceptions, failed tasks, brokers that died of something unexplained."""
+    """Violated checks, unhandled exceptions, failed tasks, and brokers that ended unexpectedly."""
     elections: int
     records: int
     fence_hits: Counter[Fence]
-    judged: Counter[str]
-    """How often each check, by id, was put to the test."""
+    times_tested: Counter[str]
+    """How many cases each check, by id, has examined."""
     log_digest: str
-    """BLAKE2 over every line of every node's event log: equal for equal histories."""
+    """BLAKE2 over every line of every node's event log: two equal runs have the same digest."""
 
 
 def judge(cluster: SimulatedCluster) -> Judgement:
-    """Judge a run. Its cluster has been closed, so that unretrieved exceptions have come to light."""
-    folding = InvariantChecker()
+    """Judge a run. Close its cluster before: that reports the exceptions of tasks that were never awaited."""
+    checks = InvariantChecker()
     for transaction in cluster.zookeeper.transactions:
-        folding.transaction(transaction)
+        checks.transaction(transaction)
     digest = blake2b(digest_size=16)
     records = elections = 0
     fence_hits: Counter[Fence] = Counter()
@@ -41,34 +43,34 @@ def judge(cluster: SimulatedCluster) -> Judgement:
             for line in lines:
                 digest.update(line)
                 record = decode_record(line)
-                folding.record(record)
+                checks.record(record)
                 records += 1
                 elections += isinstance(record.data, ControllerElected)
                 if isinstance(record.data, TaskFailed):
                     failed_tasks.append(f"{node.name}: {record.data.task} failed: {record.data.error}")
         fence_hits.update(node.fence_hits)
-    problems = [str(violation) for violation in folding.violations()]
+    problems = [str(violation) for violation in checks.violations()]
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
     problems += failed_tasks
-    problems += _deaths(cluster)
+    problems += _unexpected_exits(cluster)
     return Judgement(
         problems=tuple(problems),
         elections=elections,
         records=records,
         fence_hits=fence_hits,
-        judged=Counter(folding.times_tested),
+        times_tested=Counter(checks.times_tested),
         log_digest=digest.hexdigest(),
     )
 
 
-def _deaths(cluster: SimulatedCluster) -> list[str]:
-    """Each cause once: a broker that cannot live is started again and again."""
+def _unexpected_exits(cluster: SimulatedCluster) -> list[str]:
+    """Describe the brokers that ended unexpectedly, each cause once: a broker is started again after each exit."""
     by_cause: dict[str, list[Exit]] = {}
     for end in cluster.exits:
         if end.is_unexpected:
             by_cause.setdefault(repr(end.error), []).append(end)
     return [
-        f"{ends[0].node} died at {ends[0].at_ms:.0f} ms of {cause}"
+        f"{ends[0].node} ended at {ends[0].at_ms:.0f} ms with {cause}"
         + (f", the first of {len(ends)}" if len(ends) > 1 else "")
         for cause, ends in by_cause.items()
     ]

@@ -1,19 +1,17 @@
 """An asyncio event loop whose time is virtual and whose processes can be killed, paused and resumed.
 
-Callbacks that are ready run first-in first-out; when none is, time jumps to the next timer. `asyncio.sleep`, `timeout`,
-`wait_for`, `Queue`, `Event`, `gather` and `TaskGroup` work on it unchanged, because they ask nothing of a loop but
-`call_soon`, `call_at` and `time`.
+Callbacks that are ready run first-in first-out; when none is ready, time advances to the next timer. `asyncio.sleep`,
+`timeout`, `wait_for`, `Queue`, `Event`, `gather` and `TaskGroup` work on it unchanged, because they use only
+`call_soon`, `call_at` and `time` of a loop.
 
-Every callback belongs to a `Process`, one incarnation of one node. The process travels in the callback's context, so a
-task
-keeps its own wherever it is woken from: the answer that another node sends can never run the tasks of a dead
-incarnation.
-Killing a process skips its callbacks for ever, exactly as SIGKILL does: no `finally:` runs, because unfinished tasks
-are kept until the loop is closed. Pausing parks them in order, resuming appends them: SIGSTOP and SIGCONT, late timers
-and all.
+Every callback belongs to a `Process`, one incarnation of one node. The process is part of the callback's context, so a
+task keeps its own process wherever it is resumed from: a response from another node cannot run a task of an incarnation
+that was killed. Killing a process skips all its later callbacks, as SIGKILL does: no `finally:` runs, because
+unfinished tasks are kept until the loop is closed. Pausing (SIGSTOP) collects them in order, timers included, and
+resuming (SIGCONT) makes them ready.
 
-Nothing may happen unseen: a loop with nothing left to do raises `Deadlock`, one that runs hot raises `BudgetExhausted`,
-and exceptions that no one retrieved are collected in `failures`.
+The loop raises `Deadlock` when nothing is left to run, and `BudgetExhausted` after too many callbacks. Exceptions of
+tasks that were never awaited are collected in `failures`.
 """
 
 from __future__ import annotations
@@ -39,15 +37,15 @@ _FIRST_SWEEP = 2_000
 
 
 class Deadlock(Exception):
-    """Nothing can run and no timer is set, yet something is still awaited."""
+    """The awaited future can never be done: no callback is ready and no timer is set."""
 
 
 class BudgetExhausted(Exception):
-    """The run took more callbacks than it was given: something spins, or the run is longer than planned."""
+    """The run took more callbacks than it may: a task loops without waiting, or the run is longer than planned."""
 
 
 class Process:
-    """One incarnation of one node: what is killed, paused and resumed as a whole. Made by `SimulatedLoop.process`."""
+    """One incarnation of one node; it can be killed, paused and resumed. Created by `SimulatedLoop.process`."""
 
     def __init__(self, loop: SimulatedLoop, name: str, incarnation: int, number: int) -> None:
         self.name = name
@@ -57,50 +55,49 @@ class Process:
         self.context = contextvars.Context()
         self.context.run(_process.set, self)
         self._loop = loop
-        self._parked: list[_Handle] | None = None
-        self._at_death: list[Callable[[], None]] = []
+        self._collected: list[_Handle] | None = None
+        self._on_kill: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
-        state = "dead" if not self.alive else "paused" if self.paused else "running"
+        state = "killed" if not self.alive else "paused" if self.paused else "running"
         return f"<{self.name}#{self.incarnation} {state}>"
 
     @property
     def paused(self) -> bool:
-        return self._parked is not None
+        return self._collected is not None
 
     def spawn(self, coroutine: Coroutine[Any, Any, _T], *, name: str | None = None) -> asyncio.Task[_T]:
         """Start a task that belongs to this process."""
         return self._loop.create_task(coroutine, name=name, context=self.context.copy())
 
-    def at_death(self, callback: Callable[[], None]) -> None:
-        """Call back when the process is killed: what the operating system does for the dead, such as closing
-        sockets."""
-        self._at_death.append(callback)
+    def on_kill(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the process is killed: what the operating system does then, such as closing sockets."""
+        self._on_kill.append(callback)
 
     def kill(self) -> None:
-        """SIGKILL. Harmless when it is dead already."""
+        """End the process as SIGKILL does. Harmless where it has been killed."""
         if not self.alive:
             return
         self.alive = False
-        self._parked = None
-        callbacks, self._at_death = self._at_death, []
+        self._collected = None
+        callbacks, self._on_kill = self._on_kill, []
         for callback in callbacks:
             callback()
 
     def pause(self) -> None:
-        """SIGSTOP: from now on its callbacks are parked. Harmless when it is paused or dead already."""
-        if self.alive and self._parked is None:
-            self._parked = []
+        """Collect its callbacks from now on, as SIGSTOP does. Harmless where it is paused or has been killed."""
+        if self.alive and self._collected is None:
+            self._collected = []
 
     def resume(self) -> None:
-        """SIGCONT: what was parked becomes ready, in the order in which it would have run."""
-        parked, self._parked = self._parked, None
-        if parked is not None:
-            self._loop.make_ready(parked)
+        """Make the collected callbacks ready in their order, as SIGCONT does."""
+        collected, self._collected = self._collected, None
+        if collected is not None:
+            self._loop.make_ready(collected)
 
 
 class _Handle(asyncio.TimerHandle):
-    """A callback with its process; serves as handle and as timer, because asyncio asks both for the same."""
+    """A callback and its process. It is both the `Handle` and the `TimerHandle`, whose methods are the same."""
 
     __slots__ = ("process",)
 
@@ -112,8 +109,7 @@ class _Handle(asyncio.TimerHandle):
         loop: SimulatedLoop,
         context: contextvars.Context,
     ) -> None:
-        # Not calling super() is worth a fifth of the loop's speed: the base class keeps a traceback and computes a
-        # repr.
+        # Without super().__init__ the loop is a fifth faster: the base class keeps a traceback and computes a repr.
         self._when = when
         self._callback = callback
         self._args = args
@@ -144,7 +140,7 @@ class _Handle(asyncio.TimerHandle):
 
 
 class _Task(asyncio.Task[_T]):
-    """A task that knows its process, so that its unretrieved exception can be judged after its context is gone."""
+    """A task with its process, which decides whether an exception that was never retrieved is a failure."""
 
     process: Process | None = None
 
@@ -153,10 +149,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     """The loop of one run.
 
     Args:
-        reordering: a source of randomness that now and then lets another process go first. Callbacks of one process
-            keep their order always, because asyncio promises it. None keeps all in strict order.
-        budget: callbacks allowed in the whole run.
-        trace: keep a checksum over every callback's time, process and number, to compare two runs of a seed.
+        reordering: decides at random when the callbacks of one process run after those of the others. The callbacks of
+            one process always keep their order, because asyncio guarantees it. None: all keep their order.
+        budget: how many callbacks the whole run may take.
+        trace: compute a checksum over every callback's time, process and number, to compare two runs of a seed.
     """
 
     def __init__(
@@ -184,7 +180,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     # ------------------------------------------------------------------ processes
 
     def process(self, name: str, incarnation: int = 1) -> Process:
-        """A new incarnation of node `name`."""
+        """Create an incarnation of node `name`."""
         self._processes += 1
         return Process(self, name, incarnation, self._processes)
 
@@ -255,7 +251,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return task
 
     def _sweep(self) -> None:
-        """Drop finished tasks; a task with an unretrieved exception reports it now, through its finaliser."""
+        """Drop finished tasks; one with an exception that was never retrieved reports it now, through its finaliser."""
         self._tasks = [task for task in self._tasks if not task.done()]
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._tasks))
 
@@ -278,7 +274,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._run(None)
 
     def run_for(self, seconds: float) -> None:
-        """Run everything that is due within the next `seconds`."""
+        """Run everything that is due within the next `seconds`, and advance the time by them."""
         until = self.create_future()
         self.call_later(seconds, until.set_result, None)
         self._run(until)
@@ -326,10 +322,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return True
 
     def _run_ready(self, awaited: asyncio.Future[Any] | None) -> None:
-        """Run what is ready now and what that makes ready, until nothing is or `awaited` is done."""
+        """Run the ready callbacks, and those that become ready meanwhile, until none is left or `awaited` is done."""
         ready = self._ready
         if self._reordering is not None and len(ready) > 1:
-            self._let_another_go_first(self._reordering)
+            self._reorder(self._reordering)
         while ready:
             handle = ready.popleft()
             callback = handle._callback
@@ -339,8 +335,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if process is not None:
                 if not process.alive:
                     continue
-                if process._parked is not None:
-                    process._parked.append(handle)
+                if process._collected is not None:
+                    process._collected.append(handle)
                     continue
             self.executed += 1
             if self.executed > self._budget:
@@ -350,24 +346,25 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 self.trace_checksum = zlib.crc32(fields, self.trace_checksum)
             try:
                 handle._context.run(callback, *handle._args)
-            except Exception as error:  # noqa: BLE001  a callback's exception is a finding, not an end
+            except Exception as error:  # noqa: BLE001  a callback's exception is reported; the run goes on
                 self.failures.append(f"{process}: {handle!r} raised {error!r}")
             if self._stopping or (awaited is not None and awaited.done()):
                 return
 
-    def _let_another_go_first(self, source: random.Random) -> None:
+    def _reorder(self, source: random.Random) -> None:
+        """Move the callbacks of the first process behind those of the others, with a probability of 0.1."""
         if source.random() < 0.1:
             first = self._ready[0].process
-            late = [handle for handle in self._ready if handle.process is first]
-            early = [handle for handle in self._ready if handle.process is not first]
+            of_first = [handle for handle in self._ready if handle.process is first]
+            of_others = [handle for handle in self._ready if handle.process is not first]
             self._ready.clear()
-            self._ready.extend(early)
-            self._ready.extend(late)
+            self._ready.extend(of_others)
+            self._ready.extend(of_first)
 
     # ------------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """End the run: unfinished tasks are closed without effect, unretrieved exceptions reach `failures`."""
+        """End the run: close unfinished tasks, and add the exceptions that were never retrieved to `failures`."""
         if self._closed:
             return
         self._sweep()
@@ -377,12 +374,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timers.clear()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio sets it likewise when it gives up a task
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # as asyncio itself does
             _close_coroutine(task.get_coro())
         self._ready.clear()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Collect what asyncio reports, above all unretrieved exceptions; a dead process has no failures."""
+        """Collect the errors that asyncio reports, except those of killed processes."""
         task = context.get("task") or context.get("future")
         process = getattr(task, "process", None)
         if self._dropping or (process is not None and not process.alive):
@@ -405,7 +402,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return False
 
     def set_debug(self, enabled: bool) -> None:
-        """Accepted and ignored: debug mode asks the machine for time."""
+        """Do nothing: the debug mode of asyncio asks the machine for time."""
 
     async def shutdown_asyncgens(self) -> None:
         return None
@@ -415,23 +412,25 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
 
 def current_process() -> Process | None:
-    """The process whose callback is running, or None outside any."""
+    """The process whose callback is running; None where it belongs to no process."""
     return _process.get()
 
 
 def _close_coroutine(coroutine: Any) -> None:
-    """Unwind `coroutine`. One that awaits on its way out (a task group does) needs to be closed more than once."""
+    """Close `coroutine`. One that awaits while it is closed, as a task group does, must be closed more than once."""
     for _ in range(5):
         try:
             coroutine.close()
         except RuntimeError:
             continue
-        except Exception:  # noqa: BLE001  the run is over: what unwinding raises concerns nobody
+        except Exception:  # noqa: BLE001  the run is over: this exception has no effect
             return
         return
 
 
 def new_loop(*, reordering: random.Random | None = None, trace: bool = False) -> SimulatedLoop:
-    """A loop, for callers whose types are checked: what of asyncio is missing touches sockets, threads and
-    processes."""
-    return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]  # the rest has no place in a simulation
+    """Create a loop.
+
+    Its class stays abstract: the methods of asyncio that it lacks are about sockets, threads and child processes.
+    """
+    return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]  # see the docstring

@@ -1,7 +1,7 @@
-"""From a record of the event log to a sentence a person reads: the prose of the stories.
+"""Describes a record of the event log in a sentence, for the transcripts of the stories.
 
-It describes what matters in a controller failover: faults, elections, and what was decided, written, sent, accepted and
-refused. Bookkeeping (the event queue, transitions, answers without errors) is left out.
+The sentences cover what matters in a controller failover: faults, elections, and the leaders and ISRs that are decided,
+written, sent, applied and refused. The event queue, state transitions and responses without errors are left out.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ from foundation.eventlog.records import (
     ZkWriteDone,
 )
 
-_UNTOLD_APIS = ("Fetch", "UpdateMetadata")
+_OMITTED_APIS = ("Fetch", "UpdateMetadata")
 
 
-def tell(record: Envelope) -> str | None:
-    """A sentence without a full stop, or None for a record that is left out."""
+def describe(record: Envelope) -> str | None:
+    """Describe a record in a sentence without a full stop; None for a record that is left out."""
     return (
-        _tell_of_surroundings(record)
-        or _tell_of_session(record)
-        or _tell_of_controller(record)
-        or _tell_of_broker(record)
-        or _tell_of_request(record)
+        _describe_fault(record)
+        or _describe_session(record)
+        or _describe_controller(record)
+        or _describe_broker(record)
+        or _describe_request(record)
     )
 
 
-def _tell_of_surroundings(record: Envelope) -> str | None:
+def _describe_fault(record: Envelope) -> str | None:
     match record.data:
         case FaultInjected(fault=fault, target=target, role=role):
             return f"{fault} {target}{f' ({role})' if role else ''}"
         case PointReached(point=point, action=action):
             return f"reaches {point}: {action}"
         case FenceHit(fence=fence, what=what, offered=offered, known=known, switched_off=off):
-            verdict = "would refuse, but is switched off:" if off else "refuses"
+            verdict = "is switched off and lets pass" if off else "refuses"
             return f"fence {fence} {verdict} {what} (offered {offered}, known {known})"
         case ProcessExiting(reason=reason):
             return f"exits: {reason}"
@@ -76,7 +76,7 @@ def _tell_of_surroundings(record: Envelope) -> str | None:
     return None
 
 
-def _tell_of_session(record: Envelope) -> str | None:
+def _describe_session(record: Envelope) -> str | None:
     match record.data:
         case SessionOpened():
             return "opens a ZooKeeper session"
@@ -85,74 +85,79 @@ def _tell_of_session(record: Envelope) -> str | None:
         case SessionResumedRecord():
             return "is connected to ZooKeeper again, in the same session"
         case SessionExpiredRecord():
-            return "learns that its session has expired"
+            return "is notified that its session has expired"
         case BrokerRegistered(broker_epoch=broker_epoch):
-            return f"is registered, broker epoch {broker_epoch}"
+            return f"registers with broker epoch {broker_epoch}"
         case WatchFiredRecord(path=path, kind=kind):
-            return f"hears from ZooKeeper: {path} {kind}"
+            return f"receives a watch notification: {path} {kind}"
         case ZkWriteDone(outcome="Unknown"):
-            return "does not learn what became of a write"
+            return "cannot tell whether a write was applied"
     return None
 
 
-def _tell_of_controller(record: Envelope) -> str | None:
+def _describe_controller(record: Envelope) -> str | None:
     match record.data:
         case ControllerElected(epoch=epoch):
             return f"wins the election: controller epoch {epoch}"
         case ElectionLost(winner=winner):
-            return f"finds broker {winner} elected" if winner >= 0 else "lost an election whose winner is gone already"
+            if winner >= 0:
+                return f"finds that broker {winner} is the controller"
+            return "loses the election to a broker that is no longer the controller"
         case ContextLoaded(partitions=partitions, live_brokers=live):
-            return f"has read the cluster: brokers {_numbers(number for number, _ in live)}, {_count(len(partitions))}"
+            brokers = _numbers(broker_id for broker_id, _ in live)
+            return f"loads the controller context: live brokers {brokers}, {_count(len(partitions))}"
         case ControllerReady(epoch=epoch):
-            return f"has taken over at controller epoch {epoch}"
+            return f"is ready to serve as controller, epoch {epoch}"
         case ControllerResigned(epoch=epoch, why=why):
             return f"resigns from controller epoch {epoch}: {why}"
         case BrokersChanged(new=new, dead=dead, bounced=bounced):
             changes = (("new", new), ("dead", dead), ("bounced", bounced))
-            return "finds brokers " + ", ".join(f"{name} {_numbers(who)}" for name, who in changes if who)
+            return "finds " + ", ".join(f"{name} brokers {_numbers(ids)}" for name, ids in changes if ids)
         case TopicsChanged(new=new, deleted=deleted):
             changes_of_topics = (("new", new), ("deleted", deleted))
-            return "finds topics " + ", ".join(f"{name} {', '.join(what)}" for name, what in changes_of_topics if what)
+            return "finds " + ", ".join(
+                f"{name} topics {', '.join(names)}" for name, names in changes_of_topics if names
+            )
         case LeadershipWritten(why=why, partitions=partitions):
             return f"writes ({why}) {_leaderships(partitions)}"
         case LeadershipNotWritten(why=why, partitions=refused):
-            return f"finds no leader ({why}) for " + ", ".join(f"{one.topic}-{one.partition}" for one in refused)
+            return f"elects no leader ({why}) for " + ", ".join(f"{one.topic}-{one.partition}" for one in refused)
         case InvalidTransition(source=source, target=target, topic=topic, partition=partition):
             return f"refuses the transition of {topic}-{partition} from {source} to {target}"
     return None
 
 
-def _tell_of_broker(record: Envelope) -> str | None:
+def _describe_broker(record: Envelope) -> str | None:
     match record.data:
         case LeaderAndIsrApplied(leaders=leaders, followers=followers, controller_id=controller) if (
             leaders or followers
         ):
             roles = (("leads", leaders), ("follows", followers))
-            told = " and ".join(f"{verb} {_names(states)}" for verb, states in roles if states)
-            return f"{told}, as controller {controller} orders"
+            changes = " and ".join(f"{verb} {_names(states)}" for verb, states in roles if states)
+            return f"applies LeaderAndIsr from controller {controller}: {changes}"
         case StopReplicaApplied(partitions=partitions, controller_id=controller) if partitions:
             names = ", ".join(f"{topic}-{partition}" for topic, partition, _, _ in partitions)
-            return f"stops {names}, as controller {controller} orders"
+            return f"applies StopReplica from controller {controller}: stops {names}"
         case MetadataUpdated(live_brokers=live, partitions=partitions, controller_id=controller):
-            news = f", and of {_count(len(partitions))}" if partitions else ""
-            return f"hears from controller {controller} that brokers {_numbers(live)} live{news}"
+            states = f", {_count(len(partitions))}" if partitions else ""
+            return f"applies UpdateMetadata from controller {controller}: live brokers {_numbers(live)}{states}"
         case IsrProposed(topic=topic, partition=partition, isr=isr):
             return f"proposes ISR {_numbers(isr)} for {topic}-{partition}"
         case IsrResult(topic=topic, partition=partition, error=error, isr=isr):
-            return f"is answered {error} for {topic}-{partition}: ISR {_numbers(isr)}"
+            return f"receives {error} for its ISR change of {topic}-{partition}: ISR {_numbers(isr)}"
     return None
 
 
-def _tell_of_request(record: Envelope) -> str | None:
+def _describe_request(record: Envelope) -> str | None:
     match record.data:
-        case RequestSent(to=to, api=api, partitions=partitions, attempt=attempt) if api not in _UNTOLD_APIS:
+        case RequestSent(to=to, api=api, partitions=partitions, attempt=attempt) if api not in _OMITTED_APIS:
             again = f", attempt {attempt}" if attempt > 1 else ""
             size = f" with {_count(partitions)}" if partitions else ""
             return f"sends {api} to broker {to}{size}{again}"
         case ResponseReceived(sender=sender, api=api, error=error) if error != "NONE":
-            return f"is answered {error} by broker {sender} ({api})"
-        case RequestFailed(to=to, api=api, why=why) if api not in _UNTOLD_APIS:
-            return f"has no answer from broker {to} ({api}): {why}"
+            return f"receives {error} from broker {sender} ({api})"
+        case RequestFailed(to=to, api=api, why=why) if api not in _OMITTED_APIS:
+            return f"receives no response from broker {to} ({api}): {why}"
     return None
 
 
@@ -173,4 +178,4 @@ def _count(partitions: int) -> str:
 
 
 def _numbers(numbers: Iterable[int]) -> str:
-    return " ".join(map(str, numbers)) or "nobody"
+    return " ".join(map(str, numbers)) or "none"

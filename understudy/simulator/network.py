@@ -1,11 +1,9 @@
-"""A network of simulated nodes that carries the real bytes, in order, after a drawn delay, until it does not.
+"""A network between simulated nodes: it carries bytes over connections, in order, after a delay drawn from the seed.
 
-A connection is bound to two incarnations. Bytes of one direction arrive in the order they were sent. Cutting a link
-holds
-what is sent over it, as TCP does: a cut *delays*, and what was held arrives when the link heals, however old it is by
-then; that is where stale orders come from. A link may be cut in one direction only. When a process is killed its kernel
-ends its connections (by a reset if something was left unread) and refuses new ones; while it is paused its kernel still
-accepts, and nothing is read.
+A connection belongs to two processes. A link is one direction between two nodes. Cutting it holds what is sent over it,
+as TCP does: nothing is lost, and the held bytes arrive when the link is healed, however old they are by then; so a
+broker may receive requests of an old controller. When a process is killed, its connections are closed (reset, if
+received bytes were not read) and new ones are refused; while it is paused, connections are accepted but not read.
 """
 
 from __future__ import annotations
@@ -21,36 +19,38 @@ from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.randomness import derived
 
 BUFFER_BYTES = 4 * 1024 * 1024
-"""Bytes on their way in one direction, unread ones included, before `send` waits."""
+"""How many bytes of one direction, unread ones included, may be on their way before `send` waits."""
 
 FRAGMENTED = 0.05
-"""How often a read returns less than has arrived."""
+"""The probability that a read returns less than has arrived."""
 
 _BACKLOG = 50
 _LOOPBACK_MS = 0.02
-_FIRST_FREE_PORT = 20_000
-_HERE = ("", "localhost", "127.0.0.1", "0.0.0.0")
+_FIRST_EPHEMERAL_PORT = 20_000
+_LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "0.0.0.0")
 
 
 @dataclass(slots=True)
-class _Way:
-    """One direction between two nodes."""
+class _Link:
+    """One direction between two nodes: its latency, and what it holds while it is cut."""
 
     latency_ms: float
     cut: bool = False
     held: deque[Callable[[], None]] = field(default_factory=deque)
 
     def heal(self) -> None:
-        """Let everything flow again. Harmless where the way is not cut."""
+        """Send the held packets, and let new ones pass. Harmless where the link is not cut."""
         if self.cut:
             self.cut = False
             held, self.held = self.held, deque()
-            for travel in held:
-                travel()
+            for send in held:
+                send()
 
 
 @dataclass(slots=True)
 class _Listener:
+    """A listening socket: its connections that wait to be accepted, and those that are served."""
+
     process: Process
     host: str
     port: int
@@ -66,11 +66,11 @@ class SimulatedNetwork:
     def __init__(self, loop: SimulatedLoop, *, seed: int, latency_ms: tuple[float, float] = (0.1, 3.0)) -> None:
         self.loop = loop
         self.context = contextvars.Context()
-        """What is on the wire belongs to no process."""
+        """The context of packets that are sent: they belong to no process, and arrive after it was killed."""
         self.messages = 0
         self._seed = seed
         self._latency_ms = latency_ms
-        self._ways: dict[tuple[str, str], _Way] = {}
+        self._links: dict[tuple[str, str], _Link] = {}
         self._jitter = derived(seed, "network", "jitter")
         self._fragments = derived(seed, "network", "fragments")
         self._listeners: dict[tuple[str, int], _Listener] = {}
@@ -78,17 +78,17 @@ class SimulatedNetwork:
 
     def node(self, process: Process) -> NodeNetwork:
         """The network as one incarnation of a node sees it."""
-        process.at_death(lambda: self._bury(process))
+        process.on_kill(lambda: self._close_sockets(process))
         return NodeNetwork(self, process)
 
     # ------------------------------------------------------------------ injected faults
 
     def cut(self, sources: Iterable[str], destinations: Iterable[str]) -> None:
-        """Hold everything from any of `sources` to any of `destinations`; the other direction flows on."""
+        """Hold everything that `sources` send to `destinations`, but not the opposite direction."""
         for source in sources:
             for destination in destinations:
                 if source != destination:
-                    self._way(source, destination).cut = True
+                    self._link(source, destination).cut = True
 
     def partition(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
         """Hold everything between two groups of nodes, both ways."""
@@ -97,57 +97,61 @@ class SimulatedNetwork:
         self.cut(other, one)
 
     def heal(self) -> None:
-        """Let everything flow again; what was held arrives, late and in order."""
-        for _, way in sorted(self._ways.items()):
-            way.heal()
+        """End all cuts; what was held arrives, late and in order."""
+        for _, link in sorted(self._links.items()):
+            link.heal()
 
     def heal_between(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
-        """Let everything between two groups of nodes flow again, both ways."""
+        """End the cuts between two groups of nodes, both ways."""
         one, other = frozenset(one_side), frozenset(other_side)
-        for (source, destination), way in sorted(self._ways.items()):
+        for (source, destination), link in sorted(self._links.items()):
             if (source in one and destination in other) or (source in other and destination in one):
-                way.heal()
+                link.heal()
 
     def is_cut(self, source: str, destination: str) -> bool:
         """Whether what `source` sends to `destination` is held."""
-        return self._way(source, destination).cut
+        return self._link(source, destination).cut
 
     def reset(self, node: str) -> None:
-        """Break every connection of a node, at both ends at once."""
+        """Reset every connection of a node, at both ends at once."""
         for connection in [connection for connection in self._connections if connection.process.name == node]:
             other = connection.other
             connection.break_now()
             other.break_now()
 
-    # ------------------------------------------------------------------ the wire
+    # ------------------------------------------------------------------ links
 
-    def _way(self, source: str, destination: str) -> _Way:
-        way = self._ways.get((source, destination))
-        if way is None:
+    def _link(self, source: str, destination: str) -> _Link:
+        link = self._links.get((source, destination))
+        if link is None:
             low, high = (_LOOPBACK_MS, _LOOPBACK_MS) if source == destination else self._latency_ms
             draw = derived(self._seed, "network", source, destination)
-            way = self._ways[source, destination] = _Way(draw.uniform(low, high))
-        return way
+            link = self._links[source, destination] = _Link(draw.uniform(low, high))
+        return link
 
     def carry(
         self, source: str, destination: str, sender: SimulatedConnection | None, arrive: Callable[[], None]
     ) -> None:
-        """Have `arrive` happen at the destination after the link's delay, or once the link is healed.
+        """Call `arrive` after the link's delay, or once the link is healed.
 
-        Packets of one `sender` keep their order; None: an attempt to connect, which has none to keep.
+        Args:
+            sender: the end of a connection that sends the packet; its packets keep their order. None for a packet that
+                opens or refuses a connection.
         """
-        way = self._way(source, destination)
-        if way.cut:
-            way.held.append(lambda: self.carry(source, destination, sender, arrive))
+        link = self._link(source, destination)
+        if link.cut:
+            link.held.append(lambda: self.carry(source, destination, sender, arrive))
             return
-        when = self.loop.time() + way.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000
+        when = self.loop.time() + link.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000
         if sender is not None:
             sender.last_arrival = when = max(sender.last_arrival, when)
         self.loop.call_at(when, arrive, context=self.context)
 
     def readable(self, size: int) -> int:
-        """How many of `size` bytes that have arrived one read returns. TCP keeps no messages: now and then a frame's
-        header or body comes in two."""
+        """Draw how many of `size` bytes that have arrived one read returns.
+
+        TCP has no message boundaries: a frame may be read in several parts.
+        """
         return self._fragments.randint(1, size) if self._fragments.random() < FRAGMENTED else size
 
     # ------------------------------------------------------------------ connections
@@ -155,9 +159,16 @@ class SimulatedNetwork:
     def listen(
         self, process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]
     ) -> _Listener:
+        """Bind a listening socket; port 0 takes a free one.
+
+        Raises:
+            ConnectionFailed: the node has no such address, or another process has bound it.
+        """
         if port == 0:
-            port = next(free for free in range(_FIRST_FREE_PORT, 65_536) if (process.name, free) not in self._listeners)
-        if host not in (*_HERE, process.name):
+            port = next(
+                free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (process.name, free) not in self._listeners
+            )
+        if host not in (*_LOCAL_HOSTS, process.name):
             raise ConnectionFailed(f"{host}:{port} cannot be bound: {process.name} has no such address")
         if (process.name, port) in self._listeners:
             raise ConnectionFailed(f"{process.name}:{port} cannot be bound: the address is in use")
@@ -165,20 +176,26 @@ class SimulatedNetwork:
         return listener
 
     def stop_listening(self, listener: _Listener) -> None:
+        """Close a listening socket and the connections that it has not accepted."""
         if self._listeners.get((listener.host, listener.port)) is listener:
             del self._listeners[listener.host, listener.port]
         for waiting in listener.backlog:
             waiting.close()
         listener.backlog.clear()
 
-    def knock(self, process: Process, host: str, port: int, opened: asyncio.Future[SimulatedConnection | None]) -> None:
-        """Send a SYN; `opened` gets the connection, None when refused, and nothing while the way is cut."""
-        destination = process.name if host in _HERE else host
+    def open_connection(
+        self, process: Process, host: str, port: int, opened: asyncio.Future[SimulatedConnection | None]
+    ) -> None:
+        """Connect to a listener; set `opened` to the connection, or to None where it is refused.
+
+        While a link between the two nodes is cut, `opened` is not set.
+        """
+        destination = process.name if host in _LOCAL_HOSTS else host
 
         def arrive() -> None:
             listener = self._listeners.get((destination, port))
             if listener is None or not listener.process.alive or len(listener.backlog) >= _BACKLOG:
-                self.carry(destination, process.name, None, lambda: _settle(opened, None))
+                self.carry(destination, process.name, None, lambda: _resolve(opened, None))
                 return
             near = SimulatedConnection(self, process, f"{destination}:{port}")
             far = SimulatedConnection(self, listener.process, f"{process.name}:{40_000 + len(self._connections)}")
@@ -198,6 +215,7 @@ class SimulatedNetwork:
             opened.set_result(near)
 
     def accept(self, listener: _Listener) -> None:
+        """Accept and serve the connections that wait."""
         while listener.backlog:
             connection = listener.backlog.popleft()
             listener.accepted[connection] = listener.process.spawn(self._serve(listener, connection))
@@ -212,8 +230,8 @@ class SimulatedNetwork:
     def forget(self, connection: SimulatedConnection) -> None:
         self._connections.pop(connection, None)
 
-    def _bury(self, process: Process) -> None:
-        """What the kernel does for a killed process."""
+    def _close_sockets(self, process: Process) -> None:
+        """Close the sockets of a killed process, as its operating system does."""
         for listener in [listener for listener in self._listeners.values() if listener.process is process]:
             self.stop_listening(listener)
         for connection in [connection for connection in self._connections if connection.process is process]:
@@ -229,14 +247,14 @@ class NodeNetwork:
 
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
         opened: asyncio.Future[SimulatedConnection | None] = self._network.loop.create_future()
-        self._network.knock(self._process, host, port, opened)
+        self._network.open_connection(self._process, host, port, opened)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await opened
         except TimeoutError:
             raise ConnectionFailed(f"{host}:{port} did not answer within {timeout_ms} ms") from None
         if connection is None:
-            raise ConnectionFailed(f"{host}:{port} refused the connection: nobody listens there")
+            raise ConnectionFailed(f"{host}:{port} refused the connection: no process listens there")
         return connection
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
@@ -244,6 +262,8 @@ class NodeNetwork:
 
 
 class SimulatedServer:
+    """A bound listening socket; implements `Server`."""
+
     def __init__(self, network: SimulatedNetwork, listener: _Listener) -> None:
         self._network = network
         self._listener = listener
@@ -273,14 +293,14 @@ class SimulatedConnection:
     def __init__(self, network: SimulatedNetwork, process: Process, peer: str) -> None:
         self.process = process
         self.last_arrival = 0.0
-        """When the newest packet this end has sent reaches the other."""
+        """When the last packet that this end has sent reaches the other end."""
         self._network = network
         self._peer = peer
         self._open = True
         self._received: deque[bytes] = deque()
         self._unread_bytes = 0
         self._ended: str | None = None
-        """Why nothing more will come: `closed` or `reset`."""
+        """How the other end has ended the connection: `closed` or `reset`; None where it has not."""
         self._reader: asyncio.Future[None] | None = None
         self._in_transit_bytes = 0
         self._writers: deque[asyncio.Future[None]] = deque()
@@ -325,14 +345,15 @@ class SimulatedConnection:
         if not self._open:
             return
         self._open = False
-        how = "reset" if self._unread_bytes else "closed"
-        self._carry(lambda: self.other.end(how))
+        ending = "reset" if self._unread_bytes else "closed"
+        self._carry(lambda: self.other.end(ending))
         self._network.forget(self)
         self._wake()
 
-    # ------------------------------------------------------------------ what the wire does to it
+    # ------------------------------------------------------------------ packets that arrive
 
     def arrived(self, data: bytes) -> None:
+        """Receive bytes; reset the connection where this end is closed."""
         if not self._open:
             self._carry(lambda: self.other.end("reset"))
             return
@@ -342,23 +363,23 @@ class SimulatedConnection:
             self._wake()
 
     def delivered(self, size: int) -> None:
-        """The other side has read `size` bytes: there is room again."""
+        """Make room for `size` bytes that the other end has read."""
         self._in_transit_bytes -= size
         while self._writers and self._in_transit_bytes <= BUFFER_BYTES:
             writer = self._writers.popleft()
             if not writer.done():
                 writer.set_result(None)
 
-    def end(self, how: str) -> None:
-        """The other side has closed (`closed`) or reset the connection."""
+    def end(self, ending: str) -> None:
+        """Note that the other end has closed (`closed`) or reset (`reset`) the connection."""
         if self._ended is None:
-            self._ended = how
-            if how == "reset":
+            self._ended = ending
+            if ending == "reset":
                 self._received.clear()
             self._wake()
 
     def break_now(self) -> None:
-        """The connection is reset from outside."""
+        """Reset this end, as an injected fault."""
         self.end("reset")
         self._network.forget(self)
 
@@ -375,9 +396,11 @@ class SimulatedConnection:
             self._writers.clear()
 
 
-def _settle(opened: asyncio.Future[SimulatedConnection | None], connection: SimulatedConnection | None) -> None:
+def _resolve(opened: asyncio.Future[SimulatedConnection | None], connection: SimulatedConnection | None) -> None:
     if not opened.done():
         opened.set_result(connection)
 
 
-_CONFORMS: Callable[[NodeNetwork], Network] = lambda network: network  # noqa: E731  checked by mypy
+def _as_network(network: NodeNetwork) -> Network:
+    """Let mypy check that a node's network implements `Network`."""
+    return network

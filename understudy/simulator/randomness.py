@@ -1,6 +1,7 @@
-"""One root seed, one generator per node and purpose, derived by name.
+"""Derives from one seed a random number generator for each node and purpose.
 
-A draw added in one place does not shift the draws of all others, so that a seed found yesterday still tells its story.
+With one generator per purpose, a draw that is added in one place changes no draw in another: a seed that failed before
+such a change still runs in the same way after it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,6 @@ from hashlib import blake2b
 
 
 def derived(seed: int, *names: object) -> random.Random:
-    """The generator of `seed` for the purpose that `names` spell."""
+    """The random number generator of `seed` for the purpose `names`, for example `"network", "jitter"`."""
     key = "/".join([str(seed), *map(str, names)])
     return random.Random(int.from_bytes(blake2b(key.encode(), digest_size=8).digest()))

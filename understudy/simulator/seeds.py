@@ -1,8 +1,7 @@
-"""One seed, one history, one verdict.
+"""Runs seeds: each draws a cluster, a schedule of faults and a workload, runs them, and judges the run.
 
-`run_seed` draws a cluster and a schedule of faults from a seed, runs it, lets every checker judge the event logs and
-the history of the znodes, and asks whether the cluster came to rest after the last fault. A failing report names the
-one command that replays it.
+`run_seed` runs every check over the event logs and the history of the znodes, and checks that the cluster settles after
+the last fault. The report of a failed seed names the command that replays it.
 """
 
 from __future__ import annotations
@@ -18,41 +17,41 @@ from foundation.eventlog.fences import Fence
 from understudy.cluster import Unsettled
 from understudy.findings import FindingKind
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.faults import Schedule, draw_schedule, run_schedule
+from understudy.simulator.faults import Schedule, draw_schedule, schedule_faults
 from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.randomness import derived
-from understudy.simulator.workload import Deed, draw_deeds, run_deeds
+from understudy.simulator.workload import ClientAction, draw_actions, schedule_actions
 
 DEFAULT_SECONDS = 30
 SETTLE_TIMEOUT_S = 30.0
-"""How long after the last fault the cluster may take to come to rest: a controlled shutdown in progress, a session
-timeout, an ISR's return, and some air."""
+"""How long the cluster may take to settle after the last fault: a controlled shutdown in progress, a session timeout,
+the return of a replica to the ISR, and a reserve."""
 
 _QUIET_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedReport:
-    """What came of one seed. It is good when `problems` is empty."""
+    """The result of one seed. It is good when `problems` is empty."""
 
     seed: int
     seconds: int
     problems: tuple[str, ...]
     schedule: Schedule
-    deeds: tuple[Deed, ...]
+    actions: tuple[ClientAction, ...]
     judgement: Judgement
     settled_after_ms: float
-    """From the healing until the cluster was at rest."""
+    """From the end of the last fault until the cluster had settled."""
     examined: Counter[FindingKind]
-    """How many cases the search for findings examined in the whole run, by kind."""
+    """How many cases the search for findings has examined in the whole run, by kind."""
     transactions: int
     messages: int
     callbacks: int
 
     @property
     def command(self) -> str:
-        """What replays this very history."""
+        """The command line that replays this seed."""
         seconds = "" if self.seconds == DEFAULT_SECONDS else f" --seconds {self.seconds}"
         return f"understudy simulate --seed {self.seed}{seconds}"
 
@@ -60,15 +59,15 @@ class SeedReport:
     def plan(self) -> str:
         """The faults and the clients' actions in order of time, one line each."""
         faults = [(fault.at_ms, str(fault)) for fault in self.schedule.faults]
-        planned = sorted([*faults, *((deed.at_ms, str(deed)) for deed in self.deeds)])
+        planned = sorted([*faults, *((action.at_ms, str(action)) for action in self.actions)])
         return "\n".join([*(line for _, line in planned), f"{self.schedule.healed_at_ms:6d} ms  heal"])
 
     def __str__(self) -> str:
         head = (
             f"seed {self.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.schedule.faults)} faults, "
-            f"{len(self.deeds)} deeds, {self.judgement.elections} controller elections, "
-            f"{self.transactions} transactions, "
-            f"{self.judgement.records} records, at rest {self.settled_after_ms:.0f} ms after the last fault"
+            f"{len(self.actions)} client actions, {self.judgement.elections} controller elections, "
+            f"{self.transactions} transactions, {self.judgement.records} records, "
+            f"settled {self.settled_after_ms:.0f} ms after the last fault"
         )
         if not self.problems:
             return head
@@ -88,16 +87,17 @@ def run_seed(
     """Run one seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
-        brokers, partitions: instead of drawn numbers.
-        fences_off: fences that let everything pass, to see which check notices.
-        events: where to leave the event logs, in the layout of a real run; None: nowhere.
+        brokers, partitions: numbers to use instead of drawn ones.
+        fences_off: fences that refuse nothing, to see which check notices it.
+        events: the folder in which to leave the event logs, in the layout of a run on processes; None for none.
     """
     draw = derived(seed, "scenario")
     drawn_brokers, drawn_partitions = draw.randint(3, 5), draw.randint(1, 6)
     reordering = draw.random() < 0.5
     brokers, partitions = brokers or drawn_brokers, partitions or drawn_partitions
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
-    deeds = draw_deeds(derived(seed, "deeds"), until_ms=schedule.healed_at_ms)
+    # The name stays: each seed's random numbers are derived from it.
+    actions = draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms)
     settings = {"unclean.leader.election.enable": "true"} if draw.random() < 0.25 else {}
     cluster = SimulatedCluster(seed, brokers=brokers, settings=settings, fences_off=fences_off, reordering=reordering)
     if draw.random() < 0.5:
@@ -107,14 +107,14 @@ def run_seed(
     try:
         cluster.start()
         cluster.create_topic("orders", partitions=partitions, replication_factor=3)
-        run_schedule(cluster, schedule)
-        run_deeds(cluster, deeds)
+        schedule_faults(cluster, schedule)
+        schedule_actions(cluster, actions)
         cluster.run_for(schedule.healed_at_ms + 1)
         healed_at_ms = cluster.now_ms
         cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         settled_after_ms = cluster.now_ms - healed_at_ms
         cluster.run_for(max(_QUIET_MS, seconds * 1000 - schedule.healed_at_ms - settled_after_ms))
-        # Leaderships may be drifting back to preferred replicas at this very moment.
+        # An automatic preferred election may be in progress at this moment.
         cluster.settle(timeout_s=_QUIET_MS / 1000)
     except (Unsettled, Deadlock, BudgetExhausted) as finding:
         problems.append(f"{type(finding).__name__}: {finding}")
@@ -128,7 +128,7 @@ def run_seed(
         seconds=seconds,
         problems=(*problems, *judgement.problems),
         schedule=schedule,
-        deeds=deeds,
+        actions=actions,
         judgement=judgement,
         settled_after_ms=settled_after_ms,
         examined=cluster.examined,
@@ -139,7 +139,7 @@ def run_seed(
 
 
 def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
-    """Set the clocks minutes apart, and let them run up to one in a thousand too fast or too slow."""
+    """Set the clocks up to ten minutes wrong, and let them run up to 0.1 % too fast or too slow."""
     draw = derived(cluster.seed, "clocks")
     for broker in cluster.brokers:
         broker.node.clock.offset_ms = draw.uniform(-600_000, 600_000)
@@ -149,7 +149,7 @@ def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
 def run_seeds(
     seeds: Iterable[int], seconds: int = DEFAULT_SECONDS, *, workers: int = 1, fences_off: tuple[Fence, ...] = ()
 ) -> Iterator[SeedReport]:
-    """Run many seeds, in order of the seeds, on `workers` processes."""
+    """Run many seeds on `workers` processes; their reports come in the order of `seeds`."""
     run = partial(run_seed, seconds=seconds, fences_off=fences_off)
     if workers <= 1:
         yield from map(run, seeds)

@@ -1,38 +1,43 @@
-"""Stories: a command, a line, the transcript. Played in the simulator and compared with what they were.
+"""Runs stories: scenarios in a text file, each command followed by the recorded transcript of what the brokers did.
 
-    # What the story is about, in a sentence or two.
+    # What the story shows, in a sentence or two.
 
     cluster brokers=3 seed=1
     ----
-       0.0  broker-1   opens a ZooKeeper session
-    ...
+       0.000  = controller 1 epoch 1; no topics
 
     kill controller
     advance 8s
     ----
+    ...
 
-Commands stand above a line of dashes, one per line; below it, up to the next empty line, stands what the brokers' event
-logs told meanwhile, by `narrator`; the block that makes the cluster is told by its outcome alone. Times are seconds
-since the story began. After every block the cluster's state closes the transcript. Inspired by etcd-io/raft's
-interaction tests.
+A story consists of blocks, separated by empty lines. A block has its commands, one per line, a line of dashes, and the
+transcript: a line for each record that the nodes wrote to their event logs meanwhile (see `narrator`), and the state of
+the cluster after the block. The block that starts the cluster has only the state. Times are seconds of virtual time
+since the start. `tests/stories` compares each transcript with the one in the file. The format follows the interaction
+tests of etcd-io/raft.
 
 Commands:
     cluster brokers=N seed=N [racks=a,b,c] [rebalance=on]
-                                                first; starts all brokers and waits until they are at rest; where
-                                                leaderships are not rebalanced, only what is told moves them
-    topic NAME 0:1,2,3 1:2,3,1                  create a topic, placed as said, through a client
-    call WHOM NAME                              remember a broker by a name
+                                        start all brokers and wait until the cluster has settled; this is the first
+                                        command. Without `rebalance=on` no leader moves to its preferred replica by
+                                        itself (auto.leader.rebalance.enable)
+    topic NAME 0:1,2,3 1:2,3,1          create a topic with this assignment, through a client
+    call WHOM NAME                      give the broker a name that later commands use
     kill|start|pause|resume|stop|expire WHOM
-    bounce WHOM 200ms                           kill, and start again after that time
-    arm WHOM POINT pause|crash [8s]             at a named point; a pause ends after the time given
-    lose-answer WHOM PATH applied|lost          of the next write that touches a path containing PATH
-    cut WHOM zookeeper|WHOM,WHOM                hold everything between them
-    reset WHOM zookeeper                        break the connection; it may connect again at once
-    heal                                        all links
-    elect                                       preferred leaders, through a client
-    advance 8s                                  let time pass
-    settle                                      until the cluster is at rest
-WHOM is a number, `controller`, `leader(orders/0)` or a name given by `call`.
+                                        inject that fault, or start the broker; `expire` ends its session
+    bounce WHOM 200ms                   kill the broker, and start it again after that time
+    arm WHOM POINT pause|crash [8s]     pause or crash the broker when it reaches the named point; a pause ends after
+                                        the time given
+    lose-answer WHOM PATH applied|lost  break the broker's connection at its next write to a path that contains PATH,
+                                        after (`applied`) or before (`lost`) ZooKeeper applies it
+    cut WHOM zookeeper|WHOM,WHOM        hold all traffic between the broker and ZooKeeper or other brokers
+    reset WHOM zookeeper                break the broker's connection to ZooKeeper; it may connect again at once
+    heal                                deliver the held traffic, and let all traffic flow
+    elect                               elect preferred leaders, through a client
+    advance 8s                          let time pass
+    settle                              let time pass until the cluster has settled
+WHOM names a broker: by its id, as `controller`, as `leader(orders/0)`, or by a name given by `call`.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ from foundation.eventlog.reader import decode_record
 from understudy.cluster import ClusterError
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.narrator import tell
+from understudy.simulator.narrator import describe
 from understudy.simulator.zookeeper import LostAnswer
 
 _LINE = "----"
@@ -55,12 +60,12 @@ _LEADER = re.compile(r"leader\(([^/]+)/(\d+)\)")
 
 
 class BadStory(Exception):
-    """A story cannot be played. The message names the command, what was expected, and where."""
+    """A story cannot be run. The message names the command and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Commands, and their transcript."""
+    """The comment, commands and transcript of one block of a story."""
 
     comment: tuple[str, ...]
     commands: tuple[str, ...]
@@ -68,7 +73,7 @@ class Block:
 
 
 def parse(text: str) -> tuple[Block, ...]:
-    """The blocks of a story.
+    """Parse the text of a story into its blocks.
 
     Raises:
         BadStory: a block has no line of dashes.
@@ -86,7 +91,7 @@ def parse(text: str) -> tuple[Block, ...]:
 
 
 def render(blocks: tuple[Block, ...]) -> str:
-    """The text of a story; the opposite of `parse`."""
+    """Format blocks as the text of a story; the opposite of `parse`."""
     return "\n\n".join("\n".join(_lines(block)) for block in blocks) + "\n"
 
 
@@ -99,10 +104,10 @@ def _lines(block: Block) -> Iterator[str]:
 
 
 def play(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """The same story with the transcripts of today.
+    """Run a story, and return its blocks with the transcripts of this run.
 
     Raises:
-        BadStory: a command is unknown or cannot be understood, or a task of a broker failed unseen.
+        BadStory: a command is unknown or cannot be understood, or a broker's task failed with an unhandled exception.
     """
     player = _Player()
     try:
@@ -118,21 +123,22 @@ _Command: TypeAlias = Callable[[list[str]], None]
 
 
 class _Player:
-    """Plays one story on one cluster."""
+    """Runs the commands of one story on one cluster."""
 
     def __init__(self) -> None:
         self._cluster_or_none: SimulatedCluster | None = None
-        self._told = 0
+        self._described = 0
+        """How many lines of the event logs are in earlier transcripts."""
         self._names: dict[str, int] = {}
         self._commands: dict[str, _Command] = {
             "cluster": self._start,
             "topic": self._topic,
             "call": self._call,
-            "bounce": lambda words: self._whom(words[0]).bounce(_ms(words[1])),
+            "bounce": lambda words: self._broker(words[0]).bounce(_ms(words[1])),
             "arm": self._arm,
             "lose-answer": self._lose_answer,
             "cut": self._cut,
-            "reset": lambda words: self._cluster.reset_zookeeper_connection(self._whom(words[0]).id),
+            "reset": lambda words: self._cluster.reset_zookeeper_connection(self._broker(words[0]).id),
             "heal": self._heal,
             "elect": lambda words: self._cluster.begin(self._cluster.admin.elect_leaders()),
             "advance": lambda words: self._cluster.run_for(_ms(words[0])),
@@ -148,11 +154,12 @@ class _Player:
         }
 
     def play(self, commands: tuple[str, ...]) -> tuple[str, ...]:
+        """Run the commands of one block, and return its transcript."""
         for command in commands:
             word, *rest = command.split()
             try:
                 if word in self._verbs:
-                    self._verbs[word](self._whom(rest[0]))
+                    self._verbs[word](self._broker(rest[0]))
                 elif word in self._commands:
                     self._commands[word](rest)
                 else:
@@ -160,15 +167,15 @@ class _Player:
                     raise BadStory(f"command {command!r} is unknown; known are {known}")
             except (ClusterError, IndexError, KeyError, ValueError) as error:
                 raise BadStory(f"command {command!r} cannot be understood: {error}") from error
-        news = () if commands[0].startswith("cluster") else tuple(self._news())
-        self._told = len(self._cluster.chronicle)
-        return (*news, self._state())
+        lines = () if commands[0].startswith("cluster") else tuple(self._new_lines())
+        self._described = len(self._cluster.log_lines)
+        return (*lines, self._state())
 
     def close(self) -> None:
         if self._cluster_or_none is not None:
             self._cluster_or_none.close()
             if failures := self._cluster_or_none.loop.failures:
-                raise BadStory("a task failed unseen: " + "; ".join(failures))
+                raise BadStory("a task failed with an unhandled exception: " + "; ".join(failures))
 
     @property
     def _cluster(self) -> SimulatedCluster:
@@ -178,15 +185,16 @@ class _Player:
 
     # ------------------------------------------------------------------ the transcript
 
-    def _news(self) -> Iterator[str]:
-        """The transcript lines since the last block."""
-        for line in self._cluster.chronicle[self._told :]:
+    def _new_lines(self) -> Iterator[str]:
+        """The transcript lines for the records since the last block."""
+        for line in self._cluster.log_lines[self._described :]:
             record = decode_record(line)
-            sentence = tell(record)
+            sentence = describe(record)
             if sentence is not None:
                 yield f"{record.mono_ms / 1000:8.3f}  {record.node:<9}  {sentence}"
 
     def _state(self) -> str:
+        """The last line of a transcript: the controller, and the leader and ISR of every partition."""
         znodes = self._cluster.znodes
         states = [
             f"{partition} {'none' if state is None or state.leader < 0 else state.leader}"
@@ -216,31 +224,31 @@ class _Player:
         self._cluster.create_topic(words[0], assignment=assignment)
 
     def _call(self, words: list[str]) -> None:
-        self._names[words[1]] = self._whom(words[0]).id
+        self._names[words[1]] = self._broker(words[0]).id
 
     def _arm(self, words: list[str]) -> None:
-        whom, point, action, *duration = words
-        self._whom(whom).arm(point, action, resume_after_ms=_ms(duration[0]) if duration else None)
+        name, point, action, *duration = words
+        self._broker(name).arm(point, action, resume_after_ms=_ms(duration[0]) if duration else None)
 
     def _lose_answer(self, words: list[str]) -> None:
-        node = self._whom(words[0]).node.name
+        node = self._broker(words[0]).node.name
         self._cluster.zookeeper.lost_answers.append(
             LostAnswer(node, words[1], applied={"applied": True, "lost": False}[words[2]])
         )
 
     def _cut(self, words: list[str]) -> None:
-        whom = self._whom(words[0])
+        broker = self._broker(words[0])
         if words[1] == "zookeeper":
-            self._cluster.cut_from_zookeeper(whom.id)
+            self._cluster.cut_from_zookeeper(broker.id)
         else:
-            self._cluster.cut([whom.id], [self._whom(word).id for word in words[1].split(",")])
+            self._cluster.cut([broker.id], [self._broker(word).id for word in words[1].split(",")])
 
     def _heal(self, words: list[str]) -> None:
         self._cluster.heal_network()
         for number in self._cluster.broker_ids:
             self._cluster.heal_zookeeper(number)
 
-    def _whom(self, word: str) -> SimulatedBroker:
+    def _broker(self, word: str) -> SimulatedBroker:
         if word in self._names:
             return self._cluster.broker(self._names[word])
         if word == "controller":

@@ -1,8 +1,8 @@
-"""What people do to a cluster while it is in trouble: topics come, grow, move and go, by request and by hand.
+"""The workload of a seed: requests of clients, and znodes that operators write, while faults are injected.
 
-Like faults, deeds are values drawn before the run; what a deed is about (which topic, which brokers) is drawn when its
-time comes, from its own source, among what there is then. People bear being refused: a deed that finds nothing to do
-does nothing.
+Topics are created, extended, reassigned and deleted. Like faults, the actions are values drawn before the run. The
+topic, partition or brokers of an action are drawn when it is performed, from a random source of its own, among those
+that exist then; an action that finds none does nothing. A request may be refused: nothing waits for its success.
 """
 
 from __future__ import annotations
@@ -28,51 +28,51 @@ from understudy.admin_client import UNCLEAN
 from understudy.simulator.cluster import PORT, SimulatedCluster
 
 NAMES = ("clicks", "orders", "payments")
-"""Few, so that a topic is created again while its predecessor is still going."""
+"""Few names, so that a topic is created while the one that had its name before is still being deleted."""
 TOPIC, BROKER = 2, 4
 """Types of config resources, as on the wire."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-"""The one key that makes a controller act at once."""
+"""The config that a controller acts on as soon as it changes."""
 MOST_PARTITIONS = 8
-"""Of a topic: it grows no further."""
+"""How many partitions a topic may have; no more are added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class ClientAction:
     """One action of a client or an operator."""
 
     at_ms: int
     kind: str
     draw: int
-    """The seed of what it is about."""
+    """The seed for its topic, partition or brokers."""
 
     def __str__(self) -> str:
         return f"{self.at_ms:6d} ms  {self.kind}"
 
 
-def draw_deeds(source: random.Random, *, until_ms: int) -> tuple[Deed, ...]:
-    """A few kinds per run, every one to five seconds."""
-    kinds = sorted(source.sample(sorted(_DEEDS), source.randint(2, 5)))
+def draw_actions(source: random.Random, *, until_ms: int) -> tuple[ClientAction, ...]:
+    """Draw two to five kinds of action, and one action every one to five seconds until `until_ms`."""
+    kinds = sorted(source.sample(sorted(_ACTIONS), source.randint(2, 5)))
     gap_ms = source.choice((1_000, 2_500, 5_000))
-    deeds: list[Deed] = []
+    actions: list[ClientAction] = []
     now = source.randint(0, gap_ms)
     while now < until_ms - 500:
-        deeds.append(Deed(at_ms=now, kind=source.choice(kinds), draw=source.getrandbits(32)))
+        actions.append(ClientAction(at_ms=now, kind=source.choice(kinds), draw=source.getrandbits(32)))
         now += 1 + int(source.expovariate(1 / gap_ms))
-    return tuple(deeds)
+    return tuple(actions)
 
 
-def run_deeds(cluster: SimulatedCluster, deeds: tuple[Deed, ...]) -> None:
-    """Set every deed to be done at its time, beginning now. Lets no time pass."""
-    for deed in deeds:
-        cluster.after(deed.at_ms, _doing(cluster, deed))
+def schedule_actions(cluster: SimulatedCluster, actions: tuple[ClientAction, ...]) -> None:
+    """Schedule every action at its time from now on. Lets no time pass."""
+    for action in actions:
+        cluster.after(action.at_ms, _performing(cluster, action))
 
 
-def _doing(cluster: SimulatedCluster, deed: Deed) -> Callable[[], None]:
-    return lambda: _DEEDS[deed.kind](cluster, random.Random(deed.draw))
+def _performing(cluster: SimulatedCluster, action: ClientAction) -> Callable[[], None]:
+    return lambda: _ACTIONS[action.kind](cluster, random.Random(action.draw))
 
 
-_Do: TypeAlias = Callable[[SimulatedCluster, random.Random], None]
+_Perform: TypeAlias = Callable[[SimulatedCluster, random.Random], None]
 
 
 def _create_topic(cluster: SimulatedCluster, draw: random.Random) -> None:
@@ -86,12 +86,12 @@ def _delete_topic(cluster: SimulatedCluster, draw: random.Random) -> None:
 
 
 def _delete_topic_by_marker(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """Also of a topic that does not exist."""
+    """Write the znode that marks a topic for deletion; the topic may not exist."""
     cluster.write(DeleteTopicsTopicZNode.path(draw.choice(NAMES)))
 
 
 def _create_topic_again(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """As soon as it can be: the client tries again while the old one is still there."""
+    """Delete a topic and create it again, with three attempts while the deletion may be in progress."""
     if (name := _some_topic(cluster, draw)) is not None:
         cluster.begin(cluster.admin.delete_topics(name))
         for later_ms in (100, 400, 1_500):
@@ -106,26 +106,26 @@ def _add_partitions(cluster: SimulatedCluster, draw: random.Random) -> None:
         cluster.begin(cluster.admin.create_partitions(name, count + draw.randint(1, 2)))
 
 
-def _move(cluster: SimulatedCluster, draw: random.Random) -> None:
+def _reassign(cluster: SimulatedCluster, draw: random.Random) -> None:
     if (partition := _some_partition(cluster, draw)) is not None:
         cluster.begin(cluster.admin.alter_partition_reassignments({partition: _some_brokers(cluster, draw)}))
 
 
-def _move_again(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """One move over the other, the second before the first can be over."""
+def _reassign_again(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """Reassign a partition twice, the second time before the first reassignment can have ended."""
     if (partition := _some_partition(cluster, draw)) is not None:
         for later_ms in (0, draw.choice((5, 50, 500))):
-            cluster.after(later_ms, _moving(cluster, partition, _some_brokers(cluster, draw)))
+            cluster.after(later_ms, _reassigning(cluster, partition, _some_brokers(cluster, draw)))
 
 
-def _move_and_cancel(cluster: SimulatedCluster, draw: random.Random) -> None:
+def _reassign_and_cancel(cluster: SimulatedCluster, draw: random.Random) -> None:
     if (partition := _some_partition(cluster, draw)) is not None:
-        _moving(cluster, partition, _some_brokers(cluster, draw))()
-        cluster.after(draw.choice((5, 50, 500, 5_000)), _moving(cluster, partition, None))
+        _reassigning(cluster, partition, _some_brokers(cluster, draw))()
+        cluster.after(draw.choice((5, 50, 500, 5_000)), _reassigning(cluster, partition, None))
 
 
-def _move_by_znode(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """Move to brokers that may be down; a request by znode is not validated (BUG-19)."""
+def _reassign_by_znode(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """Request reassignments by znode, to brokers that may be down: such a request is not validated (BUG-19)."""
     partitions = {_some_partition(cluster, draw) for _ in range(draw.randint(1, 3))}
     moves = {partition: _some_brokers(cluster, draw) for partition in sorted(p for p in partitions if p is not None)}
     if moves:
@@ -146,7 +146,7 @@ def _elect_unclean_leaders(cluster: SimulatedCluster, draw: random.Random) -> No
 
 
 def _touch_topic(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """An operator writes a topic's znode as it is: its version moves on, and its watches fire."""
+    """Write a topic's znode with the data it has: its version increases, and its watches fire."""
     if (name := _some_topic(cluster, draw)) is not None and (
         data := cluster.znodes.data(TopicZNode.path(name))
     ) is not None:
@@ -159,20 +159,20 @@ def _alter_topic_config(cluster: SimulatedCluster, draw: random.Random) -> None:
 
 
 def _alter_cluster_config(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """The default of all brokers."""
+    """Alter the default config of all brokers."""
     cluster.begin(cluster.admin.alter_config(BROKER, "", {UNCLEAN_ELECTION: draw.choice(("true", "false", None))}))
 
 
-def _notify_of_isr_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """As a leader older than AlterPartition does, of an ISR that has not changed."""
+def _write_isr_change_notification(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """Write an ISR change notification, as leaders before AlterPartition did, for an ISR that has not changed."""
     if (partition := _some_partition(cluster, draw)) is not None:
         cluster.write(
             IsrChangeNotificationZNode.sequence_path, IsrChangeNotificationZNode.encode([partition]), sequential=True
         )
 
 
-def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """Report a failed disk of a broker by znode; the broker itself answers that its replicas are fine."""
+def _write_log_dir_event_notification(cluster: SimulatedCluster, draw: random.Random) -> None:
+    """Report a failed log directory of a broker by znode; the broker itself answers that its replicas are online."""
     broker = draw.choice(list(cluster.broker_ids))
     cluster.write(
         LogDirEventNotificationZNode.sequence_path, LogDirEventNotificationZNode.encode(broker), sequential=True
@@ -180,7 +180,7 @@ def _notify_of_log_dir_by_hand(cluster: SimulatedCluster, draw: random.Random) -
 
 
 def _allocate_producer_ids(cluster: SimulatedCluster, draw: random.Random) -> None:
-    """A producer asks each broker, and every broker for a block, and asks again: the answer has been lost."""
+    """Send InitProducerId to each broker, and AllocateProducerIds twice for each broker, as after a lost response."""
     for broker in cluster.brokers:
         cluster.begin(cluster.admin.ask(broker.node.name, PORT, InitProducerIdRequest()))
     controller = cluster.controller_id()
@@ -194,7 +194,7 @@ def _allocate_producer_ids(cluster: SimulatedCluster, draw: random.Random) -> No
                 cluster.begin(cluster.admin.ask(cluster.broker(controller).node.name, PORT, request))
 
 
-def _moving(cluster: SimulatedCluster, partition: TopicPartition, to: list[BrokerId] | None) -> Callable[[], None]:
+def _reassigning(cluster: SimulatedCluster, partition: TopicPartition, to: list[BrokerId] | None) -> Callable[[], None]:
     return lambda: cluster.begin(cluster.admin.alter_partition_reassignments({partition: to}))
 
 
@@ -213,24 +213,25 @@ def _some_brokers(cluster: SimulatedCluster, draw: random.Random) -> list[Broker
     return draw.sample(brokers, draw.randint(1, min(3, len(brokers))))
 
 
-_DEEDS: dict[str, _Do] = {
+_ACTIONS: dict[str, _Perform] = {
     "create-topic": _create_topic,
     "delete-topic": _delete_topic,
     "delete-topic-by-marker": _delete_topic_by_marker,
     "create-topic-again": _create_topic_again,
     "add-partitions": _add_partitions,
-    "move": _move,
-    "move-again": _move_again,
-    "move-and-cancel": _move_and_cancel,
-    "move-by-znode": _move_by_znode,
+    "move": _reassign,
+    "move-again": _reassign_again,
+    "move-and-cancel": _reassign_and_cancel,
+    "move-by-znode": _reassign_by_znode,
     "elect-preferred-leaders": _elect_preferred_leaders,
     "elect-preferred-leaders-by-znode": _elect_preferred_leaders_by_znode,
     "elect-unclean-leaders": _elect_unclean_leaders,
     "touch-topic": _touch_topic,
     "alter-topic-config": _alter_topic_config,
     "alter-cluster-config": _alter_cluster_config,
-    "notify-of-isr-by-hand": _notify_of_isr_by_hand,
-    "notify-of-log-dir-by-hand": _notify_of_log_dir_by_hand,
+    "notify-of-isr-by-hand": _write_isr_change_notification,
+    "notify-of-log-dir-by-hand": _write_log_dir_event_notification,
     "allocate-producer-ids": _allocate_producer_ids,
 }
-KINDS = frozenset(_DEEDS)
+KINDS = frozenset(_ACTIONS)
+"""The kinds of action that can be drawn."""

@@ -1,7 +1,8 @@
-"""What a simulated node stands on: its disk, clock, event log and points; and the `World` made of them.
+"""A simulated node: its disk, clock, event log and points, and the `World` that its broker gets of them.
 
 A `Node` outlives its processes. Each start is an incarnation with a process, a session, connections and an event log of
-its own; disk and clock go on. Times in logs begin at `EPOCH_MS`, so that two runs of a seed write the same bytes.
+its own; disk and clock are those of the node. Wall clocks start at `EPOCH_MS`, so that two runs of a seed write the
+same event logs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from understudy.simulator.zookeeper import SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
 
 EPOCH_MS = 1_767_225_600_000.0
-"""Wall time at the beginning of every simulation: 2026-01-01T00:00:00Z."""
+"""The wall clock at the start of every simulation: 2026-01-01T00:00:00Z."""
 
 
 VOLUME_BYTES = 2**40
@@ -36,8 +37,8 @@ class SimulatedClock:
     """A node's clock.
 
     Args:
-        offset_ms: by how much its wall clock is wrong; may be changed during the run (a step).
-        drift: how much faster its monotonic clock runs, for example 0.001.
+        offset_ms: by how much its wall clock is ahead; may be changed during the run (a step).
+        drift: the part by which its monotonic clock runs too fast, for example 0.001.
     """
 
     def __init__(self, loop: SimulatedLoop, *, offset_ms: float = 0.0, drift: float = 0.0) -> None:
@@ -61,10 +62,10 @@ class _File:
 
 
 class SimulatedStorage:
-    """A node's files in memory; they survive its processes.
+    """The files of a node, in memory; implements `Storage`. They outlive the node's processes.
 
-    A crash loses every byte that was appended after the file's last flush (`lose_unflushed`), as a loss of power may.
-    That is the worst case, and always the same one. Truncation, which a real disk may also lose, is durable at once.
+    A crash loses every byte that was appended after the file's last flush (`lose_unflushed`), as a power failure may:
+    the worst case, in every run alike. A truncation, which a real disk may also lose, is durable at once.
     """
 
     directory = "/data"
@@ -79,27 +80,27 @@ class SimulatedStorage:
         return Volume(VOLUME_BYTES, VOLUME_BYTES - sum(len(file.data) for file in self._files.values()))
 
     def read(self, path: str) -> bytes | None:
-        file = self._files.get(_inside(path))
+        file = self._files.get(_checked(path))
         return None if file is None else bytes(file.data)
 
     def read_range(self, path: str, position: int, size: int) -> bytes:
         return bytes(self._file(path).data[position : position + size])
 
     def size(self, path: str) -> int | None:
-        file = self._files.get(_inside(path))
+        file = self._files.get(_checked(path))
         return None if file is None else len(file.data)
 
     def list_folder(self, folder: str) -> tuple[str, ...]:
-        prefix = f"{_inside(folder)}/" if folder else ""
+        prefix = f"{_checked(folder)}/" if folder else ""
         found = {path.removeprefix(prefix).partition("/")[0] for path in self._files if path.startswith(prefix)}
         return tuple(sorted(name for name in found if not name.endswith(".tmp")))
 
     def write(self, path: str, data: bytes) -> None:
-        self._files[self._place_for(path)] = _File(data, flushed=len(data))
+        self._files[self._path_for_write(path)] = _File(data, flushed=len(data))
 
     def append(self, path: str, data: bytes) -> None:
-        place = self._place_for(path)
-        self._files.setdefault(place, _File()).data += data
+        checked = self._path_for_write(path)
+        self._files.setdefault(checked, _File()).data += data
 
     def truncate(self, path: str, size: int) -> None:
         file = self._file(path)
@@ -111,51 +112,51 @@ class SimulatedStorage:
         file.flushed = len(file.data)
 
     def rename(self, path: str, to: str) -> None:
-        source, target = _inside(path), _inside(to)
+        source, target = _checked(path), _checked(to)
         if source not in self._files and not self.list_folder(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if self.list_folder(to) or (source not in self._files and target in self._files):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to)
-        self._place_for(to)
+        self._path_for_write(to)
         for name in [name for name in self._files if name == source or name.startswith(f"{source}/")]:
             self._files[target + name.removeprefix(source)] = self._files.pop(name)
 
     def delete(self, path: str) -> None:
-        self._files.pop(self._place_for(path), None)
+        self._files.pop(self._path_for_write(path), None)
 
     def lose_unflushed(self) -> None:
-        """Cut every file off where its last flush ended, as a crash does."""
+        """Remove every byte that was appended after its file's last flush, as a crash does."""
         for file in self._files.values():
             del file.data[file.flushed :]
 
     def _file(self, path: str) -> _File:
-        found = self._files.get(_inside(path))
+        found = self._files.get(_checked(path))
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return found
 
-    def _place_for(self, path: str) -> str:
-        """Where the file `path` is or would be.
+    def _path_for_write(self, path: str) -> str:
+        """Return `path`, at which a file can be written.
 
         Raises:
             OSError: it is a folder, or below a file.
         """
-        place = _inside(path)
+        checked = _checked(path)
         if self.list_folder(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        folder = place.rpartition("/")[0]
+        folder = checked.rpartition("/")[0]
         while folder:
             if folder in self._files:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             folder = folder.rpartition("/")[0]
-        return place
+        return checked
 
 
-def _inside(path: str) -> str:
-    """`path`, which must lead to a file or folder inside the node's directory.
+def _checked(path: str) -> str:
+    """Return `path`, which must be that of a file or folder inside the node's directory.
 
     Raises:
-        ValueError: it does not.
+        ValueError: it is not.
     """
     if not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
         raise ValueError(f"path {path!r} does not lead to a file inside {SimulatedStorage.directory}")
@@ -163,7 +164,7 @@ def _inside(path: str) -> str:
 
 
 class SimulatedPoints:
-    """The points of one incarnation: an armed one pauses or crashes it, once, before another line of its code runs."""
+    """The named points of one incarnation; an armed point pauses or crashes its process when it is reached, once."""
 
     def __init__(self, node: Node, events: EventLog) -> None:
         self._node = node
@@ -175,27 +176,28 @@ class SimulatedPoints:
             node.at_point(name)
         if (armed := node.armed.pop(name, None)) is not None:
             self._events.append(PointReached(point=name, action=armed.action))
-            armed.strike()
-            await asyncio.sleep(0)  # the continuation belongs to a process that stands still now, or is dead
+            armed.inject()
+            await asyncio.sleep(0)  # the process has been paused or killed: it gets no further
 
 
 class Armed(NamedTuple):
-    """What happens when a node next reaches a point."""
+    """A fault that is injected when a node next reaches a point."""
 
     action: str
-    """Its name in the log: `pause` or `crash`."""
-    strike: Callable[[], None]
+    """The name of the fault in the event log: `pause` or `crash`."""
+    inject: Callable[[], None]
 
 
 class Node:
-    """A machine of the simulation.
+    """A machine of the simulation, on which the processes of one broker run one after the other.
 
     Attributes:
-        lines: the event log, by incarnation.
-        chronicle: the lines of all nodes in the order in which they were written.
-        switched_off: fences that let everything pass, from the next incarnation on.
-        armed: what happens at which points.
-        at_point: called with each point that is reached, before its armed action; it may arm that very point.
+        lines: the lines of the node's event log, by incarnation.
+        log_lines: the lines of all nodes' event logs, in the order in which they were written.
+        switched_off: fences that refuse nothing, from the next incarnation on.
+        armed: the armed faults, by point.
+        at_point: called with the name of each point that is reached, before an armed fault is injected; it may arm a
+            fault at that point.
     """
 
     def __init__(
@@ -205,11 +207,11 @@ class Node:
         run: str,
         seed: int,
         loop: SimulatedLoop,
-        chronicle: list[bytes],
+        log_lines: list[bytes],
         switched_off: tuple[Fence, ...] = (),
     ) -> None:
         self.name = name
-        self.chronicle = chronicle
+        self.log_lines = log_lines
         self.storage = SimulatedStorage()
         self.clock = SimulatedClock(loop)
         self.lines: dict[int, list[bytes]] = {}
@@ -217,7 +219,7 @@ class Node:
         self.process: Process | None = None
         self.events: EventLog | None = None
         self.fence_hits: Counter[Fence] = Counter()
-        """Of all incarnations."""
+        """How often each fence was reached with an old epoch, in all incarnations."""
         self._run = run
         self._seed = seed
         self._loop = loop
@@ -240,12 +242,12 @@ class Node:
         session_timeout_ms: int,
         connection_timeout_ms: int,
     ) -> World:
-        """Begin the next incarnation and return its world."""
+        """Start the next incarnation, and return its world."""
         lines: list[bytes] = []
 
         def write(line: bytes) -> None:
             lines.append(line)
-            self.chronicle.append(line)
+            self.log_lines.append(line)
 
         self.lines[self.incarnation + 1] = lines
         incarnation = self.incarnation
@@ -269,16 +271,20 @@ class Node:
             points=SimulatedPoints(self, self.events),
         )
 
-    def arm(self, point: str, action: str, strike: Callable[[], None]) -> None:
-        """Have `strike` happen when this node next reaches `point`. `action` is its name in the log: `pause` or
-        `crash`."""
-        self.armed[point] = Armed(action, strike)
+    def arm(self, point: str, action: str, inject: Callable[[], None]) -> None:
+        """Call `inject` when this node next reaches `point`.
+
+        Args:
+            action: the name of the fault in the event log: `pause` or `crash`.
+        """
+        self.armed[point] = Armed(action, inject)
 
     def disarm(self) -> None:
+        """Remove all armed faults."""
         self.armed.clear()
 
     def dump(self, folder: Path) -> None:
-        """Write the event log as the files a real node leaves."""
+        """Write the event log as the files that a broker process leaves."""
         folder.mkdir(parents=True, exist_ok=True)
         for incarnation, lines in self.lines.items():
             (folder / f"{self.name}-{incarnation:04d}-0001.jsonl").write_bytes(b"".join(lines))

@@ -1,8 +1,7 @@
-"""The tree of znodes: what each operation does to it, which watches that touches, and how a failed `multi` leaves no
-trace.
+"""The tree of znodes of the simulated ZooKeeper: it applies transactions, and says which watches they may fire.
 
-Mirrors `org.apache.zookeeper.server.DataTree` and the checks of `PrepRequestProcessor`. Knows no sessions but as
-numbers, no connections and no time.
+A failed `multi` changes nothing. Mirrors `org.apache.zookeeper.server.DataTree` and the checks of
+`PrepRequestProcessor`. It has no connections and no clock; sessions are only ids here.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from understudy.checkers.history import OpKind, ZnodeOp
 
 
 class Touched(NamedTuple):
-    """A watch table's business: `path` was created, changed or deleted, or its children were."""
+    """A change that may fire watches: `path` was created, changed or deleted, or its list of children changed."""
 
     path: str
     kind: WatchKind
 
 
 class Applied(NamedTuple):
-    """What one operation did."""
+    """The result of one operation, its entry in the history, and the changes that may fire watches."""
 
     result: OpResult
     op: ZnodeOp
@@ -49,7 +48,7 @@ class Applied(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The operation at `position` failed; nothing of its transaction remains."""
+    """The failure of the operation at `position`; nothing of its transaction was applied."""
 
     position: int
     failure: Failure
@@ -64,7 +63,7 @@ class _Znode:
     pzxid: int = 0
     ctime_ms: int = 0
     creates: int = 0
-    """Children ever created: what the next sequential child is numbered with."""
+    """How many children were ever created; the number of the next sequential child."""
     ephemeral_owner: int = 0
     children: set[str] = field(default_factory=set)
 
@@ -82,6 +81,8 @@ class _Znode:
 
 
 class ZnodeTree:
+    """All znodes, by path."""
+
     def __init__(self) -> None:
         self._znodes: dict[str, _Znode] = {"/": _Znode()}
 
@@ -105,7 +106,7 @@ class ZnodeTree:
         return None if znode is None else znode.pzxid
 
     def ephemerals(self, session_id: int) -> tuple[str, ...]:
-        """Paths owned by a session, sorted."""
+        """The paths of the ephemeral znodes of a session, sorted."""
         return tuple(sorted(path for path, znode in self._znodes.items() if znode.ephemeral_owner == session_id))
 
     def _find(self, path: str) -> _Znode | Failure:
@@ -118,7 +119,11 @@ class ZnodeTree:
     def transact(
         self, ops: Sequence[Op], *, zxid: int, session_id: int, wall_ms: float = 0.0
     ) -> list[Applied] | Refusal:
-        """Apply all of `ops` as one transaction, or none; it is `wall_ms` by the server's clock."""
+        """Apply all of `ops` as one transaction, or none of them.
+
+        Args:
+            wall_ms: the time of the transaction by the server's clock.
+        """
         applied: list[Applied] = []
         undo: list[Callable[[], object]] = []
         for position, op in enumerate(ops):
@@ -139,7 +144,7 @@ class ZnodeTree:
         return applied
 
     def remove(self, path: str, *, zxid: int) -> Applied:
-        """Delete an ephemeral whose session is over."""
+        """Delete an ephemeral znode whose session has ended."""
         outcome = self._delete(Delete(path), zxid, [])
         assert isinstance(outcome, Applied), f"ephemeral {path} could not be removed: {outcome}"
         return outcome
@@ -167,12 +172,12 @@ class ZnodeTree:
         parent.children.add(name)
         parent.creates, parent.pzxid = parent.creates + 1, zxid
 
-        def forget() -> None:
+        def undo_create() -> None:
             del self._znodes[path]
             parent.children.discard(name)
             parent.creates, parent.pzxid = before
 
-        undo.append(forget)
+        undo.append(undo_create)
         return Applied(
             Created(path),
             ZnodeOp(OpKind.CREATE, path, op.data, 0, owner),
@@ -188,10 +193,10 @@ class ZnodeTree:
         before = znode.data, znode.version, znode.mzxid
         znode.data, znode.version, znode.mzxid = op.data, znode.version + 1, zxid
 
-        def restore() -> None:
+        def undo_set() -> None:
             znode.data, znode.version, znode.mzxid = before
 
-        undo.append(restore)
+        undo.append(undo_set)
         return Applied(
             Updated(znode.stat()),
             ZnodeOp(OpKind.SET, op.path, op.data, znode.version),
@@ -215,12 +220,12 @@ class ZnodeTree:
         parent.children.discard(name)
         parent.pzxid = zxid
 
-        def bring_back() -> None:
+        def undo_delete() -> None:
             self._znodes[op.path] = removed
             parent.children.add(name)
             parent.pzxid = before
 
-        undo.append(bring_back)
+        undo.append(undo_delete)
         return Applied(
             Deleted(),
             ZnodeOp(OpKind.DELETE, op.path),
@@ -237,6 +242,7 @@ class ZnodeTree:
 
 
 def parent_of(path: str) -> str:
+    """The path of a znode's parent."""
     return path.rpartition("/")[0] or "/"
 
 

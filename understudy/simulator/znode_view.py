@@ -1,4 +1,4 @@
-"""Decodes what the simulated ZooKeeper holds, for tests, stories and findings. Brokers never use it."""
+"""Decodes the znodes of the simulated ZooKeeper, for tests, stories and findings. Brokers never use it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class ZnodeView:
         self._tree = tree
 
     def controller_id(self) -> BrokerId | None:
-        """The broker that owns `/controller`, or None."""
+        """The id of the broker that owns `/controller`; None where there is no controller."""
         node = self._tree.get(ControllerZNode.path)
         return None if isinstance(node, Failure) else ControllerZNode.decode(node.data).broker_id
 
     def controller_epoch(self) -> int:
-        """0 before the first election."""
+        """The epoch in `/controller_epoch`; 0 before the first election."""
         node = self._tree.get(ControllerEpochZNode.path)
         return 0 if isinstance(node, Failure) else ControllerEpochZNode.decode(node.data)
 
     def brokers(self) -> dict[BrokerId, BrokerAndEpoch]:
-        """Registered brokers, in order of id."""
+        """The registered brokers, in order of id."""
         found: dict[BrokerId, BrokerAndEpoch] = {}
         for name in sorted(self.children(BrokerIdsZNode.path), key=int):
             broker_id = BrokerId(int(name))
@@ -48,7 +48,7 @@ class ZnodeView:
         return found
 
     def topics(self) -> dict[str, TopicAssignment]:
-        """Every topic, in order of name."""
+        """The assignment of every topic, in order of name."""
         found: dict[str, TopicAssignment] = {}
         for topic in self.children(TopicsZNode.path):
             node = self._tree.get(TopicZNode.path(topic))
@@ -87,7 +87,7 @@ class ZnodeView:
         return () if isinstance(children, Failure) else tuple(sorted(children.names))
 
     def picture(self) -> ClusterPicture:
-        """Everything the tree holds about the cluster."""
+        """The state of the cluster in ZooKeeper at this moment."""
         topics = self.topics()
         moves = self.data(ReassignPartitionsZNode.path)
         return ClusterPicture(

@@ -1,13 +1,12 @@
-"""One logical ZooKeeper server in virtual time: sessions, watches, transactions, and connections that break.
+"""One ZooKeeper server in virtual time: sessions, watches, transactions, and connections that can break.
 
-Built to be as hard to live with as the real one and no harder (Z1-Z5): writes have one order and one zxid
-counter; sessions expire by the server's clock, in buckets of a tick, in one transaction that takes all ephemerals
-along; a client learns of it only when it talks to the server again. Connections are TCP: reliable and ordered while
-they live. A broken one
-tells nothing about the requests that were on it: how many of them still arrive is drawn from the seed, and none once
-the session has been attached to a newer connection.
+It makes the guarantees of a real ensemble and no others (Z1-Z5). Writes have one order and one zxid counter. Sessions
+expire by the server's clock, in buckets of a tick, in one transaction that deletes all their ephemeral znodes; a client
+is notified only when it reaches the server again. Connections are reliable and ordered, as TCP's are. When one breaks,
+its client cannot tell which of its unanswered requests were applied: how many still arrive is drawn from the seed, and
+none arrives once a newer connection has been attached to the session.
 
-`transactions` is the history of the znodes that the checkers read. The client's half is `zookeeper_client`.
+`transactions` is the history of the znodes that the checkers read. The client's side is `zookeeper_client`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from foundation.zk.client import (
     Children,
@@ -35,38 +34,42 @@ from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.znode_tree import Refusal, Touched, ZnodeTree
 
+_T = TypeVar("_T")
+
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
 
 Deliver: TypeAlias = Callable[[], None]
-"""Something that happens at the client when a packet reaches it."""
+"""What the client does when a packet reaches it."""
+Reply: TypeAlias = Callable[[_T, int], None]
+"""What the client does with the answer to a request and the server's last zxid."""
 
 
 @dataclass(slots=True)
 class LostAnswer:
-    """A rule of an experiment: the connection breaks at the first write that touches `path`, once."""
+    """A fault: the node's connection breaks at its next write to a matching path, before the answer is sent."""
 
     node: str
     path: str
-    """Part of a path."""
+    """The write must contain an operation whose path contains this string."""
     applied: bool
+    """Whether the write is applied before the connection breaks."""
 
 
 class Link:
-    """The connection path between one node and the server, and the faults injected into it. Outlasts the node's
-    incarnations."""
+    """The link between one node and the server, with the faults injected into it; all processes of the node use it."""
 
     def __init__(self, node: str, *, latency_ms: float, random: random.Random) -> None:
         self.node = node
         self.latency_ms = latency_ms
         self.random = random
         self.refusing = False
-        """New connections are refused."""
+        """Whether new connections are refused."""
         self.requests_held = False
         self.answers_held = False
         self.requests = 0
-        """Requests sent so far: what an interruption counts."""
-        self.before_request: Callable[[int], None] = _nothing
-        self.after_answer: Callable[[int], None] = _nothing
+        """How many requests the node has sent; `before_request` and `after_answer` are called with that number."""
+        self.before_request: Callable[[int], None] = _do_nothing
+        self.after_answer: Callable[[int], None] = _do_nothing
         self.connections: list[ServerConnection] = []
 
     def delay_s(self) -> float:
@@ -74,7 +77,7 @@ class Link:
 
 
 class ServerConnection:
-    """One TCP connection, seen from both ends."""
+    """One TCP connection between a client and the server; it has the state of both ends."""
 
     def __init__(self, server: SimulatedZooKeeper, link: Link, process: Process | None, ended: Deliver) -> None:
         self.link = link
@@ -85,112 +88,118 @@ class ServerConnection:
         self._loop = server.loop
         self._context = None if process is None else process.context
         self._ended = ended
-        self._last_up = self._last_down = 0.0
+        self._last_request_at = self._last_answer_at = 0.0
         self._in_flight = 0
-        self._survivors = 0
-        self._held_up: deque[Callable[[], None]] = deque()
-        self._held_down: deque[Deliver] = deque()
+        self._still_arriving = 0
+        self._held_requests: deque[Callable[[], None]] = deque()
+        self._held_answers: deque[Deliver] = deque()
         link.connections.append(self)
         if process is not None:
-            process.at_death(self.client_died)
+            process.on_kill(self.client_killed)
 
-    # ------------------------------------------------------------------ from the client to the server
+    # ------------------------------------------------------------------ requests
 
     def send(self, serve: Callable[[], None]) -> None:
-        """`serve` runs at the server when the request arrives there, if it does."""
+        """Send a request: `serve` is called when it arrives at the server, if it does."""
         if not self.client_open:
             return
         if self.link.requests_held:
-            self._held_up.append(serve)
+            self._held_requests.append(serve)
         else:
-            self._travel_up(serve)
+            self._transmit_request(serve)
 
-    def _travel_up(self, serve: Callable[[], None]) -> None:
-        self._last_up = max(self._last_up, self._loop.time() + self.link.delay_s())
+    def _transmit_request(self, serve: Callable[[], None]) -> None:
+        self._last_request_at = max(self._last_request_at, self._loop.time() + self.link.delay_s())
         self._in_flight += 1
-        self._loop.call_at(self._last_up, self._arrive, serve, context=self._server.context)
+        self._loop.call_at(self._last_request_at, self._arrive, serve, context=self._server.context)
 
     def _arrive(self, serve: Callable[[], None]) -> None:
         self._in_flight -= 1
         if self.server_open:
             serve()
         if not self.client_open:
-            self._survivors -= 1
-            if self._survivors <= 0:
+            self._still_arriving -= 1
+            if self._still_arriving <= 0:
                 self.close_at_server()
 
-    # ------------------------------------------------------------------ from the server to the client
+    # ------------------------------------------------------------------ answers and watch notifications
 
     def answer(self, deliver: Deliver, *, after_ms: float = 0.0) -> None:
+        """Send a packet to the client: `deliver` is called when it arrives there, if it does."""
         if not self.client_open:
             return
         if self.link.answers_held:
-            self._held_down.append(deliver)
+            self._held_answers.append(deliver)
         else:
-            self._travel_down(deliver, after_ms)
+            self._transmit_answer(deliver, after_ms)
 
-    def _travel_down(self, deliver: Deliver, after_ms: float) -> None:
-        self._last_down = max(self._last_down, self._loop.time() + after_ms / 1000 + self.link.delay_s())
-        self._loop.call_at(self._last_down, self._deliver, deliver, context=self._context)
+    def _transmit_answer(self, deliver: Deliver, after_ms: float) -> None:
+        self._last_answer_at = max(self._last_answer_at, self._loop.time() + after_ms / 1000 + self.link.delay_s())
+        self._loop.call_at(self._last_answer_at, self._deliver, deliver, context=self._context)
 
     def _deliver(self, deliver: Deliver) -> None:
         if self.client_open:
             deliver()
 
-    # ------------------------------------------------------------------ its end
+    # ------------------------------------------------------------------ closing
 
     def close_at_server(self) -> None:
-        """The server closes its end; the client notices once everything sent before has reached it."""
+        """Close the server's end. The client is notified after everything that was sent before."""
         if self.server_open:
             self.server_open = False
             self._server.forget(self)
             self.answer(self._ended)
-            self._forget_when_over()
+            self._forget_if_closed()
 
     def abandon(self) -> None:
-        """The client gives up: answers are lost, and of its requests under way a drawn number still arrives."""
+        """Close the client's end: answers are lost, and a drawn number of the requests on their way still arrives."""
         if self.client_open:
-            self._leave(self.link.random.randint(0, self._in_flight + len(self._held_up)))
+            self._close_at_client(self.link.random.randint(0, self._in_flight + len(self._held_requests)))
 
-    def client_died(self) -> None:
-        """The kernel of a killed process delivers what it had been handed, and closes the connection."""
+    def client_killed(self) -> None:
+        """Close the end of a killed process: all requests that it had sent still arrive."""
         if self.client_open:
-            self._leave(self._in_flight + len(self._held_up))
+            self._close_at_client(self._in_flight + len(self._held_requests))
 
     def reset(self, *, arriving: int | None = None) -> None:
-        """Break it now; the client notices at once. `arriving` is how many of its requests still arrive; None:
-        drawn."""
+        """Break the connection, and notify the client at once.
+
+        `arriving` of the requests on their way still arrive; None for a drawn number.
+        """
         if self.client_open:
-            self._leave(
-                self.link.random.randint(0, self._in_flight + len(self._held_up)) if arriving is None else arriving
+            self._close_at_client(
+                self.link.random.randint(0, self._in_flight + len(self._held_requests))
+                if arriving is None
+                else arriving
             )
             self._loop.call_soon(self._ended, context=self._context)
 
-    def _leave(self, survivors: int) -> None:
+    def _close_at_client(self, still_arriving: int) -> None:
         self.client_open = False
-        self._survivors = survivors
-        if survivors == 0:
+        self._still_arriving = still_arriving
+        if still_arriving == 0:
             self.close_at_server()
-        self._forget_when_over()
+        self._forget_if_closed()
 
-    def _forget_when_over(self) -> None:
-        """Until both ends are closed something may be held on the way, and is flushed when the link heals."""
+    def _forget_if_closed(self) -> None:
+        """Remove the connection from its link once both ends are closed; until then packets may be held on it."""
         if not self.client_open and not self.server_open and self in self.link.connections:
             self.link.connections.remove(self)
 
     def flush(self) -> None:
-        """The way is free again: what was held travels on, even if the client has gone meanwhile (old bytes come
-        late)."""
-        held_up, self._held_up = self._held_up, deque()
-        for serve in held_up:
-            self._travel_up(serve)
-        held_down, self._held_down = self._held_down, deque()
-        for deliver in held_down:
-            self._travel_down(deliver, 0.0)
+        """Send what was held, requests also where the client has closed its end meanwhile."""
+        held_requests, self._held_requests = self._held_requests, deque()
+        for serve in held_requests:
+            self._transmit_request(serve)
+        held_answers, self._held_answers = self._held_answers, deque()
+        for deliver in held_answers:
+            self._transmit_answer(deliver, 0.0)
 
 
 @dataclass(slots=True, eq=False)
 class _Session:
+    """A session at the server."""
+
     session_id: int
     timeout_ms: int
     expires_at_ms: float = 0.0
@@ -201,8 +210,8 @@ class SimulatedZooKeeper:
     """The server.
 
     Args:
-        random: draws latencies and unknown outcomes.
-        tick_ms: sessions expire in buckets of this size, and last at least two and at most twenty of them.
+        random: draws latencies, and the writes whose connections break.
+        tick_ms: sessions expire in buckets of this size; their timeouts are between 2 and 20 of them.
         wall_ms: the server's wall clock, for `transactions` and the time a znode was created.
     """
 
@@ -216,15 +225,15 @@ class SimulatedZooKeeper:
     ) -> None:
         self.loop = loop
         self.context = contextvars.Context()
-        """The server belongs to no process: what a broker has sent arrives even if that broker is dead by then."""
+        """The context of the server, which belongs to no process: requests of a killed broker still arrive."""
         self.transactions: list[ZnodeTransaction] = []
         self.tree = ZnodeTree()
         self.zxid = 0
         self.unknown_probability = 0.0
-        """How often a write loses its connection, before or after it was applied."""
+        """The probability that a write breaks its connection, before or after it is applied."""
         self.lost_answers: list[LostAnswer] = []
         self.reachable = True
-        """False: no node can open a connection (the ensemble is down)."""
+        """Whether the ensemble runs; otherwise no node can open a connection."""
         self._random = random
         self._tick_ms = tick_ms
         self._wall_ms = wall_ms if wall_ms is not None else self._now_ms
@@ -244,7 +253,7 @@ class SimulatedZooKeeper:
     # ------------------------------------------------------------------ injected faults
 
     def link(self, node: str) -> Link:
-        """The link of `node`, made at first mention."""
+        """The link of `node`, which is created by the first call."""
         if node not in self._links:
             self._links[node] = Link(
                 node,
@@ -254,7 +263,7 @@ class SimulatedZooKeeper:
         return self._links[node]
 
     def hold(self, node: str, *, requests: bool = True, answers: bool = True) -> None:
-        """Nothing gets through any more, in one direction or both: it waits on the way until `heal`."""
+        """Hold the packets of one direction or both until `heal`."""
         link = self.link(node)
         link.requests_held |= requests
         link.answers_held |= answers
@@ -265,37 +274,37 @@ class SimulatedZooKeeper:
         self.reset(node, arriving=arriving)
 
     def reset(self, node: str, *, arriving: int | None = None) -> None:
-        """Break the node's connections; it may connect again at once. `arriving`: requests that still get through."""
+        """Break the node's connections; it may connect again at once. See `ServerConnection.reset`."""
         for connection in tuple(self.link(node).connections):
             connection.reset(arriving=arriving)
 
     def heal(self, node: str) -> None:
+        """Accept connections of the node again, and send what was held."""
         link = self.link(node)
         link.refusing = link.requests_held = link.answers_held = False
         for connection in tuple(link.connections):
             connection.flush()
 
-    def go_down(self) -> None:
-        """The ensemble loses its quorum: every connection breaks, none can be opened, and no session ends until it is
-        back."""
+    def stop(self) -> None:
+        """Stop the ensemble: break all connections, refuse new ones, and expire no session."""
         self.reachable = False
         for node in self._links:
             self.reset(node, arriving=0)
 
-    def come_back(self) -> None:
-        """Clients may connect again; every session has its full timeout from now on, as a new leader gives it."""
+    def start(self) -> None:
+        """Start the ensemble again. Every session has its full timeout from now on, as after a leader election."""
         self.reachable = True
         for session in self._sessions.values():
             self._touch(session)
 
     def expire(self, session_id: int) -> None:
-        """End a session now, as if it had timed out; harmless when it is over already."""
+        """End a session as if it had timed out. Harmless where it has ended."""
         session = self._sessions.get(session_id)
         if session is not None:
             self._end(session)
 
     def operate(self, ops: Sequence[Op]) -> bool:
-        """One transaction by an operator with a shell, in session 0; whether it was applied."""
+        """Apply a transaction as an operator with a ZooKeeper shell does; return whether it was applied."""
         self.zxid += 1
         outcome = self.tree.transact(ops, zxid=self.zxid, session_id=0, wall_ms=self._wall_ms())
         if isinstance(outcome, Refusal):
@@ -311,12 +320,13 @@ class SimulatedZooKeeper:
     # ------------------------------------------------------------------ connections and sessions
 
     def open(self, link: Link, process: Process | None, ended: Deliver) -> ServerConnection | None:
-        """A new connection over `link`, or None when it is refused."""
+        """Open a connection over `link`; None where it is refused."""
         if link.refusing or not self.reachable:
             return None
         return ServerConnection(self, link, process, ended)
 
     def forget(self, connection: ServerConnection) -> None:
+        """Detach a closed connection from its session."""
         self._deliver_watch.pop(connection, None)
         if connection.session is not None and connection.session.connection is connection:
             connection.session.connection = None
@@ -326,15 +336,18 @@ class SimulatedZooKeeper:
         connection: ServerConnection,
         session_id: int | None,
         timeout_ms: int,
-        welcome: Callable[[int, int], None],
-        refuse: Deliver,
+        attached: Callable[[int, int], None],
+        expired: Deliver,
         watch: Callable[[WatchFired], None],
     ) -> None:
-        """Serve a connect request: a new session (`session_id` None) or the continuation of one.
+        """Serve a connect request: open a session (`session_id` None), or attach the connection to an existing one.
 
-        `welcome` receives the session's id and timeout; `refuse` means that the session is over. From here on
-        nothing that
-        an older connection of the session still carries is applied.
+        Requests that arrive later on an older connection of the session are not applied.
+
+        Args:
+            attached: called at the client with the session's id and timeout.
+            expired: called at the client where there is no such session any more.
+            watch: called at the client for each watch that fires.
         """
         if session_id is None:
             granted = min(max(timeout_ms, 2 * self._tick_ms), 20 * self._tick_ms)
@@ -345,7 +358,7 @@ class SimulatedZooKeeper:
         else:
             known = self._sessions.get(session_id)
             if known is None:
-                connection.answer(refuse)
+                connection.answer(expired)
                 connection.close_at_server()
                 return
             session = known
@@ -354,7 +367,7 @@ class SimulatedZooKeeper:
         session.connection, connection.session = connection, session
         self._deliver_watch[connection] = watch
         self._touch(session)
-        connection.answer(lambda: welcome(session.session_id, session.timeout_ms))
+        connection.answer(lambda: attached(session.session_id, session.timeout_ms))
 
     def ping(self, connection: ServerConnection, pong: Deliver) -> None:
         if self._serves(connection):
@@ -367,7 +380,7 @@ class SimulatedZooKeeper:
             self._end(session)
 
     def _serves(self, connection: ServerConnection) -> bool:
-        """Whether the connection's session lives; a request is also a sign of life."""
+        """Whether the connection's session exists; if so, the request also extends it."""
         session = connection.session
         if session is None or session.session_id not in self._sessions:
             connection.close_at_server()
@@ -376,6 +389,7 @@ class SimulatedZooKeeper:
         return True
 
     def _touch(self, session: _Session) -> None:
+        """Extend the session by its timeout from now on."""
         tick = self._tick_ms
         session.expires_at_ms = ((self._now_ms() + session.timeout_ms) // tick + 1) * tick
         if not self._ticking:
@@ -384,17 +398,15 @@ class SimulatedZooKeeper:
 
     def _tick(self) -> None:
         now = self._now_ms()
-        over = (
-            [session for session in self._sessions.values() if session.expires_at_ms <= now] if self.reachable else []
-        )
-        for session in over:
-            self._end(session)
+        if self.reachable:
+            for session in [session for session in self._sessions.values() if session.expires_at_ms <= now]:
+                self._end(session)
         self._ticking = bool(self._sessions)
         if self._ticking:
             self.loop.call_later(self._tick_ms / 1000, self._tick, context=self.context)
 
     def _end(self, session: _Session) -> None:
-        """One transaction that removes all ephemerals of the session; then its connection is closed."""
+        """Delete all ephemeral znodes of the session in one transaction, then close its connection."""
         del self._sessions[session.session_id]
         self.zxid += 1
         ops: list[ZnodeOp] = []
@@ -410,9 +422,7 @@ class SimulatedZooKeeper:
 
     # ------------------------------------------------------------------ requests
 
-    def get(
-        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[ZNodeData | Failure, int], None]
-    ) -> None:
+    def get(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[ZNodeData | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.get(path)
             if watch and not isinstance(result, Failure):
@@ -420,9 +430,7 @@ class SimulatedZooKeeper:
             zxid = self.zxid
             connection.answer(lambda: reply(result, zxid))
 
-    def exists(
-        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[Stat | Failure, int], None]
-    ) -> None:
+    def exists(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[Stat | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.exists(path)
             if watch and result is not Failure.BAD_ARGUMENTS:
@@ -430,9 +438,7 @@ class SimulatedZooKeeper:
             zxid = self.zxid
             connection.answer(lambda: reply(result, zxid))
 
-    def children(
-        self, connection: ServerConnection, path: str, watch: bool, reply: Callable[[Children | Failure, int], None]
-    ) -> None:
+    def children(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[Children | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.children(path)
             if watch and not isinstance(result, Failure):
@@ -441,24 +447,19 @@ class SimulatedZooKeeper:
             connection.answer(lambda: reply(result, zxid))
 
     def get_many(
-        self,
-        connection: ServerConnection,
-        paths: Sequence[str],
-        reply: Callable[[list[ZNodeData | Failure], int], None],
+        self, connection: ServerConnection, paths: Sequence[str], reply: Reply[list[ZNodeData | Failure]]
     ) -> None:
         if self._serves(connection):
             results = [self.tree.get(path) for path in paths]
             zxid = self.zxid
             connection.answer(lambda: reply(results, zxid))
 
-    def multi(
-        self, connection: ServerConnection, ops: Sequence[Op], reply: Callable[[MultiOk | MultiFailed, int], None]
-    ) -> None:
-        """Serve one transaction. Failed ones take a zxid too, as ZooKeeper's error transactions do."""
+    def multi(self, connection: ServerConnection, ops: Sequence[Op], reply: Reply[MultiOk | MultiFailed]) -> None:
+        """Serve one transaction. A failed one takes a zxid too, as ZooKeeper's error transactions do."""
         if not self._serves(connection):
             return
-        loss = self._loss(connection, ops)
-        if loss is False:
+        breaks = self._breaks_connection(connection, ops)
+        if breaks == "before":
             connection.reset(arriving=0)
             return
         session_id = cast("_Session", connection.session).session_id
@@ -471,19 +472,19 @@ class SimulatedZooKeeper:
             answer = MultiOk(tuple(applied.result for applied in outcome), zxid)
             self._record(session_id, tuple(applied.op for applied in outcome))
             self._fire([touched for applied in outcome for touched in applied.touched])
-        if loss:
+        if breaks == "after":
             connection.reset(arriving=0)
         else:
             connection.answer(lambda: reply(answer, zxid), after_ms=self._random.random())
 
-    def _loss(self, connection: ServerConnection, ops: Sequence[Op]) -> bool | None:
-        """Whether this write loses its connection: None: no; False: before it is applied; True: after."""
+    def _breaks_connection(self, connection: ServerConnection, ops: Sequence[Op]) -> Literal["before", "after"] | None:
+        """When a fault breaks the connection of this write: before or after it is applied, or never (None)."""
         for rule in self.lost_answers:
             if rule.node == connection.link.node and any(rule.path in op.path for op in ops):
                 self.lost_answers.remove(rule)
-                return rule.applied
+                return "after" if rule.applied else "before"
         if self.unknown_probability and self._random.random() < self.unknown_probability:
-            return self._random.random() < 0.5
+            return "after" if self._random.random() < 0.5 else "before"
         return None
 
     def _record(self, session_id: int, ops: tuple[ZnodeOp, ...], *, closed_session: bool = False) -> None:
@@ -500,28 +501,28 @@ class SimulatedZooKeeper:
         absent: Sequence[str],
         children: Sequence[str],
     ) -> None:
-        """Arm again after a reconnect, and report what has changed since `seen_zxid` (`DataTree.setWatches`)."""
+        """Set a client's watches after a reconnect; fire those whose znode has changed (`DataTree.setWatches`)."""
         if not self._serves(connection):
             return
         for path in data:
             stat = self.tree.exists(path)
             if isinstance(stat, Failure):
-                self._tell(connection, WatchFired(path, WatchKind.DELETED))
+                self._notify(connection, WatchFired(path, WatchKind.DELETED))
             elif stat.mzxid > seen_zxid:
-                self._tell(connection, WatchFired(path, WatchKind.CHANGED))
+                self._notify(connection, WatchFired(path, WatchKind.CHANGED))
             else:
                 self._data_watches.setdefault(path, {})[connection] = None
         for path in absent:
             if isinstance(self.tree.exists(path), Failure):
                 self._data_watches.setdefault(path, {})[connection] = None
             else:
-                self._tell(connection, WatchFired(path, WatchKind.CREATED))
+                self._notify(connection, WatchFired(path, WatchKind.CREATED))
         for path in children:
             changed_at = self.tree.children_changed_at(path)
             if changed_at is None:
-                self._tell(connection, WatchFired(path, WatchKind.DELETED))
+                self._notify(connection, WatchFired(path, WatchKind.DELETED))
             elif changed_at > seen_zxid:
-                self._tell(connection, WatchFired(path, WatchKind.CHILDREN))
+                self._notify(connection, WatchFired(path, WatchKind.CHILDREN))
             else:
                 self._child_watches.setdefault(path, {})[connection] = None
 
@@ -533,13 +534,13 @@ class SimulatedZooKeeper:
             if kind in (WatchKind.CHILDREN, WatchKind.DELETED):
                 watching |= self._child_watches.pop(path, {})
             for connection in watching:
-                self._tell(connection, WatchFired(path, kind))
+                self._notify(connection, WatchFired(path, kind))
 
-    def _tell(self, connection: ServerConnection, fired: WatchFired) -> None:
+    def _notify(self, connection: ServerConnection, fired: WatchFired) -> None:
         deliver = self._deliver_watch.get(connection)
         if deliver is not None:
             connection.answer(lambda: deliver(fired))
 
 
-def _nothing(_: int) -> None:
-    """No interruption is planned."""
+def _do_nothing(_: int) -> None:
+    """Ignore the number of a request: no fault depends on it."""

@@ -1,9 +1,9 @@
-"""The client's half of the simulated ZooKeeper: sessions as `foundation.zk.client` promises them.
+"""The client of the simulated ZooKeeper: sessions with the guarantees of `foundation.zk.client`.
 
-One `NodeZooKeeper` per incarnation of a node opens sessions; each `SimulatedSession` keeps its connection alive with
-pings, gives it up after two thirds of the session timeout without a word, connects again after a drawn delay and arms
-its watches anew. Everything here runs as the node's process: a paused node sends no pings and receives nothing, a
-killed one is gone.
+Each incarnation of a node has a `NodeZooKeeper`, which opens sessions. A `SimulatedSession` sends pings over its
+connection, gives it up after two thirds of the session timeout without an answer, connects again after a drawn delay
+and sets its watches again. All of it runs in the node's process: while that is paused it sends no pings and receives
+nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -38,12 +38,13 @@ from foundation.zk.client import (
     WatchFired,
     WatchKind,
     ZNodeData,
+    ZooKeeper,
     ZooKeeperClient,
     ZooKeeperUnreachable,
     request_bytes,
 )
 from understudy.simulator.loop import current_process
-from understudy.simulator.zookeeper import Link, ServerConnection, SimulatedZooKeeper
+from understudy.simulator.zookeeper import Link, Reply, ServerConnection, SimulatedZooKeeper
 
 _T = TypeVar("_T")
 _ATTEMPT_MS = 1_000.0
@@ -51,11 +52,11 @@ _READ_BATCH = 500
 
 
 class NodeZooKeeper:
-    """The ensemble as one node sees it; implements `ZooKeeper`.
+    """Opens sessions for one node; implements `ZooKeeper`.
 
     Args:
-        node: whose link is used.
-        chroot: prefix of every path, such as `/kafka`; created by its user.
+        node: the name of the node, whose link to the server is used.
+        chroot: the prefix of every path, such as `/kafka`; the caller creates it.
     """
 
     def __init__(
@@ -87,14 +88,16 @@ class NodeZooKeeper:
         return session
 
 
-class _State(Enum):
+class _ConnectionState(Enum):
+    """Whether a session has a connection; it is CLOSED for ever once the session has ended or was abandoned."""
+
     CONNECTING = "connecting"
     CONNECTED = "connected"
-    OVER = "over"
+    CLOSED = "closed"
 
 
 class SimulatedSession:
-    """A handle on one session; implements `ZooKeeperClient`."""
+    """One session; implements `ZooKeeperClient`."""
 
     def __init__(
         self, server: SimulatedZooKeeper, link: Link, listener: Listener, session_timeout_ms: int, chroot: str
@@ -104,25 +107,25 @@ class SimulatedSession:
         self._link = link
         self._listener = listener
         self._chroot = chroot
-        self._state = _State.CONNECTING
+        self._state = _ConnectionState.CONNECTING
         self._session_id: int | None = None
         self._timeout_ms = session_timeout_ms
         self._last_zxid = 0
         self._connection: ServerConnection | None = None
         self._attempt = 0
-        self._heard_at = 0.0
-        self._settled = asyncio.Event()
+        self._last_packet_at = 0.0
+        self._not_connecting = asyncio.Event()
         self._pending: dict[asyncio.Future[object], None] = {}
         self._data_watches: dict[str, None] = {}
         self._absent_watches: dict[str, None] = {}
         self._child_watches: dict[str, None] = {}
-        self._beating: asyncio.TimerHandle | None = None
+        self._ping_timer: asyncio.TimerHandle | None = None
 
-    # ------------------------------------------------------------------ the handle
+    # ------------------------------------------------------------------ ZooKeeperClient
 
     @property
     def session_id(self) -> int:
-        assert self._session_id is not None, "connect hands out no session that has not been opened"
+        assert self._session_id is not None, "connect returns only sessions that have been opened"
         return self._session_id
 
     @property
@@ -134,34 +137,36 @@ class SimulatedSession:
         return self._last_zxid
 
     async def connected(self) -> bool:
-        while self._state is _State.CONNECTING:
-            await self._settled.wait()
-        return self._state is _State.CONNECTED
+        while self._state is _ConnectionState.CONNECTING:
+            await self._not_connecting.wait()
+        return self._state is _ConnectionState.CONNECTED
 
     async def get(self, path: str, *, watch: bool = False) -> ZNodeData | Failure:
         def answered(result: ZNodeData | Failure) -> None:
             if watch and not isinstance(result, Failure):
                 self._data_watches[path] = None
 
-        real = self._real(path)
-        return await self._ask(lambda connection, reply: self._server.get(connection, real, watch, reply), answered)
+        full = self._with_chroot(path)
+        return await self._request(lambda connection, reply: self._server.get(connection, full, watch, reply), answered)
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
         def answered(result: Stat | Failure) -> None:
             if watch and result is not Failure.BAD_ARGUMENTS:
                 (self._absent_watches if result is Failure.NO_NODE else self._data_watches)[path] = None
 
-        real = self._real(path)
-        return await self._ask(lambda connection, reply: self._server.exists(connection, real, watch, reply), answered)
+        full = self._with_chroot(path)
+        return await self._request(
+            lambda connection, reply: self._server.exists(connection, full, watch, reply), answered
+        )
 
     async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
         def answered(result: Children | Failure) -> None:
             if watch and not isinstance(result, Failure):
                 self._child_watches[path] = None
 
-        real = self._real(path)
-        return await self._ask(
-            lambda connection, reply: self._server.children(connection, real, watch, reply), answered
+        full = self._with_chroot(path)
+        return await self._request(
+            lambda connection, reply: self._server.children(connection, full, watch, reply), answered
         )
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
@@ -169,12 +174,16 @@ class SimulatedSession:
             return list(await asyncio.gather(*(self.get(path, watch=True) for path in paths)))
         results: list[ZNodeData | Failure] = []
         for start in range(0, len(paths), _READ_BATCH):
-            results.extend(await self._get_batch([self._real(path) for path in paths[start : start + _READ_BATCH]]))
+            results.extend(
+                await self._get_batch([self._with_chroot(path) for path in paths[start : start + _READ_BATCH]])
+            )
         return results
 
-    async def _get_batch(self, real: list[str]) -> list[ZNodeData | Failure]:
-        answer = await self._ask(lambda connection, reply: self._server.get_many(connection, real, reply), _ignore_many)
-        return [answer] * len(real) if isinstance(answer, Failure) else answer
+    async def _get_batch(self, full: list[str]) -> list[ZNodeData | Failure]:
+        answer = await self._request(
+            lambda connection, reply: self._server.get_many(connection, full, reply), _ignore_nodes
+        )
+        return [answer] * len(full) if isinstance(answer, Failure) else answer
 
     async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:
         outcome = await self.multi([op])
@@ -187,22 +196,27 @@ class SimulatedSession:
                 return failure
 
     async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
-        if self._state is _State.OVER:
+        if self._state is _ConnectionState.CLOSED:
             return Failure.SESSION_EXPIRED
         if sum(request_bytes(op) for op in ops) > MAX_REQUEST_BYTES:
             return Failure.TOO_LARGE
-        real = [replace(op, path=self._real(op.path)) for op in ops]
-        answer = await self._ask(lambda connection, reply: self._server.multi(connection, real, reply), _ignore_multi)
+        full = [replace(op, path=self._with_chroot(op.path)) for op in ops]
+        answer = await self._request(
+            lambda connection, reply: self._server.multi(connection, full, reply), _ignore_result
+        )
         if not self._chroot or not isinstance(answer, MultiOk):
             return answer
-        own = [Created(self._own(result.path)) if isinstance(result, Created) else result for result in answer.results]
+        own = [
+            Created(self._without_chroot(result.path)) if isinstance(result, Created) else result
+            for result in answer.results
+        ]
         return MultiOk(tuple(own), answer.zxid)
 
     async def close(self) -> None:
-        if self._state is _State.OVER:
+        if self._state is _ConnectionState.CLOSED:
             return
-        connection, was_connected = self._connection, self._state is _State.CONNECTED
-        self._state = _State.OVER
+        connection, was_connected = self._connection, self._state is _ConnectionState.CONNECTED
+        self._state = _ConnectionState.CLOSED
         if was_connected and connection is not None:
             closed = self._loop.create_future()
             self._pending[closed] = None
@@ -214,35 +228,40 @@ class SimulatedSession:
 
     # ------------------------------------------------------------------ requests
 
-    def _real(self, path: str) -> str:
+    def _with_chroot(self, path: str) -> str:
         if not self._chroot:
             return path
         return self._chroot if path == "/" else self._chroot + path
 
-    def _own(self, path: str) -> str:
+    def _without_chroot(self, path: str) -> str:
         return path[len(self._chroot) :] or "/"
 
-    async def _ask(
+    async def _request(
         self,
-        serve: Callable[[ServerConnection, Callable[[_T, int], None]], None],
+        serve: Callable[[ServerConnection, Reply[_T]], None],
         answered: Callable[[_T], None],
     ) -> _T | Failure:
-        """Send a request and wait for its answer; `answered` sees it in the order of the connection."""
+        """Send a request and wait for its answer.
+
+        Args:
+            serve: performs the request at the server, with the function that receives the answer.
+            answered: called with the answer when it arrives, in the order of the connection.
+        """
         self._link.requests += 1
         number = self._link.requests
         self._link.before_request(number)
-        await asyncio.sleep(0)  # where a process that was killed or paused just now stands still
+        await asyncio.sleep(0)  # a process that `before_request` has killed or paused gets no further
         connection = self._connection
-        if self._state is _State.OVER:
+        if self._state is _ConnectionState.CLOSED:
             return Failure.SESSION_EXPIRED
-        if self._state is not _State.CONNECTED or connection is None:
+        if self._state is not _ConnectionState.CONNECTED or connection is None:
             return Failure.UNKNOWN
         future: asyncio.Future[object] = self._loop.create_future()
         self._pending[future] = None
 
         def reply(result: _T, zxid: int) -> None:
             self._pending.pop(future, None)
-            self._heard_at = self._loop.time()
+            self._last_packet_at = self._loop.time()
             self._last_zxid = max(self._last_zxid, zxid)
             answered(result)
             _resolve(future, result)
@@ -251,21 +270,21 @@ class SimulatedSession:
         result = await future
         self._link.after_answer(number)
         await asyncio.sleep(0)
-        return result  # type: ignore[return-value]  # what `reply` or the end of the connection has put there
+        return result  # type: ignore[return-value]  # set by `reply` or `_complete_pending`
 
     # ------------------------------------------------------------------ the connection
 
     def start(self) -> None:
-        """Begin to connect."""
-        self._heard_at = self._loop.time()
+        """Start to connect."""
+        self._last_packet_at = self._loop.time()
         self._try_to_connect()
 
     def _try_to_connect(self) -> None:
-        if self._state is not _State.CONNECTING:
+        if self._state is not _ConnectionState.CONNECTING:
             return
         self._attempt += 1
         attempt = self._attempt
-        connection = self._server.open(self._link, current_process(), lambda: self._lost(connection))
+        connection = self._server.open(self._link, current_process(), lambda: self._connection_lost(connection))
         self._connection = connection
         if connection is None:
             self._loop.call_later(self._backoff_s(), self._try_to_connect)
@@ -276,7 +295,7 @@ class SimulatedSession:
                 opened,
                 self._session_id,
                 self._timeout_ms,
-                functools.partial(self._welcomed, opened),
+                functools.partial(self._attached, opened),
                 self._expired,
                 self._watch_fired,
             )
@@ -287,21 +306,21 @@ class SimulatedSession:
         return 0.02 + 0.2 * self._link.random.random()
 
     def _attempt_failed(self, attempt: int) -> None:
-        if self._state is _State.CONNECTING and attempt == self._attempt and self._connection is not None:
+        if self._state is _ConnectionState.CONNECTING and attempt == self._attempt and self._connection is not None:
             self._connection.abandon()
             self._try_to_connect()
 
-    def _welcomed(self, connection: ServerConnection, session_id: int, timeout_ms: int) -> None:
-        if connection is not self._connection or self._state is not _State.CONNECTING:
+    def _attached(self, connection: ServerConnection, session_id: int, timeout_ms: int) -> None:
+        if connection is not self._connection or self._state is not _ConnectionState.CONNECTING:
             return
         first = self._session_id is None
         self._session_id, self._timeout_ms = session_id, timeout_ms
-        self._state = _State.CONNECTED
-        self._heard_at = self._loop.time()
-        if self._beating is None:
-            self._beat()
+        self._state = _ConnectionState.CONNECTED
+        self._last_packet_at = self._loop.time()
+        if self._ping_timer is None:
+            self._check_silence()
         if not first:
-            watches = [[self._real(path) for path in table] for table in self._watch_tables()]
+            watches = [[self._with_chroot(path) for path in table] for table in self._watch_tables()]
             if any(watches):
                 connection.send(
                     functools.partial(
@@ -309,68 +328,70 @@ class SimulatedSession:
                     )
                 )
             self._listener(SessionResumed())
-        self._settled.set()
+        self._not_connecting.set()
 
     def _watch_tables(self) -> tuple[dict[str, None], dict[str, None], dict[str, None]]:
         return self._data_watches, self._absent_watches, self._child_watches
 
-    def _beat(self) -> None:
-        """A sixth of the timeout has passed: ping after a silence as long, give up after one of two thirds.
+    def _check_silence(self) -> None:
+        """Send a ping or give up the connection, depending on when the last packet arrived; called every sixth of the
+        session timeout.
 
-        Real clients ping after a third; this one looks only every sixth and would come too late half of the time.
+        A ping is sent after a sixth of the timeout without a packet, the connection is given up after two thirds.
+        Real clients ping after a third: with a check only every sixth that could be too late.
         """
-        self._beating = None
-        if self._state is _State.OVER:
+        self._ping_timer = None
+        if self._state is _ConnectionState.CLOSED:
             return
-        if self._state is _State.CONNECTED and self._connection is not None:
-            silence_ms = (self._loop.time() - self._heard_at) * 1000
+        if self._state is _ConnectionState.CONNECTED and self._connection is not None:
+            silence_ms = (self._loop.time() - self._last_packet_at) * 1000
             if silence_ms >= self._timeout_ms * 2 / 3:
                 self._connection.abandon()
-                self._lost(self._connection)
+                self._connection_lost(self._connection)
             elif silence_ms >= self._timeout_ms / 6:
                 connection = self._connection
-                connection.send(functools.partial(self._server.ping, connection, self._ponged))
-        self._beating = self._loop.call_later(self._timeout_ms / 6000, self._beat)
+                connection.send(functools.partial(self._server.ping, connection, self._pong_received))
+        self._ping_timer = self._loop.call_later(self._timeout_ms / 6000, self._check_silence)
 
-    def _ponged(self) -> None:
-        self._heard_at = self._loop.time()
+    def _pong_received(self) -> None:
+        self._last_packet_at = self._loop.time()
 
-    def _lost(self, connection: ServerConnection | None) -> None:
-        """The connection has ended; what was under way has an unknown outcome."""
+    def _connection_lost(self, connection: ServerConnection | None) -> None:
+        """Complete the requests without an answer as UNKNOWN, and connect again."""
         if connection is not self._connection:
             return
         if connection is not None:
             connection.abandon()
         self._connection = None
-        was_connected = self._state is _State.CONNECTED
+        was_connected = self._state is _ConnectionState.CONNECTED
         if was_connected:
-            self._state = _State.CONNECTING
-            self._settled.clear()
-            self._say(SessionSuspended())
-        self._answer_pending(Failure.UNKNOWN)
-        if self._state is _State.CONNECTING:
+            self._state = _ConnectionState.CONNECTING
+            self._not_connecting.clear()
+            self._notify_listener(SessionSuspended())
+        self._complete_pending(Failure.UNKNOWN)
+        if self._state is _ConnectionState.CONNECTING:
             self._loop.call_later(self._backoff_s(), self._try_to_connect)
 
     def _expired(self) -> None:
-        if self._state is _State.OVER:
+        if self._state is _ConnectionState.CLOSED:
             return
-        self._state = _State.OVER
-        self._answer_pending(Failure.SESSION_EXPIRED)
-        self._settled.set()
+        self._state = _ConnectionState.CLOSED
+        self._complete_pending(Failure.SESSION_EXPIRED)
+        self._not_connecting.set()
         self._listener(SessionExpired())
 
     def abandon(self) -> None:
-        """Let go of the connection without a word; the session lives on until the server's clock ends it."""
-        self._state = _State.OVER
-        self._settled.set()
-        if self._beating is not None:
-            self._beating.cancel()
+        """Close the connection without closing the session, which the server ends by its timeout."""
+        self._state = _ConnectionState.CLOSED
+        self._not_connecting.set()
+        if self._ping_timer is not None:
+            self._ping_timer.cancel()
         if self._connection is not None:
             self._connection.abandon()
             self._connection = None
-        self._answer_pending(Failure.SESSION_EXPIRED)
+        self._complete_pending(Failure.SESSION_EXPIRED)
 
-    def _answer_pending(self, failure: Failure) -> None:
+    def _complete_pending(self, failure: Failure) -> None:
         pending, self._pending = self._pending, {}
         for future in pending:
             _resolve(future, failure)
@@ -378,9 +399,9 @@ class SimulatedSession:
     # ------------------------------------------------------------------ watches
 
     def _watch_fired(self, fired: WatchFired) -> None:
-        own = WatchFired(self._own(fired.path), fired.kind)
+        own = WatchFired(self._without_chroot(fired.path), fired.kind)
         if not any(own.path in armed for armed in (self._data_watches, self._absent_watches, self._child_watches)):
-            # Both the data and the child watch of a node that ended during a cut are answered; it is reported once.
+            # A znode deleted during a cut fires both its data watch and its child watch; the deletion is reported once.
             return
         if fired.kind is WatchKind.CHILDREN:
             self._child_watches.pop(own.path, None)
@@ -389,26 +410,32 @@ class SimulatedSession:
             self._absent_watches.pop(own.path, None)
             if fired.kind is WatchKind.DELETED:
                 self._child_watches.pop(own.path, None)
-        self._say(own)
+        self._notify_listener(own)
 
-    def _say(self, notification: Notification) -> None:
-        if self._state is not _State.OVER:
+    def _notify_listener(self, notification: Notification) -> None:
+        if self._state is not _ConnectionState.CLOSED:
             self._listener(notification)
 
 
-def _ignore_many(_: list[ZNodeData | Failure]) -> None:
-    """No watch is armed by a bulk read."""
+def _ignore_nodes(_: list[ZNodeData | Failure]) -> None:
+    """Ignore the answer to a bulk read: it sets no watch."""
 
 
-def _ignore_multi(_: MultiOk | MultiFailed) -> None:
-    """No watch is armed by a write."""
+def _ignore_result(_: MultiOk | MultiFailed) -> None:
+    """Ignore the answer to a write: it sets no watch."""
 
 
 def _resolve(future: asyncio.Future[object], result: object) -> None:
-    """Give the waiting task its answer, unless it has stopped waiting."""
+    """Give the waiting task its answer, unless it has been cancelled."""
     if not future.done():
         future.set_result(result)
 
 
-_CONFORMS: Callable[[SimulatedSession], ZooKeeperClient] = lambda session: session  # noqa: E731  checked by mypy
-_OPENS: Callable[[NodeZooKeeper, Listener], Awaitable[ZooKeeperClient]] = NodeZooKeeper.connect
+def _as_client(session: SimulatedSession) -> ZooKeeperClient:
+    """Let mypy check that a simulated session implements `ZooKeeperClient`."""
+    return session
+
+
+def _as_zookeeper(zookeeper: NodeZooKeeper) -> ZooKeeper:
+    """Let mypy check that a node's ZooKeeper implements `ZooKeeper`."""
+    return zookeeper

@@ -1,6 +1,6 @@
-"""Apache Kafka 3.9 in ZooKeeper mode on this machine: its brokers as processes beside ours, its tools as commands.
+"""Runs Apache Kafka 3.9 in ZooKeeper mode: its brokers as processes in a local cluster, its tools as commands.
 
-Nothing of Kafka is fetched or shipped here: `ApacheKafka` takes the folder with the jars (`libs/` of a download, or
+Kafka is neither downloaded nor shipped here: `ApacheKafka` takes the folder with its jars (`libs/` of a download, or
 what Maven copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
 """
 
@@ -15,7 +15,7 @@ from understudy.java import JavaRuntime, choose_java
 from understudy.testbed.broker_process import BrokerProcess
 
 SMALL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""For tests on small machines: starts sooner and holds less than Kafka's own settings."""
+"""JVM options for tests on small machines: a broker starts sooner and uses less memory than with Kafka's own."""
 
 SMALL_BROKER = {
     "offsets.topic.replication.factor": "1",
@@ -24,8 +24,8 @@ SMALL_BROKER = {
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
 }
-"""Keys of `server.properties` to go with it: internal topics with one replica, groups at once, buffers that fit the
-heap."""
+"""Keys of `server.properties` for such a broker: internal topics with one replica, no initial rebalance delay, buffers
+that fit the heap."""
 
 _BROKER_JAR = "kafka_2.13-3.9.*.jar"
 _MAIN = "kafka.Kafka"
@@ -42,11 +42,12 @@ _REQUEST_LOGGING = {
     "log4j.appender.requests.layout": "org.apache.log4j.PatternLayout",
     "log4j.appender.requests.layout.ConversionPattern": "%m%n",
 }
-_OURS_ALONE = "understudy."
+_OWN_KEY_PREFIX = "understudy."
+"""How the configuration keys begin that only brokers of Understudy have."""
 
 
 class KafkaNotFound(Exception):
-    """The folder holds no Apache Kafka 3.9. The message names it and what it should hold."""
+    """There is no Apache Kafka 3.9 in the folder. The message names the folder and the jar that it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class ApacheKafka:
     """The jars of Apache Kafka 3.9, and the Java to run them with.
 
     Args:
-        libs: the folder with the jars. A binding of slf4j among them decides whether brokers log (`slf4j-reload4j`) or
-            not.
-        jvm_options: for brokers and tools.
+        libs: the folder with the jars. Brokers write a log only where a binding of slf4j is among them
+            (`slf4j-reload4j`).
+        jvm_options: the options for brokers and tools.
 
     Raises:
         KafkaNotFound: there is no broker in `libs`.
@@ -72,14 +73,14 @@ class ApacheKafka:
 
     @classmethod
     def at(cls, libs: Path, *, java: JavaRuntime | None = None, jvm_options: tuple[str, ...] = ()) -> ApacheKafka:
-        """The Kafka in `libs`, on the Java that everything else here runs on. Raises KafkaNotFound, JavaNotFound."""
+        """Use the Kafka in `libs` with the Java that `choose_java` finds. Raises KafkaNotFound, JavaNotFound."""
         return cls(libs.absolute(), java or choose_java(), jvm_options)
 
     def command(self, main_class: str, *arguments: str, logging: Path | None = None) -> list[str]:
-        """The command line that runs a class of Kafka's.
+        """The command line that runs a class of Kafka.
 
         Args:
-            logging: a log4j configuration.
+            logging: the path of a log4j configuration.
         """
         configured = () if logging is None else (f"-Dlog4j.configuration={logging.as_uri()}",)
         java = [str(self.java.executable), *self.jvm_options, *configured, "-cp", f"{self.libs}/*"]
@@ -87,12 +88,12 @@ class ApacheKafka:
 
 
 class KafkaProcess(BrokerProcess):
-    """A broker of Apache Kafka in a local cluster: same folder, same configuration keys, same faults as ours.
+    """A broker of Apache Kafka in a local cluster, with the folder, configuration keys and faults of other brokers.
 
-    It writes no event log, and has no points to arm.
+    It writes no event log and has no named points.
 
     Args:
-        logs_requests: write every request it answers to `request_log`, as JSON, headers and answers included.
+        logs_requests: write every request that it handles to `request_log`, as JSON, with header and response.
     """
 
     def __init__(
@@ -105,22 +106,22 @@ class KafkaProcess(BrokerProcess):
         properties: Mapping[str, str],
         logs_requests: bool = False,
     ) -> None:
-        shared = {key: value for key, value in properties.items() if not key.startswith(_OURS_ALONE)}
+        shared = {key: value for key, value in properties.items() if not key.startswith(_OWN_KEY_PREFIX)}
         super().__init__(broker_id, directory, rack=rack, properties=shared)
         self.request_log = directory / "requests.log"
         self._kafka = kafka
         self._logs_requests = logs_requests
 
     def prepare(self) -> None:
-        """Nothing: a Java process reads its configuration at once."""
+        """Do nothing: a Java process reads its configuration when it starts, so it cannot be started before."""
 
     def _command(self) -> list[str]:
         logging = self.directory / "log4j.properties"
-        of_requests = (
+        request_logging = (
             {**_REQUEST_LOGGING, "log4j.appender.requests.File": str(self.request_log)} if self._logs_requests else {}
         )
-        logging.write_text(format_properties({**_LOGGING, **of_requests}), encoding="utf-8")
+        logging.write_text(format_properties({**_LOGGING, **request_logging}), encoding="utf-8")
         return self._kafka.command(_MAIN, self.config.name, logging=logging)
 
     def _all_properties(self) -> dict[str, str]:
-        return {key: value for key, value in super()._all_properties().items() if not key.startswith(_OURS_ALONE)}
+        return {key: value for key, value in super()._all_properties().items() if not key.startswith(_OWN_KEY_PREFIX)}

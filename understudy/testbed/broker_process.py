@@ -1,4 +1,4 @@
-"""One broker of a local cluster: its folder, its `server.properties`, its process."""
+"""`BrokerProcess`: one broker of a local cluster, with its folder, `server.properties` and process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from brokers.config.properties import format_properties
 from brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.testbed import linux, waiting_broker
 from understudy.testbed.processes import ChildProcess
-from understudy.testbed.run_folder import BrokerEntry, write_whole
+from understudy.testbed.run_folder import BrokerEntry, replace_file
 
 HOST = "127.0.0.1"
 
 
 class BrokerProcess:
-    """A broker that can be started again and again; it keeps its folder and, where it can, its port."""
+    """A broker that can be started many times; it keeps its folder and, where that is free, its port."""
 
     def __init__(self, broker_id: int, directory: Path, *, rack: str | None, properties: Mapping[str, str]) -> None:
         self.id = broker_id
@@ -29,12 +29,12 @@ class BrokerProcess:
         self.events = directory / "events"
         self.points = directory / "points.json"
         self.port = 0
-        """The port it registered last; 0 before."""
+        """The port that it registered last; 0 before its first registration."""
         self.process: ChildProcess | None = None
         self.should_run = False
-        """Whether it has been started, and no fault has been injected that ends it."""
+        """Whether it has been started, and no fault that ends it has been injected since."""
         self.properties = dict(properties)
-        """Keys of `server.properties` over those that this class sets; read at each launch."""
+        """Keys of `server.properties`; they override those that this class sets, and are read at each launch."""
 
     @property
     def name(self) -> str:
@@ -49,13 +49,13 @@ class BrokerProcess:
         return self.process is not None and self.process.is_running and linux.is_paused(self.process.pid)
 
     def prepare(self) -> None:
-        """Start a process that does its imports and then waits for `launch`; does not wait itself."""
+        """Start a process that does its imports and then waits for `launch`. Returns at once."""
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-P", "-m", waiting_broker.MODULE, self.config.name]
         self.process = ChildProcess(self.name, command, log=self.log, directory=self.directory, waits=True)
 
     def launch(self) -> None:
-        """Write its configuration, and start it or let the prepared process go ahead; does not wait."""
+        """Write the configuration, and start the broker, in the prepared process if there is one. Returns at once."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self.config.write_text(format_properties(self._all_properties()), encoding="utf-8")
         if self.process is not None and self.process.is_waiting:
@@ -65,16 +65,16 @@ class BrokerProcess:
         self.should_run = True
 
     def arm(self, point: str, action: str) -> None:
-        """Have it pause or crash when it next reaches `point`; other armed points stay armed."""
+        """Pause or crash the broker when it next reaches `point`; other armed points stay armed."""
         armed = self.armed()
         armed[point] = action
         self.directory.mkdir(parents=True, exist_ok=True)
-        write_whole(self.points, json.dumps(armed, indent=2).encode() + b"\n")
+        replace_file(self.points, json.dumps(armed, indent=2).encode() + b"\n")
         if action == "crash":
             self.should_run = False
 
     def armed(self) -> dict[str, str]:
-        """The points that are armed and have not been reached yet."""
+        """The actions of the points that are armed and have not been reached, by point."""
         try:
             found = json.loads(self.points.read_bytes())
         except FileNotFoundError:
@@ -82,13 +82,14 @@ class BrokerProcess:
         return {str(point): str(action) for point, action in found.items()}
 
     def metrics_address(self) -> str | None:
-        """Where it serves metrics, as it wrote itself; None where it does not."""
+        """The address of its metrics server, from the file that it writes; None where it serves no metrics."""
         try:
             return (self.directory / "data" / ADDRESS_FILE).read_text(encoding="utf-8").strip()
         except FileNotFoundError:
             return None
 
     def entry(self, run: Path) -> BrokerEntry:
+        """Its entry in the `cluster.json` of the run folder `run`."""
         process = self.process if self.is_running else None
         return BrokerEntry(
             id=self.id,
@@ -102,7 +103,7 @@ class BrokerProcess:
         )
 
     def _command(self) -> list[str]:
-        # -P and the working directory: no `brokers` or `controller` folder of the user's can hide ours (D17).
+        # With -P, a folder `brokers` or `controller` in the working directory does not hide ours (D17).
         return [sys.executable, "-P", "-m", "brokers", self.config.name]
 
     def _all_properties(self) -> dict[str, str]:
@@ -119,7 +120,7 @@ class BrokerProcess:
 
 
 def _is_free(port: int) -> bool:
-    """Whether a restarted broker can have its port back, so that bootstrap addresses stay true."""
+    """Whether a restarted broker can bind its old port, so that bootstrap addresses stay valid."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

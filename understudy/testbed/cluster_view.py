@@ -1,7 +1,7 @@
-"""What ZooKeeper says about a cluster, asked without `await`: one session on a loop and a thread of its own.
+"""Reads the state of a cluster from ZooKeeper, for code that is not in an event loop.
 
-For the testbed's waits, role look-ups and `understudy status`. It only reads, but for `delete_controller`, and a
-chroot that is missing is created when the session opens.
+A `ClusterView` has one session, on a loop and a thread of its own. It serves the waits of `LocalCluster`, its look-ups
+of roles, and `understudy status`. It writes only in `delete_controller`, and to create a chroot that does not exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from understudy.picture import NOTIFICATION_QUEUES, ClusterPicture, PartitionPic
 
 T = TypeVar("T")
 
-# A broken connection shows in the next answer and is not printed; a program that configures logging still logs it.
+# Reads fail with an exception where the connection is broken: kazoo need not print it unless logging is configured.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 SESSION_TIMEOUT_MS = CONNECTION_TIMEOUT_MS = 10_000
@@ -37,11 +37,11 @@ ANSWER_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
 
 NO_ANSWER = (MalformedZNode, SessionLost, TimeoutError, ZooKeeperFailure, ZooKeeperUnreachable)
-"""What a read of a `ClusterView` raises: no server answers, none answers in time, or a znode cannot be decoded."""
+"""The exceptions of a read: no server answers, none answers in time, or a znode cannot be decoded."""
 
 
 class RegisteredBroker(NamedTuple):
-    """A registration in `/brokers/ids`; host and port are those of its first listener."""
+    """A registration in `/brokers/ids`; host and port are those of the first listener."""
 
     host: str
     port: int
@@ -50,64 +50,66 @@ class RegisteredBroker(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Session:
+class _ViewSession:
+    """An open session: its client, and Kafka's reads over it."""
+
     handle: ZooKeeperClient
     store: KafkaZkClient
 
 
 class ClusterView:
-    """A window on the cluster at `zookeeper_connect`; opens its session at the first question.
+    """The state of the cluster at `zookeeper_connect`, read on demand; the first read opens the session.
 
-    All questions raise what is in `NO_ANSWER`: `ZooKeeperUnreachable` where no server answers, `TimeoutError` where one
-    stops answering, `MalformedZNode` where a znode cannot be decoded.
+    All reads may raise the exceptions of `NO_ANSWER`: for example `ZooKeeperUnreachable` where no server answers,
+    `TimeoutError` where it stops answering, `MalformedZNode` where a znode cannot be decoded.
 
     Args:
-        answer_timeout_s: how long one question may take.
+        answer_timeout_s: how long one read may take.
     """
 
     def __init__(self, zookeeper_connect: str, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         self._connect_string = zookeeper_connect
         self._answer_timeout_s = answer_timeout_s
-        self._session: _Session | None = None
+        self._session: _ViewSession | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="understudy-view", daemon=True)
         self._thread.start()
 
     def controller_id(self) -> int | None:
         """The id of the broker that owns `/controller`; None where there is no controller."""
-        return self._ask(lambda session: session.store.controller.id())
+        return self._read(lambda session: session.store.controller.id())
 
     def brokers(self) -> dict[int, RegisteredBroker]:
         """The registered brokers, in order of id."""
         return {
-            broker_id: _registered(found) for broker_id, found in self._ask(lambda s: s.store.brokers.all()).items()
+            broker_id: _registered(found) for broker_id, found in self._read(lambda s: s.store.brokers.all()).items()
         }
 
     def leader(self, partition: TopicPartition) -> int | None:
         """The leader in the partition's state znode; None where it has no leader or does not exist."""
-        state = self._ask(lambda session: session.store.states.read([partition]))[partition]
+        state = self._read(lambda session: session.store.states.read([partition]))[partition]
         if isinstance(state, Failure) or state.leader_and_isr.leader < 0:
             return None
         return state.leader_and_isr.leader
 
     def isr(self, partition: TopicPartition) -> tuple[BrokerId, ...]:
         """The in-sync replicas in the partition's state znode; empty where there is no such partition."""
-        state = self._ask(lambda session: session.store.states.read([partition]))[partition]
+        state = self._read(lambda session: session.store.states.read([partition]))[partition]
         return () if isinstance(state, Failure) else state.leader_and_isr.isr
 
     def delete_controller(self, broker_id: int) -> None:
-        """Delete `/controller` where `broker_id` owns it; where another broker does, leave it alone."""
-        self._ask(lambda session: _delete_controller(session.handle, broker_id))
+        """Delete `/controller` if `broker_id` owns it."""
+        self._read(lambda session: _delete_controller(session.handle, broker_id))
 
     def picture(self) -> ClusterPicture:
-        """Everything at about the same moment."""
-        return self._ask(_picture)
+        """Read the whole state of the cluster; the reads are not atomic."""
+        return self._read(_picture)
 
     def close(self) -> None:
         """End the session and the thread. Closing twice is harmless."""
         if self._loop.is_closed():
             return
-        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result(ANSWER_TIMEOUT_S)
+        asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result(ANSWER_TIMEOUT_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -119,11 +121,14 @@ class ClusterView:
         self.close()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Anything else one wants to ask without `await`. Raises TimeoutError, and whatever the coroutine raises."""
+        """Run a coroutine on the view's loop, and return its result.
+
+        Raises TimeoutError, and what the coroutine raises.
+        """
         return self._on_loop(coroutine)
 
-    def _ask(self, question: Callable[[_Session], Awaitable[T]]) -> T:
-        return self._on_loop(self._answer(question))
+    def _read(self, read: Callable[[_ViewSession], Awaitable[T]]) -> T:
+        return self._on_loop(self._read_on_session(read))
 
     def _on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         answer = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -135,37 +140,37 @@ class ClusterView:
                 f"ZooKeeper at {self._connect_string} gave no answer within {self._answer_timeout_s:g} s"
             ) from None
 
-    async def _answer(self, question: Callable[[_Session], Awaitable[T]]) -> T:
-        """Ask, on a new session where the old one has expired."""
+    async def _read_on_session(self, read: Callable[[_ViewSession], Awaitable[T]]) -> T:
+        """Read, on a new session where the old one has expired."""
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await question(await self._opened())
+                return await read(await self._open_session())
             except SessionLost:
                 self._session = None
-        return await question(await self._opened())
+        return await read(await self._open_session())
 
-    async def _opened(self) -> _Session:
+    async def _open_session(self) -> _ViewSession:
         if self._session is None:
             self._session = await _open(self._connect_string)
         return self._session
 
-    async def _hang_up(self) -> None:
+    async def _close_session(self) -> None:
         if self._session is not None:
             await self._session.store.close()
             self._session = None
 
 
-async def _open(connect_string: str) -> _Session:
+async def _open(connect_string: str) -> _ViewSession:
     zookeeper = KazooZooKeeper(
         connect_string, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=CONNECTION_TIMEOUT_MS
     )
-    handle = await zookeeper.connect(_ignore)
-    # A reader has nothing to tell: its records go nowhere.
+    handle = await zookeeper.connect(_ignore_notification)
+    # The records of a reader are not kept.
     events = EventLog(run="", node="view", incarnation=1, clock=MachineClock(), write=len)
-    return _Session(handle, KafkaZkClient(handle, events=events, fences=Fences(events)))
+    return _ViewSession(handle, KafkaZkClient(handle, events=events, fences=Fences(events)))
 
 
-async def _picture(session: _Session) -> ClusterPicture:
+async def _picture(session: _ViewSession) -> ClusterPicture:
     store = session.store
     controller = await store.controller.id()
     epoch = await session.handle.get(ControllerEpochZNode.path)
@@ -228,5 +233,5 @@ def _registered(found: BrokerAndEpoch) -> RegisteredBroker:
     return RegisteredBroker(first.host, first.port, found.broker.rack, found.epoch)
 
 
-def _ignore(notification: Notification) -> None:
-    """Nothing is watched, and a session's end shows in the next answer."""
+def _ignore_notification(notification: Notification) -> None:
+    """Ignore a notification: no watch is set, and the next read fails where the session has ended."""

@@ -1,8 +1,7 @@
-"""Apache ZooKeeper, started from the jars inside the PySpark wheel: a real server, ready in a fraction of a second.
+"""Runs Apache ZooKeeper from the jars inside the PySpark wheel: a real server that starts in a fraction of a second.
 
-Five jars and two JVM flags are enough. The server binds a free port of the loopback interface and keeps it over
-restarts. Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process and can be killed, paused and
-restarted.
+It needs five jars and two JVM flags. The server binds a free port of the loopback interface and keeps it over restarts.
+Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process and can be killed, paused and restarted.
 """
 
 from __future__ import annotations
@@ -31,24 +30,23 @@ _BIND_PAUSE_S = 0.25
 
 
 class ZooKeeperNotStarted(Exception):
-    """The server cannot run. The message says what is missing or what it wrote last."""
+    """The server cannot run. The message names what is missing, or ends with the server's log."""
 
 
 class EmbeddedZooKeeper:
-    """One standalone server; a context manager that starts it and ends it.
+    """One standalone server; a context manager that starts and stops it.
 
     Args:
-        directory: holds `zoo.cfg`, `zookeeper.log` and `data/`; a temporary one, gone in the end, where not given.
-        port: client port; 0 takes a free one.
-        host: the address it binds; every interface with `0.0.0.0`.
-        tick_time_ms: the grain of session expiry. Short, so that a dead broker is noticed within what its session
-            allows.
-        min_session_timeout_ms, max_session_timeout_ms: what a client may ask for. ZooKeeper's own rule, 2 to 20 ticks,
-        would
-            silently cut a session of 6 s to 4 s.
-        force_sync: fsync every transaction. A killed server loses nothing without it either, only a machine without
-            power does.
-        java: the runtime; `choose_java()` where not given.
+        directory: the folder for `zoo.cfg`, `zookeeper.log` and `data/`; None for a temporary one, which is deleted at
+            the end.
+        port: the client port; 0 takes a free one.
+        host: the address to bind; `0.0.0.0` binds every interface.
+        tick_time_ms: the granularity of session expiry. It is short, so that sessions end soon after their timeout.
+        min_session_timeout_ms, max_session_timeout_ms: the bounds of the timeout that a client may request. ZooKeeper's
+            default, 2 to 20 ticks, would silently shorten a session of 6 s to 4 s.
+        force_sync: fsync every transaction. Without it a killed server loses nothing, but a machine that loses its
+            power may.
+        java: the runtime; None for that of `choose_java()`.
     """
 
     def __init__(
@@ -80,11 +78,11 @@ class EmbeddedZooKeeper:
         self._configured_port = port
         self._process: ChildProcess | None = None
 
-    # -- what it is
+    # -- addresses and folders
 
     @property
     def connect_string(self) -> str:
-        """`127.0.0.1:port`, for `zookeeper.connect`; append a chroot to taste. Valid once started."""
+        """`127.0.0.1:port`, for `zookeeper.connect`; a chroot may be appended. Valid once the server has started."""
         return f"{self._reachable_host}:{self.port}"
 
     @property
@@ -110,10 +108,10 @@ class EmbeddedZooKeeper:
     def is_running(self) -> bool:
         return self._process is not None and self._process.is_running
 
-    # -- what can be done to it
+    # -- starting, stopping, faults
 
     def start(self) -> None:
-        """Start and wait until it answers `srvr`. On the port of the last start, where there was one.
+        """Start the server, on its last port if it had one, and wait until it answers `srvr`.
 
         Raises:
             ZooKeeperNotStarted: it ended early, or did not answer within a minute.
@@ -125,7 +123,7 @@ class EmbeddedZooKeeper:
         wanted = self.port
         for attempts_left in reversed(range(_BIND_ATTEMPTS)):
             try:
-                self._launch(wanted or (0 if linux.tells_ports() else _free_port(self._reachable_host)))
+                self._launch(wanted or (0 if linux.can_list_ports() else _free_port(self._reachable_host)))
                 self._await_ready()
             except ProcessDied as died:
                 # Between two starts, or after `_free_port`, another process may hold the port for a moment.
@@ -141,23 +139,23 @@ class EmbeddedZooKeeper:
                 return
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """End it with SIGTERM, after `timeout_s` with SIGKILL."""
+        """Stop the server with SIGTERM, and after `timeout_s` with SIGKILL."""
         if self._process is not None:
             self._process.stop(timeout_s)
 
     def kill(self) -> None:
-        """SIGKILL. What it had acknowledged is in its transaction log."""
+        """Kill the server (SIGKILL). Every write that it had acknowledged is in its transaction log."""
         self.process.kill()
 
     def pause(self) -> None:
-        """SIGSTOP. Sessions do not expire meanwhile: the one who would expire them stands still."""
+        """Pause the server (SIGSTOP). It expires no session meanwhile."""
         self.process.pause()
 
     def resume(self) -> None:
         self.process.resume()
 
     def restart(self) -> None:
-        """Stop, and start again on the same data and the same port. Sessions live on, as with a real ensemble."""
+        """Stop the server, and start it on the same data and port. Sessions survive that, as with a real ensemble."""
         self.stop()
         self.start()
 
@@ -174,7 +172,7 @@ class EmbeddedZooKeeper:
     ) -> None:
         self._end()
 
-    # -- how
+    # -- the process
 
     def _launch(self, port: int) -> None:
         config = self.directory / "zoo.cfg"
@@ -216,7 +214,7 @@ class EmbeddedZooKeeper:
         raise ZooKeeperNotStarted(f"ZooKeeper did not answer within {_READY_TIMEOUT_S:.0f} s with {self.java}:\n{tail}")
 
     def _bound_port(self) -> int | None:
-        if linux.tells_ports():
+        if linux.can_list_ports():
             return next(iter(linux.listening_ports(self.pid)), None)
         return self._configured_port
 
@@ -249,12 +247,13 @@ class EmbeddedZooKeeper:
 
 
 def zookeeper_jars() -> tuple[Path, ...]:
-    """The five jars a standalone server needs, without importing PySpark.
+    """Find the five jars that a standalone server needs, without importing PySpark.
 
-    `UNDERSTUDY_ZOOKEEPER_JARS` names another folder to take them from; a container image need not hold all of Spark.
+    The environment variable `UNDERSTUDY_ZOOKEEPER_JARS` names another folder with them, so that a container image need
+    not contain all of Spark.
 
     Raises:
-        ZooKeeperNotStarted: PySpark is not installed, or one of them is missing.
+        ZooKeeperNotStarted: PySpark is not installed, or a jar is missing.
     """
     folder = _jar_folder(os.environ)
     jars = []
@@ -267,7 +266,7 @@ def zookeeper_jars() -> tuple[Path, ...]:
 
 
 def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) -> str:
-    """What the server answers to one of ZooKeeper's four-letter words; empty where no server answers."""
+    """Send one of ZooKeeper's four-letter words, and return the answer; empty where no server answers."""
     answer = b""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:
@@ -299,7 +298,7 @@ def _free_port(host: str) -> int:
 
 
 def _in_latin_1(text: str) -> str:
-    """ZooKeeper reads its file as ISO 8859-1: what lies beyond becomes a `\\uXXXX` escape per UTF-16 unit."""
+    """Escape what is not ASCII as `\\uXXXX` per UTF-16 unit: ZooKeeper reads its file as ISO 8859-1."""
     units = text.encode("utf-16-be")
     pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
     return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for unit in pairs)

@@ -1,9 +1,8 @@
-"""What only the operating system can do: tie a child's life to its owner's, tell one process from another, find its
-port.
+"""Linux-specific functions: they end a child with its owner, identify a process, and list its listening ports.
 
-Everything here that is not portable works on Linux and says what happens elsewhere. Run as a script, this file is the
-launcher of every child of the testbed: it ties itself to its owner and then becomes the command it was given. It
-therefore imports the standard library only, and nothing slow.
+Each says what it does on other systems. Run as a script, this file is the launcher of every child of the testbed: it
+asks the kernel to kill it when its owner ends, and then executes its command. It therefore imports only modules of the
+standard library that load fast.
 """
 
 from __future__ import annotations
@@ -20,20 +19,18 @@ _LISTEN = "0A"
 
 
 def launcher(command: list[str]) -> list[str]:
-    """The command line that runs `command` so that it cannot outlive the calling process, not even when that is
-    SIGKILLed.
+    """The command line that runs `command` so that it ends with the calling process, even if that is killed.
 
-    The kernel keeps the promise for the *thread* that forks; see `processes.spawn`. Elsewhere than on Linux the command
-    runs as it is, and only an orderly end of the owner ends it.
+    The kernel ends it with the *thread* that forks (see `processes._spawner`). On other systems than Linux the command
+    runs as it is, and ends only where its owner stops it.
     """
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def start_time(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot: with its pid the identity of a process. None when it is
-    gone.
+    """The start time of the process in clock ticks since boot, which with the pid identifies it.
 
-    0 where the system does not tell (no /proc).
+    None where it has ended; 0 where the system has no /proc.
     """
     if not Path("/proc/self/stat").exists():
         return 0 if _may_exist(pid) else None
@@ -46,7 +43,7 @@ def start_time(pid: int) -> int | None:
 
 
 def is_paused(pid: int) -> bool:
-    """Whether the process stands still after a SIGSTOP; False where the system does not tell."""
+    """Whether the process is stopped by a SIGSTOP; False where the system has no /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:
@@ -54,7 +51,7 @@ def is_paused(pid: int) -> bool:
 
 
 def listening_ports(pid: int) -> tuple[int, ...]:
-    """The TCP ports the process listens on, sorted; empty where there are none yet, or no /proc."""
+    """The TCP ports on which the process listens, sorted; empty where the system has no /proc."""
     try:
         inodes = {_socket_inode(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir()} - {None}
         if not inodes:
@@ -70,8 +67,8 @@ def listening_ports(pid: int) -> tuple[int, ...]:
     return tuple(sorted(ports))
 
 
-def tells_ports() -> bool:
-    """Whether `listening_ports` can answer here."""
+def can_list_ports() -> bool:
+    """Whether `listening_ports` works on this system."""
     return Path("/proc/self/net/tcp").exists()
 
 
@@ -93,13 +90,14 @@ def _may_exist(pid: int) -> bool:
     return True
 
 
-def _become(owner: int, command: list[str]) -> None:
+def _exec(owner: int, command: list[str]) -> None:
+    """Replace this process with `command`, which the kernel kills when `owner` ends; exit where `owner` has ended."""
     if sys.platform == "linux":
         if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             sys.exit(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
         # Where the owner ended before prctl was called, the kernel would never send the signal.
         if os.getppid() != owner:
-            sys.exit(f"the owner, process {owner}, is gone")
+            sys.exit(f"the owner, process {owner}, has ended")
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -107,4 +105,4 @@ def _become(owner: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    _become(int(sys.argv[1]), sys.argv[2:])
+    _exec(int(sys.argv[1]), sys.argv[2:])

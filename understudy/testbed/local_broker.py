@@ -14,7 +14,7 @@ STOP_TIMEOUT_S = 15.0
 
 
 class BrokerOwner(Protocol):
-    """What a broker's handle uses of its cluster."""
+    """The methods of a cluster that the handles of its brokers use."""
 
     def process_of(self, broker_id: int) -> BrokerProcess: ...
 
@@ -24,7 +24,7 @@ class BrokerOwner(Protocol):
         """Record a fault, then run `action` on the broker's process.
 
         Args:
-            ends: the fault ends the process, so that its end is no surprise.
+            ends: whether the fault ends the process, so that its end is expected.
 
         Raises:
             ClusterError: the process is not running.
@@ -79,7 +79,7 @@ class LocalBroker:
 
     @property
     def metrics_address(self) -> str:
-        """`host:port` at which it answers `GET /metrics`.
+        """`host:port` of its metrics server, which answers `GET /metrics`.
 
         Raises:
             ClusterError: it does not run, or the cluster has no `metrics.port` among its `properties`.

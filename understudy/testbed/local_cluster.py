@@ -1,13 +1,13 @@
-"""`LocalCluster`: brokers as processes on this machine.
+"""`LocalCluster`: a cluster of broker processes on this machine.
 
     with LocalCluster(brokers=3) as cluster:
         fallen = cluster.controller()
         fallen.kill()
         cluster.wait_until(lambda: cluster.controller_id() not in (None, fallen.id), "another broker is controller")
 
-It implements `understudy.cluster.Cluster`. Every fault is recorded in the testbed's event log before it is injected,
-and only into processes that this cluster has started. Kafka's relatives are `QuorumTestHarness` and ducktape's
-`KafkaService`.
+It implements `understudy.cluster.Cluster`. Every fault is recorded in the testbed's event log before it is injected;
+faults are injected only into processes that this cluster has started. Kafka's counterparts are `QuorumTestHarness` and
+ducktape's `KafkaService`.
 """
 
 from __future__ import annotations
@@ -49,22 +49,24 @@ _POLL_S = 0.02
 
 
 class LocalCluster:
-    """Brokers 1 to `brokers`, and a ZooKeeper; a context manager that starts them and leaves nothing behind.
+    """Brokers 1 to `brokers`, and a ZooKeeper; a context manager that starts them and ends all processes.
 
-    Leaving the `with` block kills; `stop` ends everything in order. Not for use by several threads at once.
+    Leaving the `with` block kills them; `stop` ends them in order. An instance must not be used by several threads at
+    the same time.
 
     Args:
-        racks: a rack per broker; with fewer racks than brokers they go round.
-        zookeeper: a server to share (each cluster takes a chroot of its own), or a connect string to use as it is; by
-            default a server of its own, in the run folder.
-        directory: the run folder; a temporary one, gone in the end, where not given. One that has been used before is
-            used on.
-        session_timeout_ms: how long ZooKeeper waits for a silent broker before it gives it up.
+        racks: the racks of the brokers in order; they are repeated where there are fewer racks than brokers.
+        zookeeper: a server to share, in which this cluster has a chroot of its own, or a connect string to use as it
+            is; None for a server of its own, in the run folder.
+        directory: the run folder, which may have been used before; None for a temporary one, which is deleted at the
+            end.
+        session_timeout_ms: the ZooKeeper session timeout of the brokers.
         properties: further keys of `server.properties`, for every broker.
-        kafka_brokers: which of the ids are brokers of Apache Kafka. They start after ours, so that one of ours is the
-            first controller. Never give a topic that is to hold records replicas on both kinds: ours keep none.
-        java: the runtime for an own server.
-        run: the run id in every record; a new one by default.
+        kafka_brokers: the ids that are brokers of Apache Kafka. They start after the others, so that the first
+            controller is a broker of Understudy. A topic with records must not have replicas on both kinds of broker:
+            Understudy's keep no records.
+        java: the runtime for a server of its own.
+        run: the run id of every record; None for a new one.
     """
 
     def __init__(
@@ -81,10 +83,10 @@ class LocalCluster:
         run: str | None = None,
     ) -> None:
         if brokers < 1:
-            raise ClusterError(f"a cluster of {brokers} brokers cannot be; ask for at least 1")
+            raise ClusterError(f"a cluster cannot have {brokers} brokers; give at least 1")
         self._kafka_brokers = dict(kafka_brokers or {})
-        if strangers := sorted(set(self._kafka_brokers) - set(range(1, brokers + 1))):
-            raise ClusterError(f"brokers {strangers} cannot be Kafka's: this cluster has brokers 1 to {brokers}")
+        if unknown := sorted(set(self._kafka_brokers) - set(range(1, brokers + 1))):
+            raise ClusterError(f"brokers {unknown} cannot be Kafka's: this cluster has brokers 1 to {brokers}")
         self._temporary = tempfile.TemporaryDirectory(prefix="understudy-run-") if directory is None else None
         self.directory = Path(self._temporary.name if self._temporary else directory or "").absolute()
         self.run = run or new_run_id()
@@ -106,15 +108,15 @@ class LocalCluster:
         self._files: JsonLinesFiles | None = None
         self._events: EventLog | None = None
         self._is_ready = False
-        """Whether every broker serves requests, or has served them since `start` and was ended by a fault."""
+        """Whether every broker has served requests since `start`; some may have been ended by faults after that."""
         self._earlier: run_folder.ClusterEntry | None = None
-        """What `cluster.json` said of an earlier cluster in the same run folder."""
+        """The content of `cluster.json` for an earlier cluster in the same run folder."""
 
-    # -- what it is
+    # -- addresses
 
     @property
     def zookeeper_connect(self) -> str:
-        """As in `zookeeper.connect`, chroot included."""
+        """The value of `zookeeper.connect`, with the chroot."""
         match self._shared_zookeeper:
             case str(connect_string):
                 return connect_string
@@ -135,14 +137,14 @@ class LocalCluster:
 
     @property
     def view(self) -> ClusterView:
-        """What ZooKeeper says of this cluster."""
+        """The cluster's state in ZooKeeper."""
         if self._view is None:
             raise ClusterError("this cluster has not been started")
         return self._view
 
     @property
     def admin(self) -> AdminClient:
-        """A client whose bootstrap servers are the brokers that run now."""
+        """A client whose bootstrap servers are the brokers that are running now."""
         return AdminClient(SocketNetwork(), [broker.address for broker in self.brokers if broker.is_running])
 
     # -- brokers and partitions
@@ -178,13 +180,13 @@ class LocalCluster:
     def isr(self, topic: str, partition: int) -> tuple[int, ...]:
         return self.view.isr(TopicPartition(topic, partition))
 
-    # -- what is wrong
+    # -- findings
 
     def picture(self) -> ClusterPicture:
         return self.view.picture()
 
     def findings(self) -> Findings:
-        """What is wrong with the cluster now, as far as ZooKeeper and the processes show; memories cannot be read."""
+        """Compare ZooKeeper and the processes now; return what is wrong. The brokers' memories cannot be read."""
         brokers = self._brokers.values()
         return findings(
             self.picture(),
@@ -195,13 +197,13 @@ class LocalCluster:
     # -- starting and stopping
 
     def start(self) -> None:
-        """Start ZooKeeper and all brokers; return when every broker has metadata of all brokers and the controller.
+        """Start ZooKeeper and all brokers; return when every broker has metadata of the controller and all brokers.
 
         Harmless where the cluster has been started.
 
         Raises:
             ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
-            ZooKeeperNotStarted, ZooKeeperUnreachable: there is no ZooKeeper to run on.
+            ZooKeeperNotStarted, ZooKeeperUnreachable: ZooKeeper cannot be started or reached.
         """
         if self._is_ready:
             return
@@ -221,11 +223,10 @@ class LocalCluster:
         self._write_cluster_file()
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """End everything in order: the other brokers, then the controller, then ZooKeeper; SIGKILL for what is left at
-        the end.
+        """Stop the cluster: first the other brokers, then the controller, then ZooKeeper.
 
         Args:
-            timeout_s: for all of it together.
+            timeout_s: the time for all of them together; a process that has not ended then is killed.
         """
         deadline = time.monotonic() + timeout_s
         running = [broker for broker in self._brokers.values() if broker.is_running]
@@ -241,17 +242,17 @@ class LocalCluster:
                 if not broker.process.wait(max(0.0, deadline - time.monotonic())):
                     self._record(FaultInjected(fault="kill", target=broker.name))
                     broker.process.kill()
-        self._hang_up()
+        self._close_view()
         if self.embedded_zookeeper is not None:
             self.embedded_zookeeper.stop(max(1.0, deadline - time.monotonic()))
         self._close_event_log("stopped")
 
     def close(self) -> None:
-        """End everything at once, with SIGKILL. Harmless when it is over already."""
+        """Kill all processes at once. Harmless where they have ended."""
         for broker in self._brokers.values():
             if broker.process is not None:
                 broker.process.kill()
-        self._hang_up()
+        self._close_view()
         if self.embedded_zookeeper is not None and self.embedded_zookeeper.is_running:
             self.embedded_zookeeper.kill()
         self._close_event_log("closed")
@@ -274,7 +275,7 @@ class LocalCluster:
     # -- waiting
 
     def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = START_TIMEOUT_S) -> T:
-        """Evaluate `condition` again and again until it is true, and return its value. See `Cluster.wait_until`."""
+        """Evaluate `condition` repeatedly until it is true, and return its value. See `Cluster.wait_until`."""
         deadline = time.monotonic() + timeout_s
         while not (value := condition()):
             self.check()
@@ -302,7 +303,7 @@ class LocalCluster:
             raise Unsettled(f"not settled: {'; '.join(map(str, left))}. {timed_out}") from None
 
     def check(self) -> None:
-        """Raise ClusterError where a broker has ended although no fault was injected into it."""
+        """Raise ClusterError where a broker has ended without a fault."""
         for broker in self._brokers.values():
             if broker.should_run and broker.process is not None:
                 try:
@@ -332,10 +333,10 @@ class LocalCluster:
         )
 
     def record_step(self, step: str, note: str = "") -> None:
-        """Write into the event log how far an experiment has come."""
+        """Record a step of an experiment in the event log."""
         self._record(StepReached(step=step, note=note))
 
-    # -- what the handles of its brokers use (`BrokerOwner`)
+    # -- for the handles of its brokers (`BrokerOwner`)
 
     def process_of(self, broker_id: int) -> BrokerProcess:
         if broker_id not in self._brokers:
@@ -394,7 +395,7 @@ class LocalCluster:
         ids = {broker.id for broker in brokers}
         for broker in brokers:
             broker.should_run = False
-        # Kafka refuses to start beside a registration it does not own: its old session has to end first.
+        # Kafka refuses to start while its id is registered by another session: the old session has to end first.
         self.wait_until(
             lambda: ids.isdisjoint(self.view.brokers()),
             f"the old registration of {_names(brokers)} is gone from ZooKeeper",
@@ -408,20 +409,23 @@ class LocalCluster:
         for broker in brokers:
             broker.port = registered[broker.id].port
         self.wait_until(
-            lambda: all(map(self._knows_everybody, brokers)),
-            f"{_names(brokers)} heard who is there and who is controller",
+            lambda: all(map(self._has_metadata, brokers)),
+            f"{_names(brokers)} received metadata of the controller and all brokers",
         )
         self._write_cluster_file()
 
-    # -- how
+    # -- internals
 
     def _registered(self, ids: set[int]) -> dict[int, RegisteredBroker] | None:
-        """All registrations, where `ids` are among them."""
+        """All registrations; None where one of `ids` is not among them."""
         found = self.view.brokers()
         return found if ids.issubset(found) else None
 
-    def _knows_everybody(self, broker: BrokerProcess) -> bool:
-        """Whether the broker's metadata has every registered broker; before, it would refuse to place replicas."""
+    def _has_metadata(self, broker: BrokerProcess) -> bool:
+        """Whether the broker's metadata has the controller and every registered broker.
+
+        Without them it would refuse to create topics.
+        """
         client = AdminClient(
             SocketNetwork(), [f"{HOST}:{broker.port}"], client_id="understudy-testbed", timeout_ms=2_000
         )
@@ -429,7 +433,7 @@ class LocalCluster:
             metadata = self.view.run(client.metadata(()))
         except NoBrokerAnswers:
             return False
-        return metadata.controller_id >= 0 and {known.node_id for known in metadata.brokers} >= set(self.view.brokers())
+        return metadata.controller_id >= 0 and {node.node_id for node in metadata.brokers} >= set(self.view.brokers())
 
     def _holder(self, broker_id: int | None, role: str) -> LocalBroker:
         if broker_id is None:
@@ -439,6 +443,11 @@ class LocalCluster:
         return LocalBroker(self, broker_id, role)
 
     def _claim_directory(self) -> None:
+        """Create the run folder, and remove the `cluster.json` of an earlier cluster.
+
+        Raises:
+            ClusterError: the folder cannot be created, or a cluster of another process runs in it.
+        """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -452,7 +461,7 @@ class LocalCluster:
             raise ClusterError(
                 f"{self.directory} is in use by a cluster that process {owner} runs; end it or give another folder"
             )
-        run_folder.withdraw_cluster_file(self.directory)
+        run_folder.remove_cluster_file(self.directory)
 
     def _open_event_log(self) -> None:
         self._files = JsonLinesFiles(self.directory / "testbed" / "events", "testbed")
@@ -471,7 +480,7 @@ class LocalCluster:
         self._events.append(payload)
 
     def _write_cluster_file(self) -> None:
-        """Describe the cluster in `cluster.json`, unless it is still starting."""
+        """Write `cluster.json`, unless the cluster is still starting."""
         if not self._is_ready:
             return
         own = self.embedded_zookeeper
@@ -492,21 +501,21 @@ class LocalCluster:
         """The registered brokers and the ends of the logs, for the message of a wait that timed out."""
         try:
             registered = ", ".join(map(str, self.view.brokers())) or "none"
-            who = f"Registered brokers: {registered}; controller: {self.controller_id()}"
+            cluster = f"Registered brokers: {registered}; controller: {self.controller_id()}"
         except NO_ANSWER as error:
-            who = str(error)
+            cluster = str(error)
         logs = (f"End of {b.log}:\n{b.process.log_tail(8)}" for b in self._brokers.values() if b.process)
-        return "\n".join([f"{who}.", *logs])
+        return "\n".join([f"{cluster}.", *logs])
 
     def _controller_if_known(self) -> int | None:
-        """Who is controller, where ZooKeeper answers soon; the order of an end is not worth a longer wait."""
+        """The id of the controller; None where ZooKeeper does not answer within two seconds."""
         try:
             with ClusterView(self.zookeeper_connect, answer_timeout_s=2.0) as view:
                 return view.controller_id()
         except NO_ANSWER:
             return None
 
-    def _hang_up(self) -> None:
+    def _close_view(self) -> None:
         if self._view is not None:
             self._view.close()
             self._view = None
@@ -532,7 +541,7 @@ def _as_cluster(cluster: LocalCluster) -> Cluster:
 
 
 def new_run_id() -> str:
-    """When it began (UTC) and something random, so that run ids sort and never meet."""
+    """Create a run id from the time (UTC) and a random suffix, so that ids are unique and sort by time."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 

@@ -1,7 +1,7 @@
-"""A child process with an owner, a pid, a log and an end.
+"""Starts, signals and stops child processes.
 
-Nothing survives its owner: on Linux the kernel kills the child when the owner dies, even of a SIGKILL. Each child leads
-a session of its own, so a Ctrl-C in the terminal reaches the owner alone, who then ends things in order.
+A child ends with its owner: on Linux the kernel kills it, even where the owner is killed by SIGKILL. Each child leads a
+session of its own, so that a Ctrl-C in the terminal reaches only the owner, which then stops its children in order.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from understudy.testbed import linux
 
 
 class ProcessDied(Exception):
-    """A child ended when it should have lived. The message names it, its exit code and the end of its log."""
+    """A child has ended unexpectedly. The message names it, its exit code and the end of its log."""
 
 
 class ChildProcess:
     """One run of one command; its output is appended to `log`.
 
-    Signals reach only the process that was started here: its pid cannot be given to another one before its end is
-    collected by this object.
+    Signals reach only this process: the system cannot reuse its pid before this object has read its exit code.
 
     Args:
-        waits: the command reads a line from its standard input before it does anything; `go_ahead` writes that line.
+        waits: whether the command reads a line from its standard input before it starts its work; `go_ahead` writes
+            that line.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ChildProcess:
         with log.open("ab") as output:
             self._process = _spawn(linux.launcher(list(command)), source, output.fileno(), directory, environment)
         self.started = linux.start_time(self._process.pid) or 0
-        """Start time in clock ticks; with `pid` it says which process this is, also to other programs."""
+        """The start time in clock ticks, which with `pid` identifies the process, also to other programs."""
 
     @property
     def pid(self) -> int:
@@ -62,7 +62,7 @@ class ChildProcess:
         return self._process.stdin is not None and not self._process.stdin.closed
 
     def go_ahead(self) -> None:
-        """Let a process that `waits` begin its work; nothing happens where it has ended."""
+        """Let a process that `waits` start its work. Harmless where it has ended."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
@@ -76,7 +76,7 @@ class ChildProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
+        """The exit code, None while the process runs; negative for the signal that ended it."""
         return self._process.poll()
 
     @property
@@ -84,24 +84,24 @@ class ChildProcess:
         return self.exit_code is None
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens to a process that has ended."""
+        """Send a signal. Harmless where the process has ended."""
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """Kill the process (SIGKILL), and wait until it has ended."""
         self.send(signal.SIGKILL)
         self._process.wait()
         self._close_input()
 
     def pause(self) -> None:
-        """SIGSTOP: when this returns all its threads stand still; its sockets stay open."""
+        """Pause the process (SIGSTOP); when this returns all its threads are stopped. Its sockets stay open."""
         self.send(signal.SIGSTOP)
         if hasattr(os, "waitid"):
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """SIGCONT: it goes on as if nothing had happened."""
+        """Resume a paused process (SIGCONT)."""
         self.send(signal.SIGCONT)
 
     def ask_to_end(self) -> None:
@@ -110,7 +110,7 @@ class ChildProcess:
         self.send(signal.SIGCONT)
 
     def stop(self, timeout_s: float) -> bool:
-        """Ask it to end, and wait; SIGKILL after `timeout_s`. Whether it ended by itself."""
+        """Send SIGTERM and wait; send SIGKILL after `timeout_s`. Return whether SIGTERM ended it."""
         self.ask_to_end()
         if self.wait(timeout_s):
             return True
@@ -118,13 +118,13 @@ class ChildProcess:
         return False
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it has ended within `timeout_s` seconds."""
+        """Wait up to `timeout_s` seconds; return whether the process has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
         return not self.is_running
 
     def check(self) -> None:
-        """Raise ProcessDied where it no longer runs."""
+        """Raise ProcessDied where the process has ended."""
         code = self.exit_code
         if code is not None:
             raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of {self.log}:\n{self.log_tail()}")
@@ -136,7 +136,7 @@ class ChildProcess:
 
 
 def describe_exit(code: int) -> str:
-    """An exit code in words: `exit code 1`, `SIGKILL`."""
+    """Describe an exit code: `exit code 1`, or the signal, as `SIGKILL`."""
     if code >= 0:
         return f"exit code {code}"
     with contextlib.suppress(ValueError):
@@ -165,10 +165,10 @@ _Job = Callable[[], "subprocess.Popen[bytes]"]
 
 @functools.cache
 def _spawner(_pid: int) -> Callable[[_Job], subprocess.Popen[bytes]]:
-    """Runs jobs in one thread that lives as long as this process.
+    """Start a thread that runs jobs until this process ends, and return the function that submits one.
 
     PR_SET_PDEATHSIG fires when the thread that forked ends, not only when its process does: a child started from a
-    short-lived thread would die with it. After a fork there is no such thread, hence one spawner per pid.
+    short-lived thread would be killed with it. A forked process does not have its parent's thread, hence one per pid.
     """
     jobs: queue.SimpleQueue[tuple[_Job, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
 

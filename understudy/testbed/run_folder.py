@@ -1,13 +1,13 @@
-"""The run folder: where everything of one cluster on this machine lies, and `cluster.json`, which describes it.
+"""The run folder with all files of one local cluster, and its `cluster.json`.
 
-RUN/cluster.json                  processes, addresses, paths. It appears once every broker serves requests, so that a
-                                  program may wait for it; it is replaced as a whole at each change
+RUN/cluster.json                  processes, addresses and paths. It is written once every broker serves requests, so
+                                  that a program may wait for it, and replaced in one step at each change
 RUN/zookeeper/                    the embedded server: zoo.cfg, data/, zookeeper.log
-RUN/broker-N/server.properties    its configuration
+RUN/broker-N/server.properties    the broker's configuration
 RUN/broker-N/{data,events}/       its log directory; its event log
-RUN/broker-N/points.json          points an experiment has armed
-RUN/broker-N/broker.log           its operator's log
-RUN/testbed/events/               what was done to whom, and when
+RUN/broker-N/points.json          the armed points
+RUN/broker-N/broker.log           its operators' log
+RUN/testbed/events/               the event log of the testbed: the injected faults
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ CLUSTER_FILE_VERSION = 1
 
 
 class NotARunFolder(Exception):
-    """There is no readable `cluster.json`. The message names the folder and what to do."""
+    """The folder has no readable `cluster.json`. The message names the folder and what to do."""
 
 
 class ProcessEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A process by pid and start time (clock ticks), which together are never given out twice."""
+    """A process, by its pid and start time (clock ticks), which together identify it."""
 
     pid: int
     started: int
@@ -40,15 +40,15 @@ class ProcessEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker; paths are relative to the run folder."""
+    """One broker. Paths are relative to the run folder."""
 
     id: int
     rack: str | None
     pid: int | None
-    """None while it is down on purpose."""
+    """None where no process of the broker runs."""
     started: int
     port: int
-    """0 until it has registered for the first time."""
+    """0 before the first registration."""
     config: str
     log: str
     events: str
@@ -59,25 +59,25 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """`running`, `paused` or `gone`, as the operating system has it now."""
+        """The state of the process in the operating system now: `running`, `paused` or `gone`."""
         if self.pid is None or not self.is_running:
             return "gone"
         return "paused" if linux.is_paused(self.pid) else "running"
 
 
 class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What `cluster.json` says."""
+    """The content of `cluster.json`."""
 
     version: int
     run: str
     owner: ProcessEntry
-    """The process that runs the cluster, and with which everything ends."""
+    """The process that runs the cluster; all its processes end with that one."""
     zookeeper: str
-    """As in `zookeeper.connect`."""
+    """The value of `zookeeper.connect`."""
     zookeeper_process: ProcessEntry | None
-    """None where the server is not ours, or down."""
+    """None where the cluster uses another server than its own, or the server is down."""
     zookeeper_transaction_log: str | None
-    """Relative to the run folder; None where the server is not ours."""
+    """Relative to the run folder; None where the cluster uses another server than its own."""
     bootstrap: str
     brokers: tuple[BrokerEntry, ...]
     events: str
@@ -85,15 +85,15 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_cluster_file(folder: Path, cluster: ClusterEntry) -> None:
-    """Replace `cluster.json`: a reader sees the old one or the new one, never half of it."""
-    write_whole(folder / CLUSTER_FILE, msgspec.json.format(msgspec.json.encode(cluster), indent=2) + b"\n")
+    """Replace `cluster.json` in one step: a reader finds either the old content or the new one."""
+    replace_file(folder / CLUSTER_FILE, msgspec.json.format(msgspec.json.encode(cluster), indent=2) + b"\n")
 
 
 def read_cluster_file(folder: Path) -> ClusterEntry:
-    """What `cluster.json` in `folder` says.
+    """Read the `cluster.json` in `folder`.
 
     Raises:
-        NotARunFolder: there is none, or it is not one of ours.
+        NotARunFolder: there is no such file, or it cannot be read.
     """
     try:
         text = (folder / CLUSTER_FILE).read_bytes()
@@ -113,12 +113,12 @@ def read_cluster_file(folder: Path) -> ClusterEntry:
     return cluster
 
 
-def withdraw_cluster_file(folder: Path) -> None:
+def remove_cluster_file(folder: Path) -> None:
     """Remove `cluster.json`. Harmless where there is none."""
     (folder / CLUSTER_FILE).unlink(missing_ok=True)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Replace a file in one step."""
     beside = path.with_name(f".{path.name}.new")
     beside.write_bytes(data)

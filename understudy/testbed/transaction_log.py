@@ -1,8 +1,8 @@
-"""The znode history, read from ZooKeeper's own transaction log: an independent oracle in the one order there is.
+"""Reads the history of the znodes from ZooKeeper's transaction log, in the order of the transactions.
 
-ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it, so what is read here is what was
-committed, independent of what the brokers report. Reads the files of a running server too: the entry being
-written is left for the next time. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of
+ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it. So the history holds exactly the
+committed transactions, whatever the brokers report. The log of a running server can be read: an unfinished last entry
+is left out. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of
 ZooKeeper's `zookeeper.jute`.
 """
 
@@ -47,19 +47,19 @@ _NAME = re.compile(r"log\.[0-9a-f]{1,16}")
 
 
 class MalformedTransactionLog(Exception):
-    """The file is not a transaction log, or damaged. The message names file, offset and what was expected."""
+    """The file is no transaction log, or is damaged. The message names the file, the offset and what was expected."""
 
 
 def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = "") -> list[ZnodeTransaction]:
-    """All committed transactions of a server, in order.
+    """Read all committed transactions of a server, in order.
 
     Args:
-        folder: where it keeps its `log.*` files (`dataDir/version-2`).
-        after_zxid: leave out this transaction and all before it.
-        chroot: keep only what happened below it (for example `/run-1`), with the prefix removed.
+        folder: the folder with its `log.*` files (`dataDir/version-2`).
+        after_zxid: leave out the transactions up to this one.
+        chroot: keep only the operations below it (for example `/run-1`), and remove it from their paths.
 
     Raises:
-        MalformedTransactionLog: a file is damaged in the middle. An unfinished last entry is no damage.
+        MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
     """
     ephemerals: dict[int, list[str]] = {}
     history: list[ZnodeTransaction] = []
@@ -72,12 +72,12 @@ def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = ""
 
 
 def first_zxid(folder: Path) -> int | None:
-    """Where the log begins, which is 1 unless its beginning has been purged; None where there is no log."""
+    """The first zxid of the log, which is 1 unless old files have been purged; None where there is no log."""
     return next((_first_zxid(path) for path in _files(folder)), None)
 
 
 def _files(folder: Path) -> list[Path]:
-    """The log files, oldest first. Their names say with which transaction each begins; others are not ZooKeeper's."""
+    """The log files in the order of their first zxid, which is in the name. Files with other names are left out."""
     return sorted((path for path in folder.glob("log.*") if _NAME.fullmatch(path.name)), key=_first_zxid)
 
 
@@ -86,8 +86,11 @@ def _first_zxid(path: Path) -> int:
 
 
 def _with_ephemerals(transaction: ZnodeTransaction, ephemerals: dict[int, list[str]]) -> ZnodeTransaction:
-    """Give the end of a session the deletes of its ephemerals, where the log does not list them (before ZooKeeper
-    3.6)."""
+    """Add the deletes of ephemeral znodes to the end of their session; before ZooKeeper 3.6 the log has none.
+
+    Args:
+        ephemerals: the paths of the ephemeral znodes of each session, which this function updates.
+    """
     for op in transaction.ops:
         if op.kind is OpKind.CREATE and op.ephemeral_owner:
             ephemerals.setdefault(op.ephemeral_owner, []).append(op.path)
@@ -131,7 +134,7 @@ def _read_file(path: Path) -> Iterator[ZnodeTransaction]:
 
 
 def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
-    """The bytes of the entry at `offset`; None where the log ends, be it in an entry that is still being written."""
+    """The bytes of the entry at `offset`; None at the end of the log or of its complete entries."""
     start = offset + _ENTRY_HEADER.size
     if start > len(data):
         return None
@@ -152,7 +155,7 @@ def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
 
 
 class _Record:
-    """A cursor over one entry's bytes. Lengths are believed only as far as there are bytes."""
+    """A cursor over the bytes of one entry. It checks every length against the bytes that are left."""
 
     def __init__(self, path: Path, offset: int, data: bytes) -> None:
         self._path, self._offset, self._data, self._position = path, offset, data, 0
@@ -172,7 +175,7 @@ class _Record:
         if kind != MULTI:
             return [op for op in [self._operation(kind, session_id)] if op is not None]
         parts = self._vector(lambda: (self._int(), self._offset + self._position + _INT.size, self._bytes() or b""))
-        # A failed multi keeps what came before the operation that failed; none of it was applied.
+        # A failed multi is logged with the operations before the one that failed; none of them was applied.
         if any(part_kind == ERROR for part_kind, _, _ in parts):
             return []
         ops = [_Record(self._path, start, data)._operation(part_kind, session_id) for part_kind, start, data in parts]
@@ -189,8 +192,7 @@ class _Record:
         if kind == SET_DATA:
             return ZnodeOp(OpKind.SET, self._path_name(), self._bytes(), self._int())
         if kind == CHECK:
-            # The log holds the version the check met plus one, as for a write
-            # (`PrepRequestProcessor.checkAndIncVersion`).
+            # The log has the znode's version plus one, as for a write (`PrepRequestProcessor.checkAndIncVersion`).
             return ZnodeOp(OpKind.CHECK, self._path_name(), None, self._int() - 1)
         return None
 

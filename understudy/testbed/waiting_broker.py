@@ -1,8 +1,8 @@
 """`python -m understudy.testbed.waiting_broker server.properties`: a broker process that waits before it starts.
 
-It imports everything a broker needs, waits for one line on its standard input, and then is `python -m brokers`. Started
+It imports the modules of a broker, waits for a line on its standard input, and then runs `python -m brokers`. Started
 together with ZooKeeper's Java, it has done its imports when ZooKeeper is ready, and has not tried to connect before.
-Where its input ends without a line, as when the owner gives up, it exits without having started.
+Where its standard input ends without a line, because its owner has ended, it exits without starting a broker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MODULE = "understudy.testbed.waiting_broker"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Import, wait, run; the broker's exit code, or 0 where the line never came."""
+    """Import, wait and run; return the broker's exit code, or 0 where no line was read."""
     from brokers import __main__ as broker
 
     if not sys.stdin.readline():

@@ -286,7 +286,7 @@ def test_writes_of_a_topic_are_caused_by_the_request_not_by_a_controller_event(
 ) -> None:
     assert create(cluster, CreateTopicsRequest(topics=(topic("aside"),), timeout_ms=5_000)) == {"aside": ("NONE", None)}
     node = f"broker-{cluster.controller_id()}"
-    records = {record.seq: record for record in map(decode_record, cluster.chronicle) if record.node == node}
+    records = {record.seq: record for record in map(decode_record, cluster.log_lines) if record.node == node}
 
     def causes(path: str) -> list[str]:
         """The types of the records that caused the first write of `path`, the last cause first."""

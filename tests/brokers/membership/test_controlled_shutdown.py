@@ -92,7 +92,7 @@ def controlled_shutdowns(cluster: SimulatedCluster) -> int:
     leaver.begin_stop()
     cluster.run_for(1_000)
     assert not leaver.is_running
-    events = [record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, EventStarted)]
+    events = [record.data for record in map(decode_record, cluster.log_lines) if isinstance(record.data, EventStarted)]
     return [event.event for event in events].count("ControlledShutdown")
 
 

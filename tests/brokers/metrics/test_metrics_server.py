@@ -266,7 +266,7 @@ def test_scraping_changes_nothing_in_the_event_logs() -> None:
             assert controller is not None
             cluster.broker(controller).kill()
             cluster.settle()
-            return b"".join(cluster.chronicle)
+            return b"".join(cluster.log_lines)
 
     assert history(port=None) == history(port="7071")
 
@@ -276,6 +276,6 @@ def test_without_metrics_port_nothing_is_served() -> None:
         storage = cluster.broker(1).node.storage
         storage.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a killed broker leaves it
         cluster.start()
-        with pytest.raises(ConnectionFailed, match="refused the connection"):
+        with pytest.raises(ConnectionFailed, match="refused the connection: no process listens"):
             scrape(cluster, 1)
         assert storage.read(ADDRESS_FILE) is None

@@ -1,4 +1,4 @@
-"""`understudy crash-points`: the table, one strike played again, and what it says of a wrong command line."""
+"""`understudy crash-points`: the table, one run repeated, and what it says of a wrong command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) 
         "partition.before_flush",
         "partition.after_flush",
     ]
-    assert told[-1].startswith("4 strikes at 4 points of 1 procedures: 4 ended as in peace, 0 did not")
+    assert told[-1].startswith(
+        "4 runs with a fault at 4 points of 1 procedures: 4 ended as without the fault, 0 did not"
+    )
 
 
 def test_one_fault_at_one_point_is_repeated_and_leaves_its_logs(
@@ -43,14 +45,14 @@ def test_a_failed_run_prints_the_command_that_repeats_it(
     assert "another end state" in told.out
     assert "understudy crash-points --procedure topic-creation --at partition.before_write/1 --how kill" in told.out
     assert "1!" in told.out
-    assert "4 of 4 strikes did not end well" in told.err
+    assert "4 of 4 runs failed" in told.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--procedure", "dancing"], "known are topic-creation"),
-        (["--procedure", "topic-creation", "--how", "kill", "--at", "partition.before_write/9"], "does not pass there"),
+        (["--procedure", "topic-creation", "--how", "kill", "--at", "partition.before_write/9"], "does not reach that"),
     ],
 )
 def test_an_unknown_procedure_or_point_is_refused(

@@ -1,3 +1,5 @@
+"""`judge`: the problems of a finished simulation."""
+
 from __future__ import annotations
 
 from foundation.eventlog.records import TaskFailed
@@ -5,8 +7,8 @@ from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 
 
-def test_a_failed_task_is_a_problem_although_its_broker_goes_on() -> None:
-    """Session callbacks and config handlers that raise are logged as in Kafka; in a simulation they are bugs."""
+def test_a_failed_task_is_a_problem_although_its_broker_runs_on() -> None:
+    """A session callback or config handler that raises is logged, as in Kafka; in a simulation it is a bug."""
     with SimulatedCluster(seed=3, brokers=1) as cluster:
         cluster.start()
         events = cluster.broker(1).node.events

@@ -1,4 +1,4 @@
-"""The virtual-time loop: asyncio works on it unchanged; processes die, stand still and wake up as under Unix."""
+"""The loop in virtual time: asyncio works on it unchanged; processes are killed, paused and resumed as under Unix."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def loop() -> Iterator[SimulatedLoop]:
     loop.close()
 
 
-def test_sleeping_moves_only_the_virtual_clock(loop: SimulatedLoop) -> None:
+def test_sleep_advances_only_the_virtual_clock(loop: SimulatedLoop) -> None:
     loop.run_until_complete(asyncio.sleep(3600))
     assert loop.time() == 3600
 
 
 def test_asyncio_primitives_work_unchanged(loop: SimulatedLoop) -> None:
     async def scenario() -> list[object]:
-        heard: list[object] = []
+        received: list[object] = []
         queue: asyncio.Queue[int] = asyncio.Queue(1)
         opened = asyncio.Event()
 
@@ -36,7 +36,7 @@ def test_asyncio_primitives_work_unchanged(loop: SimulatedLoop) -> None:
             opened.set()
 
         async def consume() -> None:
-            heard.extend([await queue.get() for _ in range(3)])
+            received.extend([await queue.get() for _ in range(3)])
 
         async with asyncio.TaskGroup() as group:
             group.create_task(produce())
@@ -47,16 +47,16 @@ def test_asyncio_primitives_work_unchanged(loop: SimulatedLoop) -> None:
                 await asyncio.sleep(10)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(queue.get(), 0.25)
-        heard.append(await asyncio.gather(asyncio.sleep(1, "a"), asyncio.sleep(2, "b")))
+        received.append(await asyncio.gather(asyncio.sleep(1, "a"), asyncio.sleep(2, "b")))
         done, pending = await asyncio.wait([asyncio.ensure_future(asyncio.sleep(1))], timeout=5)
-        heard.append((len(done), len(pending)))
-        return heard
+        received.append((len(done), len(pending)))
+        return received
 
     assert loop.run_until_complete(scenario()) == [0, 1, 2, ["a", "b"], (1, 0)]
     assert loop.time() == pytest.approx(3 + 0.5 + 0.25 + 2 + 1)
 
 
-def test_a_killed_process_runs_nothing_more_not_even_its_finally(loop: SimulatedLoop) -> None:
+def test_a_killed_process_runs_no_further_callback_and_no_finally(loop: SimulatedLoop) -> None:
     process = loop.process("broker-1")
     marks: list[str] = []
 
@@ -76,7 +76,7 @@ def test_a_killed_process_runs_nothing_more_not_even_its_finally(loop: Simulated
     assert marks == ["slept"]
 
 
-def test_an_answer_from_outside_wakes_no_task_of_a_dead_incarnation(loop: SimulatedLoop) -> None:
+def test_a_result_from_another_process_resumes_no_task_of_a_killed_incarnation(loop: SimulatedLoop) -> None:
     first = loop.process("broker-1", 1)
     answer = loop.create_future()
     marks: list[object] = []
@@ -93,7 +93,7 @@ def test_an_answer_from_outside_wakes_no_task_of_a_dead_incarnation(loop: Simula
     assert marks == []
 
 
-def test_a_paused_process_finds_its_timers_due_when_it_resumes(loop: SimulatedLoop) -> None:
+def test_the_timers_of_a_paused_process_fire_when_it_is_resumed(loop: SimulatedLoop) -> None:
     process = loop.process("broker-1")
     marks: list[tuple[str, float]] = []
 
@@ -113,7 +113,7 @@ def test_a_paused_process_finds_its_timers_due_when_it_resumes(loop: SimulatedLo
     assert marks == [("shorter", 20.5), ("short", 20.5), ("long", 30)]
 
 
-def test_a_process_that_pauses_itself_stands_still_at_that_very_point(loop: SimulatedLoop) -> None:
+def test_a_process_that_pauses_itself_stops_at_its_next_await(loop: SimulatedLoop) -> None:
     process = loop.process("broker-1")
     marks: list[str] = []
 
@@ -147,12 +147,12 @@ def test_tasks_started_by_a_process_belong_to_it(loop: SimulatedLoop) -> None:
     assert current_process() is None
 
 
-def test_nothing_left_to_do_is_a_finding(loop: SimulatedLoop) -> None:
+def test_a_loop_without_callbacks_and_timers_raises_deadlock(loop: SimulatedLoop) -> None:
     with pytest.raises(Deadlock, match="no timer is set"):
         loop.run_until_complete(loop.create_future())
 
 
-def test_a_busy_loop_is_a_finding() -> None:
+def test_a_task_that_never_waits_exhausts_the_budget() -> None:
     loop = SimulatedLoop(budget=1_000)  # type: ignore[abstract]  # as `new_loop` makes it, but with a small budget
 
     async def spin() -> None:
@@ -164,7 +164,7 @@ def test_a_busy_loop_is_a_finding() -> None:
     loop.close()
 
 
-def test_an_exception_that_nobody_retrieved_fails_the_run(loop: SimulatedLoop) -> None:
+def test_an_exception_that_was_never_retrieved_is_a_failure(loop: SimulatedLoop) -> None:
     process = loop.process("broker-1")
 
     async def body() -> None:
@@ -177,11 +177,11 @@ def test_an_exception_that_nobody_retrieved_fails_the_run(loop: SimulatedLoop) -
     assert "boom" in loop.failures[0]
 
 
-def test_the_dead_have_no_failures(loop: SimulatedLoop) -> None:
+def test_an_exception_in_a_killed_process_is_no_failure(loop: SimulatedLoop) -> None:
     process = loop.process("broker-1")
 
     async def child() -> None:
-        raise ValueError("its parent would have heard")
+        raise ValueError("its parent has not awaited it yet")
 
     async def parent() -> None:
         task = asyncio.ensure_future(child())
@@ -195,7 +195,7 @@ def test_the_dead_have_no_failures(loop: SimulatedLoop) -> None:
     assert loop.failures == []
 
 
-def test_closing_unwinds_what_never_finished_without_a_sound(loop: SimulatedLoop) -> None:
+def test_closing_the_loop_closes_unfinished_tasks_without_a_failure(loop: SimulatedLoop) -> None:
     async def group() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(asyncio.sleep(1000))
@@ -208,7 +208,7 @@ def test_closing_unwinds_what_never_finished_without_a_sound(loop: SimulatedLoop
     assert loop.failures == []
 
 
-def test_cancelled_timers_do_not_pile_up(loop: SimulatedLoop) -> None:
+def test_cancelled_timers_are_removed(loop: SimulatedLoop) -> None:
     async def scenario() -> None:
         for _ in range(10_000):
             async with asyncio.timeout(3600):
@@ -218,7 +218,7 @@ def test_cancelled_timers_do_not_pile_up(loop: SimulatedLoop) -> None:
     assert len(loop._timers) < 2_000
 
 
-def test_reordering_lets_processes_overtake_each_other_but_never_a_process_itself() -> None:
+def test_reordering_changes_the_order_between_processes_but_not_within_one() -> None:
     def run(seed: int | None) -> list[tuple[int, int]]:
         loop = new_loop(reordering=None if seed is None else random.Random(seed))
         marks: list[tuple[int, int]] = []
@@ -238,7 +238,7 @@ def test_reordering_lets_processes_overtake_each_other_but_never_a_process_itsel
         assert [step for owner, step in shuffled if owner == number] == list(range(200))
 
 
-def test_the_trace_tells_two_histories_apart() -> None:
+def test_the_trace_checksums_of_two_different_runs_differ() -> None:
     def run(delay: float) -> int | None:
         loop = new_loop(trace=True)
         loop.run_until_complete(asyncio.sleep(delay))

@@ -1,4 +1,4 @@
-"""The simulated network: bytes in order, late where a link was cut, ended where a process was killed."""
+"""The simulated network: order of bytes, cut links, and the connections of killed and paused processes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from understudy.simulator.network import BUFFER_BYTES, SimulatedNetwork
 
 
 class Pair:
-    """`broker-1` connects to an echo, or to a listener that only listens, on `broker-2`."""
+    """Two nodes: `broker-1` connects to `broker-2`, which sends back what it receives or only reads it."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.loop = loop
         self.network = SimulatedNetwork(loop, seed=3)
         self.near, self.far = loop.process("broker-1"), loop.process("broker-2")
         self.near_network, self.far_network = self.network.node(self.near), self.network.node(self.far)
-        self.got: list[bytes] = []
+        self.received: list[bytes] = []
         self.ends: list[str] = []
 
     def serve(self, *, process: Process | None = None, start: bool = True, echo: bool = True) -> None:
         async def answer(connection: Connection) -> None:
             try:
                 while data := await connection.receive():
-                    self.got.append(data)
+                    self.received.append(data)
                     if echo:
                         await connection.send(data)
                 self.ends.append("closed")
@@ -57,11 +57,11 @@ def pair() -> Iterator[Pair]:
     assert loop.failures == []
 
 
-def test_bytes_come_back_in_order(pair: Pair) -> None:
+def test_bytes_are_received_in_the_order_in_which_they_were_sent(pair: Pair) -> None:
     pair.serve()
     connection = pair.connect()
 
-    async def talk() -> bytes:
+    async def send_and_receive() -> bytes:
         for number in range(50):
             await connection.send(bytes([number]))
         back = b""
@@ -69,12 +69,12 @@ def test_bytes_come_back_in_order(pair: Pair) -> None:
             back += await connection.receive()
         return back
 
-    talking = pair.near.spawn(talk())
+    exchange = pair.near.spawn(send_and_receive())
     pair.loop.run_for(1)
-    assert talking.result() == bytes(range(50))
+    assert exchange.result() == bytes(range(50))
 
 
-def test_nobody_listening_refuses_and_a_cut_link_times_out(pair: Pair) -> None:
+def test_a_connection_without_a_listener_is_refused_and_over_a_cut_link_times_out(pair: Pair) -> None:
     with pytest.raises(ConnectionFailed, match="refused"):
         pair.connect()
     pair.serve()
@@ -90,30 +90,30 @@ def test_a_connection_made_before_the_server_starts_waits_in_its_backlog(pair: P
     connection = pair.connect()
     pair.near.spawn(connection.send(b"early"))
     pair.loop.run_for(1)
-    assert pair.got == []
+    assert pair.received == []
 
 
-def test_a_cut_delays_and_does_not_lose(pair: Pair) -> None:
+def test_a_cut_link_delays_bytes_and_loses_none(pair: Pair) -> None:
     pair.serve(echo=False)
     connection = pair.connect()
     pair.network.cut(["broker-1"], ["broker-2"])
-    pair.near.spawn(connection.send(b"old order"))
+    pair.near.spawn(connection.send(b"old request"))
     pair.loop.run_for(60)
-    assert pair.got == []
+    assert pair.received == []
     pair.near.kill()
     pair.network.heal()
     pair.loop.run_for(1)
-    assert pair.got == [b"old order"]
+    assert pair.received == [b"old request"]
     assert pair.ends == ["closed"]
 
 
-def test_a_cut_of_one_direction_lets_the_other_flow(pair: Pair) -> None:
+def test_a_cut_of_one_direction_does_not_affect_the_other(pair: Pair) -> None:
     pair.serve()
     connection = pair.connect()
     pair.network.cut(["broker-2"], ["broker-1"])
     pair.near.spawn(connection.send(b"x"))
     pair.loop.run_for(1)
-    assert pair.got == [b"x"]
+    assert pair.received == [b"x"]
     receiving = pair.near.spawn(connection.receive())
     pair.loop.run_for(5)
     assert not receiving.done()
@@ -122,7 +122,7 @@ def test_a_cut_of_one_direction_lets_the_other_flow(pair: Pair) -> None:
     assert receiving.result() == b"x"
 
 
-def test_the_death_of_a_process_ends_its_connections_and_refuses_new_ones(pair: Pair) -> None:
+def test_a_killed_process_closes_its_connections_and_refuses_new_ones(pair: Pair) -> None:
     pair.serve()
     connection = pair.connect()
     receiving = pair.near.spawn(connection.receive())
@@ -133,7 +133,7 @@ def test_the_death_of_a_process_ends_its_connections_and_refuses_new_ones(pair: 
         pair.connect()
 
 
-def test_a_process_killed_with_unread_bytes_resets(pair: Pair) -> None:
+def test_a_process_killed_with_unread_bytes_resets_its_connection(pair: Pair) -> None:
     pair.serve()
     connection = pair.connect()
     pair.far.pause()
@@ -145,19 +145,19 @@ def test_a_process_killed_with_unread_bytes_resets(pair: Pair) -> None:
     assert isinstance(receiving.exception(), ConnectionLost)
 
 
-def test_the_kernel_of_a_paused_process_accepts_and_nobody_reads(pair: Pair) -> None:
+def test_a_paused_process_accepts_a_connection_but_reads_only_after_it_is_resumed(pair: Pair) -> None:
     pair.serve()
     pair.far.pause()
     connection = pair.connect()
     pair.near.spawn(connection.send(b"hello"))
     pair.loop.run_for(5)
-    assert pair.got == []
+    assert pair.received == []
     pair.far.resume()
     pair.loop.run_for(1)
-    assert pair.got == [b"hello"]
+    assert pair.received == [b"hello"]
 
 
-def test_a_sender_waits_while_nobody_reads(pair: Pair) -> None:
+def test_a_sender_waits_while_the_receiver_does_not_read(pair: Pair) -> None:
     pair.serve(echo=False)
     connection = pair.connect()
     pair.far.pause()
@@ -179,10 +179,10 @@ def test_a_sender_waits_while_nobody_reads(pair: Pair) -> None:
 def test_a_second_process_cannot_bind_the_same_address(pair: Pair) -> None:
     pair.serve()
     with pytest.raises(ConnectionFailed, match="in use"):
-        pair.loop.run_until_complete(pair.far_network.bind("", 9092, _nobody))
+        pair.loop.run_until_complete(pair.far_network.bind("", 9092, _serve_none))
 
 
-def test_a_reset_from_outside_is_heard_at_both_ends(pair: Pair) -> None:
+def test_a_reset_of_a_nodes_connections_ends_both_ends(pair: Pair) -> None:
     pair.serve()
     connection = pair.connect()
     receiving = pair.near.spawn(connection.receive())
@@ -193,12 +193,12 @@ def test_a_reset_from_outside_is_heard_at_both_ends(pair: Pair) -> None:
     assert pair.ends == ["lost"]
 
 
-async def _nobody(_: Connection) -> None:
-    raise AssertionError("nobody may be served here")
+async def _serve_none(_: Connection) -> None:
+    raise AssertionError("no connection is served in this test")
 
 
-def test_a_read_may_end_anywhere_and_loses_nothing(pair: Pair) -> None:
-    """TCP is a stream: now and then what was sent at once is read in two."""
+def test_a_frame_may_be_read_in_two_parts(pair: Pair) -> None:
+    """TCP has no message boundaries: what was sent at once may be read in several parts."""
     pair.serve(echo=False)
     connection = pair.connect()
     sent = [f"frame {number};".encode() for number in range(400)]
@@ -210,5 +210,5 @@ def test_a_read_may_end_anywhere_and_loses_nothing(pair: Pair) -> None:
 
     pair.near.spawn(send())
     pair.loop.run_for(10)
-    assert b"".join(pair.got) == b"".join(sent)
-    assert len(set(pair.got) - set(sent)) > 5, "no frame was ever cut in two"
+    assert b"".join(pair.received) == b"".join(sent)
+    assert len(set(pair.received) - set(sent)) > 5, "no frame was read in two parts"

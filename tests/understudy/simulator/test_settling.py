@@ -1,4 +1,4 @@
-"""Every kind of finding that keeps a simulated cluster from having settled: each test tampers with what it compares."""
+"""Findings of a simulated cluster: each test changes one thing that is compared, and the cluster is not settled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS_0 = TopicPartition("orders", 0)
 
 @pytest.fixture
 def cluster() -> Iterator[SimulatedCluster]:
-    """A settled cluster. A test's change to it is visible at once, before any broker has received anything."""
+    """A settled cluster. A test reads its change at once, before any broker has been notified of it."""
     with SimulatedCluster(1, brokers=3) as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment={0: [1, 2, 3]})
@@ -126,7 +126,7 @@ def request_a_reassignment(cluster: SimulatedCluster) -> None:
         (request_a_reassignment, FindingKind.REQUEST, "/admin/reassign_partitions still names orders-0"),
     ],
 )
-def test_a_cluster_with_something_wrong_has_not_settled(
+def test_a_cluster_with_a_finding_has_not_settled(
     cluster: SimulatedCluster, tamper: Callable[[SimulatedCluster], None], kind: FindingKind, message: str
 ) -> None:
     assert cluster.findings().found == ()
@@ -186,7 +186,7 @@ def test_a_deletion_that_waits_for_a_dead_broker_does_not_keep_a_cluster_from_se
 
 
 @pytest.mark.parametrize("of_a_former_topic", [True, False])
-def test_a_replica_of_a_deleted_topic_of_the_same_name_excuses_a_wrong_role(
+def test_a_wrong_role_of_a_replica_of_a_deleted_topic_with_the_same_name_is_no_finding(
     cluster: SimulatedCluster, of_a_former_topic: bool
 ) -> None:
     replica = instance(cluster, 2).hosted[ORDERS_0]

@@ -1,4 +1,4 @@
-"""What people do is a plan of values, drawn from a seed; every kind of it is possible, and really changes something."""
+"""The client actions of a seed: their drawing, and the change that each kind makes in a cluster."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from understudy.simulator import workload
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.randomness import derived
 from understudy.simulator.seeds import run_seed
-from understudy.simulator.workload import Deed, draw_deeds, run_deeds
+from understudy.simulator.workload import ClientAction, draw_actions, schedule_actions
 
-DRAWN = [draw_deeds(derived(seed, "deeds"), until_ms=20_000) for seed in range(200)]
-
-
-def test_a_seed_draws_one_plan() -> None:
-    assert draw_deeds(derived(7, "deeds"), until_ms=20_000) == DRAWN[7]
-    assert all(0 <= deed.at_ms < 20_000 for deeds in DRAWN for deed in deeds)
+DRAWN = [draw_actions(derived(seed, "deeds"), until_ms=20_000) for seed in range(200)]
 
 
-def test_every_kind_is_drawn_and_every_run_has_few_of_them() -> None:
-    kinds = [{deed.kind for deed in deeds} for deeds in DRAWN]
+def test_a_seed_always_draws_the_same_actions() -> None:
+    assert draw_actions(derived(7, "deeds"), until_ms=20_000) == DRAWN[7]
+    assert all(0 <= action.at_ms < 20_000 for actions in DRAWN for action in actions)
+
+
+def test_every_kind_of_action_is_drawn_and_at_most_five_per_seed() -> None:
+    kinds = [{action.kind for action in actions} for actions in DRAWN]
     assert max(map(len, kinds)) <= 5
     assert set().union(*kinds) == workload.KINDS
 
 
 @pytest.mark.parametrize("kind", sorted(workload.KINDS))
-def test_a_deed_changes_something(kind: str) -> None:
-    """On a cluster in peace, where a preferred leader is away and a topic has lost its only replica in sync."""
+def test_each_kind_of_action_changes_znodes(kind: str) -> None:
+    """On a cluster without faults, in which `orders` is not led by its preferred leader, or by no replica at all."""
     with SimulatedCluster(3, brokers=3) as cluster:
         cluster.start()
         leader = cluster.broker(next(broker for broker in cluster.broker_ids if broker != cluster.controller_id()))
@@ -45,21 +45,21 @@ def test_a_deed_changes_something(kind: str) -> None:
         (cluster.broker(other) if kind == "elect-unclean-leaders" else leader).begin_start()
         cluster.run_for(3_000)
         before = len(cluster.zookeeper.transactions)
-        run_deeds(cluster, tuple(Deed(at_ms=0, kind=kind, draw=draw) for draw in range(3)))
+        schedule_actions(cluster, tuple(ClientAction(at_ms=0, kind=kind, draw=draw) for draw in range(3)))
         cluster.run_for(3_000)
         changed = Counter(
             op.path for transaction in cluster.zookeeper.transactions[before:] for op in transaction.writes
         )
-        by_hand = [
-            record.data for record in map(decode_record, cluster.chronicle) if isinstance(record.data, FaultInjected)
+        faults = [
+            record.data for record in map(decode_record, cluster.log_lines) if isinstance(record.data, FaultInjected)
         ]
     assert changed
-    assert ("-by-" in kind) == any(struck.fault == "write" for struck in by_hand)
+    assert ("-by-" in kind) == any(fault.fault == "write" for fault in faults)
 
 
-def test_the_plan_of_a_seed_tells_faults_and_deeds_in_order() -> None:
+def test_the_plan_of_a_seed_lists_faults_and_actions_in_order_of_time() -> None:
     report = run_seed(5, 12)
     lines = report.plan.splitlines()
-    assert len(lines) == len(report.schedule.faults) + len(report.deeds) + 1
+    assert len(lines) == len(report.schedule.faults) + len(report.actions) + 1
     times = [float(line.split()[0]) for line in lines]
     assert times == sorted(times)

@@ -1,4 +1,4 @@
-"""What a simulated node stands on: disk, clock, event log, points, randomness."""
+"""A simulated node: its disk, clock, event log, points and random numbers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from understudy.simulator.world import EPOCH_MS, Node, SimulatedStorage
 from understudy.simulator.zookeeper import SimulatedZooKeeper
 
 
-class Place:
+class NodeHarness:
+    """One node with a ZooKeeper and a network."""
+
     def __init__(self, loop: SimulatedLoop) -> None:
         self.loop = loop
         self.server = SimulatedZooKeeper(loop, random=derived(1, "zookeeper"))
         self.network = SimulatedNetwork(loop, seed=1)
-        self.chronicle: list[bytes] = []
-        self.node = Node("broker-1", run="run", seed=1, loop=loop, chronicle=self.chronicle)
+        self.log_lines: list[bytes] = []
+        self.node = Node("broker-1", run="run", seed=1, loop=loop, log_lines=self.log_lines)
 
     def start(self) -> World:
         return self.node.start(self.server, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000)
@@ -35,22 +37,22 @@ class Place:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def harness() -> Iterator[NodeHarness]:
     loop = new_loop()
-    yield Place(loop)
+    yield NodeHarness(loop)
     loop.close()
     assert loop.failures == []
 
 
-def test_files_survive_the_process(place: Place) -> None:
-    first = place.start()
+def test_files_outlive_the_process(harness: NodeHarness) -> None:
+    first = harness.start()
     first.storage.write("meta.properties", b"broker.id=1")
-    place.process.kill()
-    second = place.start()
+    harness.process.kill()
+    second = harness.start()
     assert second.storage.read("meta.properties") == b"broker.id=1"
 
 
-def test_storage_deletes_what_is_there_and_bears_what_is_not() -> None:
+def test_a_file_that_does_not_exist_may_be_deleted() -> None:
     storage = SimulatedStorage()
     storage.write("a", b"")
     storage.write("b", b"")
@@ -59,27 +61,27 @@ def test_storage_deletes_what_is_there_and_bears_what_is_not() -> None:
     assert (storage.read("a"), storage.read("b")) == (None, b"")
 
 
-def test_each_incarnation_has_a_log_and_random_draws_of_its_own(place: Place, tmp_path: Path) -> None:
-    first = place.start()
+def test_each_incarnation_has_its_own_event_log_and_random_numbers(harness: NodeHarness, tmp_path: Path) -> None:
+    first = harness.start()
     first.events.append(ProcessStarted(role="broker", broker_id=1))
-    first.events.append(ProcessExiting(reason="why not"))
-    place.process.kill()
-    second = place.start()
+    first.events.append(ProcessExiting(reason="stopped"))
+    harness.process.kill()
+    second = harness.start()
     second.events.append(ProcessStarted(role="broker", broker_id=1))
     assert first.random.random() != second.random.random()
-    records = [decode_record(line) for line in place.chronicle]
+    records = [decode_record(line) for line in harness.log_lines]
     assert [(record.incarnation, record.seq) for record in records] == [(1, 1), (1, 2), (2, 1)]
     assert records[0].wall_ms == EPOCH_MS
-    place.node.dump(tmp_path)
+    harness.node.dump(tmp_path)
     reading = read([tmp_path])
     assert reading.findings == ()
     assert len(reading.records) == 3
 
 
-def test_a_clock_may_be_wrong_about_the_day_but_not_about_a_second(place: Place) -> None:
-    clock = place.node.clock
+def test_a_step_of_the_wall_clock_does_not_change_the_monotonic_clock(harness: NodeHarness) -> None:
+    clock = harness.node.clock
     clock.offset_ms = -3_600_000
-    place.loop.run_for(2)
+    harness.loop.run_for(2)
     assert clock.wall_ms() == EPOCH_MS - 3_600_000 + 2_000
     assert clock.monotonic_ms() == 2_000
     clock.drift = 0.01
@@ -87,10 +89,12 @@ def test_a_clock_may_be_wrong_about_the_day_but_not_about_a_second(place: Place)
 
 
 @pytest.mark.parametrize("action", ["pause", "crash"])
-def test_an_armed_point_strikes_once_and_before_the_next_line(place: Place, action: str) -> None:
-    world = place.start()
-    process = place.process
-    place.node.arm("partition.after_write", action, process.pause if action == "pause" else process.kill)
+def test_an_armed_point_pauses_or_kills_the_process_once_before_its_next_line(
+    harness: NodeHarness, action: str
+) -> None:
+    world = harness.start()
+    process = harness.process
+    harness.node.arm("partition.after_write", action, process.pause if action == "pause" else process.kill)
     marks: list[str] = []
 
     async def procedure() -> None:
@@ -102,15 +106,15 @@ def test_an_armed_point_strikes_once_and_before_the_next_line(place: Place, acti
         marks.append("done")
 
     process.spawn(procedure())
-    place.loop.run_for(1)
+    harness.loop.run_for(1)
     assert marks == ["wrote"]
-    assert decode_record(place.chronicle[-1]).data == PointReached(point="partition.after_write", action=action)
+    assert decode_record(harness.log_lines[-1]).data == PointReached(point="partition.after_write", action=action)
     process.resume()
-    place.loop.run_for(1)
+    harness.loop.run_for(1)
     assert marks == (["wrote", "flushed", "done"] if action == "pause" else ["wrote"])
 
 
-def test_randomness_is_derived_by_name() -> None:
+def test_each_name_and_seed_has_its_own_random_numbers() -> None:
     assert derived(1, "a").random() == derived(1, "a").random()
     assert len({derived(1, "a").random(), derived(1, "b").random(), derived(2, "a").random()}) == 3
     assert derived(1, "a", "b").random() != derived(1, "ab").random()

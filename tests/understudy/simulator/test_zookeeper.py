@@ -1,7 +1,6 @@
-"""What only the simulated server has: held and lost packets, unknown outcomes on demand, paused and killed owners of
-sessions.
+"""The faults of the simulated ZooKeeper: held and lost packets, unknown outcomes, paused and killed clients.
 
-What it shares with the real one is in `tests/contracts`.
+The behaviour that it shares with a real server is tested in `tests/contracts`.
 """
 
 from __future__ import annotations
@@ -51,18 +50,20 @@ def server(loop: SimulatedLoop) -> SimulatedZooKeeper:
     return SimulatedZooKeeper(loop, random=random.Random(7))
 
 
-async def connect(server: SimulatedZooKeeper, node: str, heard: list[Notification] | None = None) -> ZooKeeperClient:
+async def connect(
+    server: SimulatedZooKeeper, node: str, notifications: list[Notification] | None = None
+) -> ZooKeeperClient:
     zookeeper = NodeZooKeeper(server, node, session_timeout_ms=TIMEOUT_MS)
-    return await zookeeper.connect((heard if heard is not None else []).append)
+    return await zookeeper.connect((notifications if notifications is not None else []).append)
 
 
-def test_a_paused_owner_loses_its_session_and_learns_it_when_it_wakes(
+def test_the_session_of_a_paused_process_expires_and_it_is_notified_when_resumed(
     loop: SimulatedLoop, server: SimulatedZooKeeper
 ) -> None:
-    broker, heard = loop.process("broker-1"), list[Notification]()
+    broker, notifications = loop.process("broker-1"), list[Notification]()
 
     async def own() -> ZooKeeperClient:
-        zk = await connect(server, "broker-1", heard)
+        zk = await connect(server, "broker-1", notifications)
         await zk.write(Create("/controller", b"1", ephemeral=True))
         return zk
 
@@ -71,20 +72,20 @@ def test_a_paused_owner_loses_its_session_and_learns_it_when_it_wakes(
     broker.pause()
     loop.run_for(TIMEOUT_MS / 1000 + 1)
     assert server.tree.exists("/controller") is Failure.NO_NODE
-    assert heard == []
+    assert notifications == []
     broker.resume()
     loop.run_for(2)
-    assert heard == [SessionSuspended(), SessionExpired()]
+    assert notifications == [SessionSuspended(), SessionExpired()]
     assert server.transactions[-1].closed_session
     assert server.transactions[-1].session_id == owning.result().session_id
     assert [op.kind for op in server.transactions[-1].ops] == [OpKind.DELETE]
 
 
-def test_a_short_pause_costs_nothing(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
-    broker, heard = loop.process("broker-1"), list[Notification]()
+def test_a_session_survives_a_pause_shorter_than_its_timeout(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+    broker, notifications = loop.process("broker-1"), list[Notification]()
 
     async def own() -> None:
-        zk = await connect(server, "broker-1", heard)
+        zk = await connect(server, "broker-1", notifications)
         await zk.write(Create("/controller", b"1", ephemeral=True))
 
     broker.spawn(own())
@@ -94,10 +95,10 @@ def test_a_short_pause_costs_nothing(loop: SimulatedLoop, server: SimulatedZooKe
     broker.resume()
     loop.run_for(20)
     assert not isinstance(server.tree.exists("/controller"), Failure)
-    assert SessionExpired() not in heard
+    assert SessionExpired() not in notifications
 
 
-def test_the_session_of_a_killed_owner_lingers_until_its_timeout(
+def test_the_session_of_a_killed_process_exists_until_its_timeout(
     loop: SimulatedLoop, server: SimulatedZooKeeper
 ) -> None:
     broker = loop.process("broker-1")
@@ -117,24 +118,24 @@ def test_the_session_of_a_killed_owner_lingers_until_its_timeout(
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_a_lost_answer_is_unknown_whether_or_not_the_write_was_applied(
+def test_the_outcome_of_a_write_with_a_lost_answer_is_unknown(
     loop: SimulatedLoop, server: SimulatedZooKeeper, applied: bool
 ) -> None:
     async def scenario() -> list[Notification]:
-        heard: list[Notification] = []
-        zk = await connect(server, "broker-1", heard)
+        notifications: list[Notification] = []
+        zk = await connect(server, "broker-1", notifications)
         server.lost_answers.append(LostAnswer(node="broker-1", path="/controller", applied=applied))
         assert await zk.write(Create("/controller", b"1")) is Failure.UNKNOWN
         assert await zk.connected()
         assert isinstance(await zk.exists("/controller"), Failure) is not applied
         assert await zk.write(Create("/other", b"")) == Created("/other")
-        return heard
+        return notifications
 
     assert loop.run_until_complete(scenario()) == [SessionSuspended(), SessionResumed()]
 
 
-def test_nothing_of_an_old_connection_is_applied_once_the_session_has_a_new_one(loop: SimulatedLoop) -> None:
-    """Z4, over many draws: whatever arrives of a broken connection arrives before the first request of the next."""
+def test_no_request_of_an_old_connection_is_applied_after_the_session_has_a_new_one(loop: SimulatedLoop) -> None:
+    """Requests of a broken connection arrive before the first request of the next one, or never (Z4)."""
     late = lost = 0
     for seed in range(60):
         server = SimulatedZooKeeper(loop, random=random.Random(seed))
@@ -162,7 +163,7 @@ def test_nothing_of_an_old_connection_is_applied_once_the_session_has_a_new_one(
     assert lost > 5
 
 
-def test_held_answers_arrive_late_if_the_way_is_free_soon(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+def test_held_answers_arrive_late_where_the_link_heals_in_time(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
     async def scenario() -> None:
         zk = await connect(server, "broker-1")
         server.hold("broker-1")
@@ -175,12 +176,12 @@ def test_held_answers_arrive_late_if_the_way_is_free_soon(loop: SimulatedLoop, s
     loop.run_until_complete(scenario())
 
 
-def test_a_watch_survives_the_reconnect_and_tells_what_was_missed(
+def test_a_watch_fires_after_a_reconnect_for_a_change_during_the_cut(
     loop: SimulatedLoop, server: SimulatedZooKeeper
 ) -> None:
     async def scenario() -> list[Notification]:
-        heard: list[Notification] = []
-        watcher, writer = await connect(server, "broker-1", heard), await connect(server, "broker-2")
+        notifications: list[Notification] = []
+        watcher, writer = await connect(server, "broker-1", notifications), await connect(server, "broker-2")
         await writer.write(Create("/a", b""))
         await watcher.get("/a", watch=True)
         await watcher.exists("/b", watch=True)
@@ -195,7 +196,7 @@ def test_a_watch_survives_the_reconnect_and_tells_what_was_missed(
         await writer.write(Create("/c", b""))
         await writer.write(SetData("/a", b"y"))
         await asyncio.sleep(1)
-        return heard
+        return notifications
 
     assert loop.run_until_complete(scenario()) == [
         SessionSuspended(),
@@ -207,7 +208,9 @@ def test_a_watch_survives_the_reconnect_and_tells_what_was_missed(
     ]
 
 
-def test_the_history_holds_what_was_applied_and_nothing_else(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+def test_the_history_has_exactly_the_transactions_that_were_applied(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
     async def scenario() -> None:
         zk = await connect(server, "broker-1")
         await zk.write(Create("/epoch", b"1"))
@@ -229,7 +232,9 @@ def test_the_history_holds_what_was_applied_and_nothing_else(loop: SimulatedLoop
     assert tree["/epoch"].mzxid == server.transactions[-1].zxid
 
 
-def test_unknown_outcomes_come_with_the_probability_asked_for(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+def test_writes_have_unknown_outcomes_with_the_configured_probability(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
     async def scenario() -> tuple[int, int]:
         zk = await connect(server, "broker-1")
         server.unknown_probability = 0.2
@@ -246,21 +251,23 @@ def test_unknown_outcomes_come_with_the_probability_asked_for(loop: SimulatedLoo
     assert 5 < applied < unknown - 5
 
 
-def test_what_a_killed_process_had_sent_still_arrives(loop: SimulatedLoop, server: SimulatedZooKeeper) -> None:
+def test_a_request_that_a_killed_process_had_sent_still_arrives(
+    loop: SimulatedLoop, server: SimulatedZooKeeper
+) -> None:
     broker = loop.process("broker-1")
 
-    async def write_and_die() -> None:
+    async def write_and_be_killed() -> None:
         zk = await connect(server, "broker-1")
         loop.call_later(0.0001, broker.kill)
-        await zk.write(Create("/last-words", b""))
-        raise AssertionError("the dead hear no answers")
+        await zk.write(Create("/sent-before-kill", b""))
+        raise AssertionError("a killed process receives no answer")
 
-    broker.spawn(write_and_die())
+    broker.spawn(write_and_be_killed())
     loop.run_for(1)
-    assert not isinstance(server.tree.exists("/last-words"), Failure)
+    assert not isinstance(server.tree.exists("/sent-before-kill"), Failure)
 
 
-def test_closing_over_a_dead_connection_takes_no_longer_than_the_session(
+def test_closing_a_session_over_a_cut_link_takes_no_longer_than_its_timeout(
     loop: SimulatedLoop, server: SimulatedZooKeeper
 ) -> None:
     async def scenario() -> float:
@@ -273,21 +280,21 @@ def test_closing_over_a_dead_connection_takes_no_longer_than_the_session(
     assert loop.run_until_complete(scenario()) <= TIMEOUT_MS / 1000
 
 
-def test_what_the_server_said_before_it_closed_arrives_when_the_link_heals(
+def test_held_notifications_of_a_session_that_ended_arrive_when_the_link_heals(
     loop: SimulatedLoop, server: SimulatedZooKeeper
 ) -> None:
     async def scenario() -> list[Notification]:
-        heard: list[Notification] = []
-        zk = await connect(server, "broker-1", heard)
+        notifications: list[Notification] = []
+        zk = await connect(server, "broker-1", notifications)
         await zk.exists("/a", watch=True)
         server.hold("broker-1", requests=False, answers=True)
         server.operate([Create("/a", b"")])
         server.expire(zk.session_id)
         await asyncio.sleep(1)
-        assert heard == []
+        assert notifications == []
         server.heal("broker-1")
         await asyncio.sleep(1)
-        return heard
+        return notifications
 
     assert loop.run_until_complete(scenario()) == [
         WatchFired("/a", WatchKind.CREATED),
@@ -296,26 +303,26 @@ def test_what_the_server_said_before_it_closed_arrives_when_the_link_heals(
     ]
 
 
-def test_no_session_ends_while_the_ensemble_is_down_and_all_have_their_full_timeout_afterwards(
+def test_no_session_expires_while_the_ensemble_is_down_and_all_have_their_full_timeout_afterwards(
     loop: SimulatedLoop, server: SimulatedZooKeeper
 ) -> None:
-    broker, heard = loop.process("broker-1"), list[Notification]()
-    opening = broker.spawn(connect(server, "broker-1", heard))
+    broker, notifications = loop.process("broker-1"), list[Notification]()
+    opening = broker.spawn(connect(server, "broker-1", notifications))
     loop.run_for(1)
     session = opening.result()
     writing = broker.spawn(session.write(Create("/a", b"", ephemeral=True)))
     loop.run_for(1)
     assert writing.result() == Created("/a")
-    server.go_down()
+    server.stop()
     asking = broker.spawn(session.get("/a"))
     loop.run_for(60)
     assert asking.result() is Failure.UNKNOWN
     assert server.live_sessions == (session.session_id,)
-    assert heard == [SessionSuspended()]
+    assert notifications == [SessionSuspended()]
     broker.pause()
-    server.come_back()
+    server.start()
     loop.run_for(TIMEOUT_MS / 1000 - 0.1)
     assert server.live_sessions == (session.session_id,)
     broker.resume()
     loop.run_for(1)
-    assert heard == [SessionSuspended(), SessionResumed()]
+    assert notifications == [SessionSuspended(), SessionResumed()]

@@ -1,4 +1,4 @@
-"""Apache Kafka beside ours: where it is found, how it is started, what of our configuration it gets to see."""
+"""`ApacheKafka` and `KafkaProcess`: the folder with the jars, the command line, and the configuration of a broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from understudy.testbed.local_cluster import LocalCluster
 
 @pytest.fixture
 def kafka(tmp_path: Path) -> ApacheKafka:
-    """A folder that looks like Kafka's, with a Java that ends at once."""
+    """A folder with the jar that `ApacheKafka` looks for, and a Java that exits at once."""
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)
     (home / "bin/java").symlink_to("/bin/true")
@@ -25,18 +25,20 @@ def kafka(tmp_path: Path) -> ApacheKafka:
     return ApacheKafka(libs, JavaRuntime(home=home, version=17, why="made up"), ("-Xmx256m",))
 
 
-def test_a_folder_without_a_broker_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_folder_without_kafkas_jar_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KafkaNotFound, match=f"{tmp_path} holds no kafka_2.13-3.9"):
         ApacheKafka.at(tmp_path)
 
 
-def test_a_command_has_the_jars_the_options_and_the_logging(kafka: ApacheKafka, tmp_path: Path) -> None:
+def test_a_command_line_has_the_jars_the_jvm_options_and_the_log4j_configuration(
+    kafka: ApacheKafka, tmp_path: Path
+) -> None:
     command = kafka.command("kafka.Kafka", "server.properties", logging=tmp_path / "log4j.properties")
     logging = f"-Dlog4j.configuration=file://{tmp_path}/log4j.properties"
     assert command[1:] == ["-Xmx256m", logging, "-cp", f"{kafka.libs}/*", "kafka.Kafka", "server.properties"]
 
 
-def test_a_kafka_broker_is_configured_as_ours_but_for_keys_of_ours(kafka: ApacheKafka, tmp_path: Path) -> None:
+def test_the_configuration_of_a_kafka_broker_lacks_understudys_own_keys(kafka: ApacheKafka, tmp_path: Path) -> None:
     properties = {
         "zookeeper.connect": "127.0.0.1:1",
         "understudy.run.id": "run",
@@ -58,6 +60,6 @@ def test_a_kafka_broker_is_configured_as_ours_but_for_keys_of_ours(kafka: Apache
     assert written["offsets.topic.replication.factor"] == "2"
 
 
-def test_a_cluster_refuses_a_kafka_broker_it_does_not_have(kafka: ApacheKafka) -> None:
+def test_a_cluster_refuses_the_id_of_a_kafka_broker_that_it_does_not_have(kafka: ApacheKafka) -> None:
     with pytest.raises(ClusterError, match=r"brokers \[4\] cannot be Kafka's: this cluster has brokers 1 to 3"):
         LocalCluster(3, kafka_brokers={4: kafka})

@@ -1,4 +1,4 @@
-"""What ZooKeeper says of a cluster, asked without `await`."""
+"""`ClusterView`: the state of a cluster in ZooKeeper, read without `await`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def view(chroot: str) -> Iterator[ClusterView]:
 
 @pytest.fixture
 def create(view: ClusterView, chroot: str) -> Iterator[Callable[[str, bytes], object]]:
-    view.controller_id()  # its first question makes the chroot
+    view.controller_id()  # the first read creates the chroot
     client = KazooClient(chroot, timeout=30)
     client.start(timeout=30)
     yield lambda path, data: client.create(path, data, makepath=True)
@@ -52,7 +52,7 @@ def state(leader: int, isr: str) -> bytes:
     return f'{{"controller_epoch":7,"leader":{leader},"version":1,"leader_epoch":3,"isr":[{isr}]}}'.encode()
 
 
-def test_an_empty_zookeeper_is_an_empty_cluster(view: ClusterView) -> None:
+def test_an_empty_zookeeper_has_no_controller_brokers_or_partitions(view: ClusterView) -> None:
     assert view.controller_id() is None
     assert view.brokers() == {}
     assert view.leader(ORDERS_0) is None
@@ -60,7 +60,9 @@ def test_an_empty_zookeeper_is_an_empty_cluster(view: ClusterView) -> None:
     assert (picture.controller, picture.controller_epoch, picture.brokers, picture.partitions) == (None, 0, {}, {})
 
 
-def test_controller_brokers_and_partitions_are_seen(view: ClusterView, create: Callable[[str, bytes], object]) -> None:
+def test_the_controller_the_brokers_and_the_partition_states_are_read(
+    view: ClusterView, create: Callable[[str, bytes], object]
+) -> None:
     create("/controller", ControllerZNode.encode(BrokerId(2), 0))
     create("/controller_epoch", b"7")
     for broker_id in (2, 10):
@@ -85,7 +87,7 @@ def test_controller_brokers_and_partitions_are_seen(view: ClusterView, create: C
     assert picture.partitions[ORDERS_1].assignment.replicas == (10, 2)
 
 
-def test_a_view_lives_through_a_restart_of_the_server() -> None:
+def test_a_view_can_read_after_a_restart_of_the_server() -> None:
     with EmbeddedZooKeeper() as server, ClusterView(server.connect_string) as view:
         assert view.controller_id() is None
         server.kill()
@@ -93,11 +95,11 @@ def test_a_view_lives_through_a_restart_of_the_server() -> None:
         assert view.controller_id() is None
 
 
-def test_no_server_is_reported_with_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_without_a_server_raises_an_error_with_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_view, "CONNECTION_TIMEOUT_MS", 300)
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
         with ClusterView(address) as view, pytest.raises(ZooKeeperUnreachable, match=address):
             view.controller_id()
 

@@ -1,4 +1,4 @@
-"""The server in the PySpark wheel, as a server: its life, its data, its sessions."""
+"""`EmbeddedZooKeeper`: starting, faults, data and sessions of the server in the PySpark wheel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def client(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
     client.close()
 
 
-def test_it_is_apache_zookeeper_on_a_free_port_of_the_loopback_interface(server: EmbeddedZooKeeper) -> None:
+def test_apache_zookeeper_listens_on_a_free_port_of_the_loopback_interface(server: EmbeddedZooKeeper) -> None:
     assert "Zookeeper version: 3.9" in four_letter_word("127.0.0.1", server.port, "srvr")
     assert linux.listening_ports(server.pid) == (server.port,)
     configuration = four_letter_word("127.0.0.1", server.port, "conf")
@@ -49,19 +49,19 @@ def test_it_is_apache_zookeeper_on_a_free_port_of_the_loopback_interface(server:
     assert "clientPort=" in configuration
 
 
-def test_its_data_are_for_the_owner_only(server: EmbeddedZooKeeper) -> None:
+def test_only_the_owner_may_read_the_data_folder(server: EmbeddedZooKeeper) -> None:
     assert stat.S_IMODE((server.directory / "data").stat().st_mode) == 0o700
 
 
-def test_two_run_side_by_side(server: EmbeddedZooKeeper, tmp_path: Path) -> None:
+def test_two_servers_run_side_by_side(server: EmbeddedZooKeeper, tmp_path: Path) -> None:
     with EmbeddedZooKeeper(tmp_path / "other") as other:
         assert other.port != server.port
         assert other.transaction_log_dir != server.transaction_log_dir
 
 
-@pytest.mark.parametrize("asked_ms", [300, 6_000, 60_000])
-def test_a_session_gets_the_timeout_it_asks_for(server: EmbeddedZooKeeper, asked_ms: int) -> None:
-    client = KazooClient(server.connect_string, timeout=asked_ms / 1000)
+@pytest.mark.parametrize("requested_ms", [300, 6_000, 60_000])
+def test_a_session_gets_the_timeout_that_the_client_requests(server: EmbeddedZooKeeper, requested_ms: int) -> None:
+    client = KazooClient(server.connect_string, timeout=requested_ms / 1000)
     client.start(timeout=30)
     try:
         # On a busy machine a session this short may just be reconnecting.
@@ -71,13 +71,15 @@ def test_a_session_gets_the_timeout_it_asks_for(server: EmbeddedZooKeeper, asked
             and time.monotonic() < deadline
         ):
             time.sleep(0.01)
-        assert f"to={asked_ms}," in sessions
+        assert f"to={requested_ms}," in sessions
     finally:
         client.stop()
         client.close()
 
 
-def test_killed_and_started_it_has_everything_on_the_same_port(server: EmbeddedZooKeeper, client: KazooClient) -> None:
+def test_a_killed_server_starts_on_the_same_port_with_its_znodes_and_sessions(
+    server: EmbeddedZooKeeper, client: KazooClient
+) -> None:
     client.create("/kept", b"value")
     client.create("/mine", ephemeral=True)
     port, session = server.port, client.client_id
@@ -90,13 +92,13 @@ def test_killed_and_started_it_has_everything_on_the_same_port(server: EmbeddedZ
     assert client.exists("/mine") is not None
 
 
-def test_its_transaction_log_is_where_it_says(server: EmbeddedZooKeeper, client: KazooClient) -> None:
+def test_the_transaction_log_is_in_the_named_folder(server: EmbeddedZooKeeper, client: KazooClient) -> None:
     client.create("/written-down")
     logs = sorted(server.transaction_log_dir.glob("log.*"))
     assert any(b"/written-down" in log.read_bytes() for log in logs)
 
 
-def test_paused_it_stands_still_and_resumed_it_goes_on(server: EmbeddedZooKeeper, client: KazooClient) -> None:
+def test_a_paused_server_answers_after_it_is_resumed(server: EmbeddedZooKeeper, client: KazooClient) -> None:
     server.pause()
     answer = client.exists_async("/")
     with pytest.raises(KazooTimeoutError):
@@ -105,24 +107,24 @@ def test_paused_it_stands_still_and_resumed_it_goes_on(server: EmbeddedZooKeeper
     assert answer.get(timeout=20) is not None
 
 
-def test_stop_ends_it_in_order_and_twice_is_harmless(server: EmbeddedZooKeeper) -> None:
+def test_stop_ends_the_server_by_sigterm_and_may_be_called_twice(server: EmbeddedZooKeeper) -> None:
     process = server.process
     server.stop()
     server.stop()
     assert process.exit_code in (0, 128 + signal.SIGTERM)
 
 
-def test_a_java_that_is_none_is_reported_with_what_it_said(tmp_path: Path) -> None:
+def test_a_java_that_fails_is_reported_with_its_output(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     java = tmp_path / "bin" / "java"
-    java.write_text("#!/bin/sh\necho 'this is a teapot' >&2\nexit 3\n")
+    java.write_text("#!/bin/sh\necho 'not a JVM' >&2\nexit 3\n")
     java.chmod(0o755)
     broken = JavaRuntime(home=tmp_path, version=21, why="from a test")
-    with pytest.raises(ZooKeeperNotStarted, match=r"(?s)exit code 3.*this is a teapot"), EmbeddedZooKeeper(java=broken):
+    with pytest.raises(ZooKeeperNotStarted, match=r"(?s)exit code 3.*not a JVM"), EmbeddedZooKeeper(java=broken):
         pass
 
 
-def test_an_address_of_another_machine_is_not_called_taken(tmp_path: Path) -> None:
+def test_an_address_of_another_machine_is_reported_as_one_that_cannot_be_bound(tmp_path: Path) -> None:
     foreign = EmbeddedZooKeeper(tmp_path, port=21_810, host="203.0.113.7")
     with (
         pytest.raises(
@@ -142,7 +144,7 @@ def test_a_port_that_is_taken_is_reported(
         pass
 
 
-def test_missing_jars_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_jar_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNDERSTUDY_ZOOKEEPER_JARS", str(tmp_path))
     with pytest.raises(ZooKeeperNotStarted, match=r"no zookeeper-\[0-9\]\*\.jar in .*pip install"):
         zookeeper_jars()

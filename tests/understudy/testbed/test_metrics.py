@@ -1,4 +1,4 @@
-"""Real brokers, scraped as Prometheus would."""
+"""The metrics of broker processes, scraped as Prometheus does."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ def scrape(broker: LocalBroker) -> dict[str, float]:
 
 
 @pytest.mark.spec("MT-3", "MT-4")
-def test_one_broker_is_controller_and_after_its_death_another(zookeeper: EmbeddedZooKeeper) -> None:
+def test_the_metrics_of_all_brokers_name_one_active_controller_also_after_its_kill(
+    zookeeper: EmbeddedZooKeeper,
+) -> None:
     with LocalCluster(3, zookeeper=zookeeper, session_timeout_ms=4_000, properties={"metrics.port": "0"}) as cluster:
         first = cluster.controller()
-        # Gauges of the controller are set when an event is over, which is after the brokers have been told.
+        # The controller's gauges are updated after an event, when the brokers have received its requests.
         brokers = "kafka_controller_kafkacontroller_activebrokercount"
-        cluster.wait_until(lambda: scrape(first)[brokers] == 3, "it has counted who is there")
+        cluster.wait_until(lambda: scrape(first)[brokers] == 3, "the controller counts 3 active brokers")
         series = {broker.id: scrape(broker) for broker in cluster.brokers}
         assert {broker_id: found[ACTIVE] for broker_id, found in series.items()} == {
             broker.id: float(broker.id == first.id) for broker in cluster.brokers
@@ -47,9 +49,11 @@ def test_one_broker_is_controller_and_after_its_death_another(zookeeper: Embedde
         survivors = [broker for broker in cluster.brokers if broker.id != first.id]
         cluster.wait_until(lambda: sum(scrape(broker)[ACTIVE] for broker in survivors) == 1, "a survivor is controller")
         (successor,) = (broker for broker in survivors if scrape(broker)[ACTIVE])
-        cluster.wait_until(lambda: scrape(successor)[brokers] == 2, "it has counted who is left")
-        known = "kafka_server_metadataloader_currentcontrollerid"
-        cluster.wait_until(lambda: scrape(successor)[known] == successor.id, "it has told itself")
+        cluster.wait_until(lambda: scrape(successor)[brokers] == 2, "the new controller counts 2 active brokers")
+        current_controller = "kafka_server_metadataloader_currentcontrollerid"
+        cluster.wait_until(
+            lambda: scrape(successor)[current_controller] == successor.id, "its own metadata names the new controller"
+        )
         assert scrape(successor)["kafka_server_kafkaserver_brokerstate"] == 3
         successor.stop()
         assert not (successor.process.directory / "data" / "metrics.address").exists()

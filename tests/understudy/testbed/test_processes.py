@@ -1,4 +1,4 @@
-"""Children and their ends: nothing survives its owner, and nobody else is struck."""
+"""`ChildProcess`: starting, signals and stopping; a child ends with its owner."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def eventually(predicate: Callable[[], object], what: str, timeout_s: float = 30
 
 
 def state_of(pid: int) -> str:
-    """The letter of /proc: S sleeping, T stopped; empty when the process is gone."""
+    """The state of a process in /proc: S for sleeping, T for stopped; empty where it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -44,8 +44,8 @@ def child(tmp_path: Path) -> Iterator[ChildProcess]:
     child.kill()
 
 
-def test_a_child_has_a_pid_a_log_and_an_end(child: ChildProcess) -> None:
-    eventually(lambda: "awake" in child.log.read_text(), "its first words")
+def test_a_child_writes_its_log_and_is_ended_by_kill(child: ChildProcess) -> None:
+    eventually(lambda: "awake" in child.log.read_text(), "its first output")
     assert child.is_running
     assert linux.start_time(child.pid) == child.started
     child.kill()
@@ -53,35 +53,36 @@ def test_a_child_has_a_pid_a_log_and_an_end(child: ChildProcess) -> None:
     assert linux.start_time(child.pid) is None
 
 
-def test_it_leads_a_session_of_its_own_so_that_a_ctrl_c_in_the_terminal_misses_it(child: ChildProcess) -> None:
+def test_a_child_leads_its_own_session_so_that_a_ctrl_c_in_the_terminal_does_not_reach_it(child: ChildProcess) -> None:
     assert os.getsid(child.pid) == child.pid
     assert os.getpgid(child.pid) == child.pid
 
 
-def test_paused_it_stands_still_and_resumed_it_goes_on(child: ChildProcess) -> None:
+def test_a_paused_child_is_stopped_until_it_is_resumed(child: ChildProcess) -> None:
     child.pause()
     eventually(lambda: state_of(child.pid) == "T", "it is stopped")
     child.resume()
-    eventually(lambda: state_of(child.pid) == "S", "it goes on")
+    eventually(lambda: state_of(child.pid) == "S", "it runs again")
 
 
-def test_a_paused_child_can_be_stopped_and_killed(child: ChildProcess) -> None:
+def test_a_paused_child_can_be_stopped(child: ChildProcess) -> None:
     child.pause()
     assert child.stop(timeout_s=30)
     assert child.exit_code == -signal.SIGTERM
 
 
-def test_a_child_that_ignores_sigterm_is_killed_after_the_bound(tmp_path: Path) -> None:
-    stubborn = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
+def test_a_child_that_ignores_sigterm_is_killed_after_the_timeout(tmp_path: Path) -> None:
+    program = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print('ignoring', flush=True); time.sleep(600)"
     )
-    child = ChildProcess("stubborn", [sys.executable, "-c", stubborn], log=tmp_path / "log", directory=tmp_path)
-    eventually(lambda: "deaf" in child.log.read_text(), "it no longer listens")
+    child = ChildProcess("ignorer", [sys.executable, "-c", program], log=tmp_path / "log", directory=tmp_path)
+    eventually(lambda: "ignoring" in child.log.read_text(), "it ignores SIGTERM")
     assert not child.stop(timeout_s=0.2)
     assert child.exit_code == -signal.SIGKILL
 
 
-def test_striking_one_that_has_ended_is_harmless(child: ChildProcess) -> None:
+def test_signals_to_a_child_that_has_ended_are_harmless(child: ChildProcess) -> None:
     child.kill()
     child.kill()
     child.pause()
@@ -89,7 +90,7 @@ def test_striking_one_that_has_ended_is_harmless(child: ChildProcess) -> None:
     assert child.stop(timeout_s=1)
 
 
-def test_an_early_end_is_reported_with_the_end_of_the_log(tmp_path: Path) -> None:
+def test_a_child_that_ended_unexpectedly_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     program = "import sys; sys.exit('no such znode')"
     child = ChildProcess("broker 7", [sys.executable, "-c", program], log=tmp_path / "log", directory=tmp_path)
     eventually(lambda: not child.is_running, "its end")
@@ -97,28 +98,28 @@ def test_an_early_end_is_reported_with_the_end_of_the_log(tmp_path: Path) -> Non
         child.check()
 
 
-def test_a_command_that_does_not_exist_says_so_in_the_log(tmp_path: Path) -> None:
+def test_a_command_that_does_not_exist_is_named_in_the_log(tmp_path: Path) -> None:
     child = ChildProcess("ghost", ["/no/such/program"], log=tmp_path / "log", directory=tmp_path)
     eventually(lambda: not child.is_running, "its end")
     assert "cannot run /no/such/program: No such file or directory" in child.log_tail()
 
 
-def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
-    """PR_SET_PDEATHSIG fires when the forking thread ends: it must not be the caller's."""
+def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    """PR_SET_PDEATHSIG fires when the forking thread ends, which must therefore not be the caller's."""
     children: list[ChildProcess] = []
-    asker = threading.Thread(
+    starter = threading.Thread(
         target=lambda: children.append(ChildProcess("sleeper", SLEEPER, log=tmp_path / "log", directory=tmp_path))
     )
-    asker.start()
-    asker.join()
-    eventually(lambda: "awake" in children[0].log.read_text(), "it is past its launcher")
+    starter.start()
+    starter.join()
+    eventually(lambda: "awake" in children[0].log.read_text(), "the launcher has executed the command")
     assert not children[0].wait(0.3)
     children[0].kill()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only the Linux kernel ends a child with its owner")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_survives_its_owner(tmp_path: Path, end: signal.Signals) -> None:
+def test_a_child_ends_with_its_owner(tmp_path: Path, end: signal.Signals) -> None:
     program = textwrap.dedent(f"""
         import sys, time
         from pathlib import Path
@@ -132,25 +133,25 @@ def test_nothing_survives_its_owner(tmp_path: Path, end: signal.Signals) -> None
     )
     assert owner.stdout is not None
     pid = int(owner.stdout.readline())
-    eventually(lambda: "awake" in (tmp_path / "log").read_text(), "the child is past its launcher")
+    eventually(lambda: "awake" in (tmp_path / "log").read_text(), "the launcher has executed the command")
     owner.send_signal(end)
     owner.wait()
     owner.stdout.close()
-    eventually(lambda: linux.start_time(pid) is None, f"process {pid} is gone with its owner")
+    eventually(lambda: linux.start_time(pid) is None, f"process {pid} has ended with its owner")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only the Linux kernel ends a child with its owner")
-def test_an_owner_that_died_before_the_promise_was_made_leaves_nothing_either() -> None:
-    """The launcher finds another parent than the owner it was promised to, and does not begin."""
-    someone_else = 1
-    command = [sys.executable, "-I", "-S", linux.__file__, str(someone_else), sys.executable, "-c", "print('began')"]
+def test_the_launcher_exits_where_its_owner_has_ended_already() -> None:
+    """The launcher has another parent than its owner, and does not execute its command."""
+    other_process = 1
+    command = [sys.executable, "-I", "-S", linux.__file__, str(other_process), sys.executable, "-c", "print('began')"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     assert answer.stdout == ""
-    assert answer.stderr == "the owner, process 1, is gone\n"
+    assert answer.stderr == "the owner, process 1, has ended\n"
 
 
-def test_exits_in_words() -> None:
+def test_exit_codes_are_described() -> None:
     assert describe_exit(3) == "exit code 3"
     assert describe_exit(-9) == "SIGKILL"
     assert describe_exit(-250) == "signal 250"

@@ -1,4 +1,4 @@
-"""`cluster.json`: what it says, and what is said when it is none."""
+"""`cluster.json`: its content, and the errors where it cannot be read."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def cluster() -> ClusterEntry:
     )
 
 
-def test_what_is_written_is_read_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_cluster_json_is_read_as_written_and_no_temporary_file_is_left(tmp_path: Path) -> None:
     write_cluster_file(tmp_path, cluster())
     write_cluster_file(tmp_path, cluster())
     assert read_cluster_file(tmp_path) == cluster()
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
 
 
-def test_other_programs_find_what_they_need_by_name(tmp_path: Path) -> None:
+def test_cluster_json_has_the_keys_that_other_programs_read(tmp_path: Path) -> None:
     write_cluster_file(tmp_path, cluster())
     found = json.loads((tmp_path / "cluster.json").read_text())
     assert {"version", "zookeeper", "bootstrap", "brokers"} <= set(found)
@@ -70,14 +70,14 @@ def test_other_programs_find_what_they_need_by_name(tmp_path: Path) -> None:
         ('{"version": 1}', "missing required field `run`"),
     ],
 )
-def test_a_folder_that_is_none_is_reported(tmp_path: Path, text: str | None, message: str) -> None:
+def test_a_folder_without_a_readable_cluster_json_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "cluster.json").write_text(text)
     with pytest.raises(NotARunFolder, match=message):
         read_cluster_file(tmp_path)
 
 
-def test_a_file_of_another_version_is_not_guessed_at(tmp_path: Path) -> None:
+def test_a_cluster_json_of_another_version_is_refused(tmp_path: Path) -> None:
     write_cluster_file(tmp_path, cluster())
     newer = json.loads((tmp_path / "cluster.json").read_text()) | {"version": 2}
     (tmp_path / "cluster.json").write_text(json.dumps(newer))
@@ -85,13 +85,13 @@ def test_a_file_of_another_version_is_not_guessed_at(tmp_path: Path) -> None:
         read_cluster_file(tmp_path)
 
 
-def test_a_process_is_known_by_pid_and_start_time() -> None:
+def test_a_process_is_identified_by_pid_and_start_time() -> None:
     mine = this_process()
     assert mine.is_running
     assert broker(mine.pid, mine.started).state == "running"
-    if linux.tells_ports():
-        somebody_else_later = ProcessEntry(pid=mine.pid, started=mine.started + 1)
-        assert not somebody_else_later.is_running
+    if linux.can_list_ports():
+        later_process = ProcessEntry(pid=mine.pid, started=mine.started + 1)
+        assert not later_process.is_running
         assert broker(mine.pid, mine.started + 1).state == "gone"
     assert broker(None, 0).state == "gone"
     assert os.getpid() == mine.pid
@@ -104,10 +104,10 @@ STARTING = """{
   "config": "broker-1/server.properties", "log": "broker-1/broker.log", "events": "broker-1/events"}],
   "events": "testbed/events"
 }"""
-"""What 0.1.0 wrote while the brokers started."""
+"""The `cluster.json` that release 0.1.0 wrote while the brokers were starting."""
 
 
-def test_a_file_that_an_earlier_release_wrote_while_starting_is_read(tmp_path: Path) -> None:
+def test_a_cluster_json_without_addresses_of_an_earlier_release_is_read(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(STARTING)
     found = read_cluster_file(tmp_path)
     assert (found.bootstrap, found.brokers[0].port) == ("", 0)

@@ -1,4 +1,4 @@
-"""ZooKeeper's transaction log: files made by hand, byte by byte, and one that a real server wrote."""
+"""The reader of ZooKeeper's transaction log, on files made here byte by byte and on one of a real server."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ops(folder: Path) -> list[tuple[ZnodeOp, ...]]:
     return [read.ops for read in read_transaction_logs(folder)]
 
 
-def test_every_kind_of_write_is_read(tmp_path: Path) -> None:
+def test_every_kind_of_operation_is_read(tmp_path: Path) -> None:
     write(
         tmp_path,
         entry(transaction(1, -10, struct.pack(">i", 3000))),
@@ -76,20 +76,20 @@ def test_every_kind_of_write_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_a_check_is_logged_with_the_version_it_met_plus_one(tmp_path: Path) -> None:
+def test_a_check_is_logged_with_the_version_of_the_znode_plus_one(tmp_path: Path) -> None:
     record = multi((13, text("/epoch") + struct.pack(">i", 2)), (5, set_data("/a", b"", 1)))
     write(tmp_path, entry(transaction(1, 14, record)))
     assert ops(tmp_path) == [(ZnodeOp(OpKind.CHECK, "/epoch", None, 1), ZnodeOp(OpKind.SET, "/a", b"", 1))]
 
 
-def test_what_failed_changed_nothing(tmp_path: Path) -> None:
+def test_failed_transactions_are_left_out(tmp_path: Path) -> None:
     error = struct.pack(">i", -103)
     failed = multi((5, set_data("/a", b"", 1)), (-1, error), (-1, struct.pack(">i", -2)))
     write(tmp_path, entry(transaction(1, -1, error)), entry(transaction(2, 14, failed)))
     assert ops(tmp_path) == []
 
 
-def test_the_end_of_a_session_takes_its_ephemerals_along(tmp_path: Path) -> None:
+def test_the_end_of_a_session_deletes_its_ephemeral_znodes(tmp_path: Path) -> None:
     paths = struct.pack(">i", 1) + text("/b")
     write(
         tmp_path,
@@ -101,7 +101,7 @@ def test_the_end_of_a_session_takes_its_ephemerals_along(tmp_path: Path) -> None
     assert read_transaction_logs(tmp_path)[-1][2:] == (SESSION, (ZnodeOp(OpKind.DELETE, "/b"),), True)
 
 
-def test_an_old_server_does_not_list_what_a_session_took_along(tmp_path: Path) -> None:
+def test_the_deletes_at_the_end_of_a_session_are_added_to_the_log_of_an_old_server(tmp_path: Path) -> None:
     write(
         tmp_path,
         entry(transaction(1, 1, create("/a", b"", ephemeral=True))),
@@ -119,7 +119,7 @@ def test_files_are_read_in_order_of_their_first_zxid(tmp_path: Path) -> None:
     assert [read.zxid for read in read_transaction_logs(tmp_path, after_zxid=0x9)] == [0x10]
 
 
-def test_a_chroot_is_cut_off_and_what_is_outside_left_out(tmp_path: Path) -> None:
+def test_a_chroot_is_removed_from_paths_and_other_paths_are_left_out(tmp_path: Path) -> None:
     write(
         tmp_path,
         entry(transaction(1, 2, text("/run-1/a"))),
@@ -131,7 +131,7 @@ def test_a_chroot_is_cut_off_and_what_is_outside_left_out(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("missing", [1, 10, 25])
-def test_an_entry_still_being_written_is_left_for_the_next_time(tmp_path: Path, missing: int) -> None:
+def test_an_unfinished_last_entry_is_left_out(tmp_path: Path, missing: int) -> None:
     whole, unfinished = entry(transaction(1, 2, text("/a"))), entry(transaction(2, 2, text("/b")))
     write(tmp_path, whole, unfinished[:-missing], padding=64)
     assert [read.zxid for read in read_transaction_logs(tmp_path)] == [1]
@@ -139,7 +139,7 @@ def test_an_entry_still_being_written_is_left_for_the_next_time(tmp_path: Path, 
     assert [read.zxid for read in read_transaction_logs(tmp_path)] == [1]
 
 
-def test_an_empty_file_is_an_empty_history(tmp_path: Path) -> None:
+def test_an_empty_file_has_no_transactions(tmp_path: Path) -> None:
     (tmp_path / "log.1").write_bytes(b"")
     write(tmp_path, name="log.2")
     (tmp_path / "log.3").write_bytes(HEADER[:7])
@@ -161,7 +161,7 @@ def test_an_empty_file_is_an_empty_history(tmp_path: Path) -> None:
         (HEADER + entry(transaction(1, 14, multi((5, b"\0\0")))), "expected 4 bytes, 2 bytes are left"),
     ],
 )
-def test_damage_is_named_with_file_and_offset(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_damaged_file_is_reported_with_its_name_and_offset(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "log.1").write_bytes(content)
     with pytest.raises(MalformedTransactionLog, match=r"log\.1") as raised:
         read_transaction_logs(tmp_path)
@@ -169,7 +169,7 @@ def test_damage_is_named_with_file_and_offset(tmp_path: Path, content: bytes, me
 
 
 @pytest.mark.slow
-def test_a_real_servers_log_tells_what_happened(tmp_path: Path) -> None:
+def test_the_log_of_a_real_server_has_every_transaction_of_a_client(tmp_path: Path) -> None:
     with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:
         client = KazooClient(server.connect_string)
         client.start()
@@ -186,15 +186,15 @@ def test_a_real_servers_log_tells_what_happened(tmp_path: Path) -> None:
         client.close()
         history = read_transaction_logs(server.transaction_log_dir)
 
-    mine = [read for read in history if read.session_id == session]
-    assert [read.ops for read in mine] == [
+    of_session = [read for read in history if read.session_id == session]
+    assert [read.ops for read in of_session] == [
         (ZnodeOp(OpKind.CREATE, "/a", b"1"),),
         (ZnodeOp(OpKind.CREATE, "/a/e", b"", 0, session),),
         (ZnodeOp(OpKind.CREATE, "/a/s-0000000001", b""),),
         (ZnodeOp(OpKind.CHECK, "/a", None, 0), ZnodeOp(OpKind.SET, "/a", b"2", 1)),
         (ZnodeOp(OpKind.DELETE, "/a/e"),),
     ]
-    assert [read.closed_session for read in mine] == [False, False, False, False, True]
+    assert [read.closed_session for read in of_session] == [False, False, False, False, True]
     tree = tree_after(history)
     assert (tree["/a"].data, tree["/a"].version, "/a/e" in tree) == (b"2", 1, False)
     checker = InvariantChecker(CHECKS)

@@ -1,4 +1,4 @@
-"""A broker process that does its imports, waits for the go-ahead, and only then starts."""
+"""`waiting_broker`: a process that does its imports, waits for a line, and then starts the broker."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def process(tmp_path: Path) -> Iterator[ChildProcess]:
     process.kill()
 
 
-def test_its_configuration_is_read_after_the_go_ahead(process: ChildProcess, tmp_path: Path) -> None:
-    """The configuration names ZooKeeper's port, which is not known before."""
+def test_the_configuration_is_read_after_the_go_ahead(process: ChildProcess, tmp_path: Path) -> None:
+    """The configuration contains ZooKeeper's port, which is not known before."""
     waited = process.is_waiting
     assert not process.wait(1.0)
     (tmp_path / "server.properties").write_text(format_properties({"broker.id": "1", "process.roles": "broker"}))
@@ -37,7 +37,7 @@ def test_its_configuration_is_read_after_the_go_ahead(process: ChildProcess, tmp
     assert "ZooKeeper mode only" in process.log.read_text()
 
 
-def test_it_ends_where_the_go_ahead_never_comes(process: ChildProcess) -> None:
+def test_the_process_exits_where_its_input_ends_without_a_go_ahead(process: ChildProcess) -> None:
     process._close_input()
     assert process.wait(60)
     assert (process.exit_code, process.log.read_text()) == (0, "")
@@ -66,13 +66,15 @@ def test_brokers_do_their_imports_while_zookeeper_starts() -> None:
         assert cluster.broker(1).is_running
 
 
-def test_no_broker_waits_for_a_zookeeper_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_waiting_brokers_are_ended_where_zookeeper_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def fail(server: EmbeddedZooKeeper) -> None:
-        raise ZooKeeperNotStarted("no luck")
+        raise ZooKeeperNotStarted("not started by this test")
 
     monkeypatch.setattr(EmbeddedZooKeeper, "start", fail)
     cluster = LocalCluster(brokers=2, directory=tmp_path)
-    with pytest.raises(ZooKeeperNotStarted, match="no luck"):
+    with pytest.raises(ZooKeeperNotStarted, match="not started by this test"):
         cluster.start()
     for broker in cluster.brokers:
         child = broker.process.process

@@ -1,4 +1,4 @@
-"""What surrounds the brokers of a simulation: virtual time, ZooKeeper, the network, and the faults injected there.
+"""The environment of simulated brokers: virtual time, ZooKeeper, the network, and the faults injected into them.
 
 A fault is recorded in the event log of the node `simulator` before it is injected. A cut link or connection delays
 what is sent over it and loses nothing, as TCP does; resetting a connection loses what was on its way.
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 WAIT_TIMEOUT_S = 60.0
 STEP_MS = 100
-"""How much virtual time passes between two looks at a condition."""
+"""How much virtual time passes between two evaluations of a condition."""
 
 
 class Exit(NamedTuple):
@@ -39,17 +39,20 @@ class Exit(NamedTuple):
 
     @property
     def is_unexpected(self) -> bool:
-        """Whether a correct broker would not have ended. It may end where ZooKeeper is unreachable or its id taken."""
+        """Whether a correct broker would not have ended.
+
+        It may end where ZooKeeper is unreachable, its session is lost, or its id is registered by another session.
+        """
         return not isinstance(self.error, ZooKeeperUnreachable | RegistrationRefused | SessionLost)
 
 
-class Surroundings:
+class SimulatedEnvironment:
     """Virtual time, ZooKeeper and the network of one run.
 
     Args:
-        seed: decides everything that is left to chance.
-        reordering: let processes overtake each other now and then.
-        trace: keep a checksum over every callback.
+        seed: determines everything random.
+        reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
+        trace: compute a checksum over every callback. See `SimulatedLoop`.
     """
 
     def __init__(self, seed: int, *, reordering: bool = False, trace: bool = False) -> None:
@@ -61,11 +64,11 @@ class Surroundings:
         )
         self.network = SimulatedNetwork(self.loop, seed=seed)
         self.znodes = ZnodeView(self.zookeeper.tree)
-        self.chronicle: list[bytes] = []
+        self.log_lines: list[bytes] = []
         """The event logs of all nodes, in the order in which the lines were written."""
         self.exits: list[Exit] = []
-        self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, chronicle=self.chronicle)
-        """The node of clients, and of the records about injected faults."""
+        self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines)
+        """The node that runs the clients and records the injected faults."""
         world = self.simulator.start(
             self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000
         )
@@ -85,7 +88,7 @@ class Surroundings:
         self.loop.run_for(ms / 1000)
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
-        """Schedule an action. It belongs to no process: no fault prevents it."""
+        """Schedule an action. It belongs to no process, so that no fault prevents it."""
         self.loop.call_later(ms / 1000, action, context=self.zookeeper.context)
 
     def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> T:
@@ -100,7 +103,7 @@ class Surroundings:
             self.run_for(STEP_MS)
         return value
 
-    # ------------------------------------------------------------------ what ZooKeeper holds
+    # ------------------------------------------------------------------ reading ZooKeeper
 
     def controller_id(self) -> BrokerId | None:
         """The id of the broker that owns `/controller`; None where there is no controller."""
@@ -111,14 +114,14 @@ class Surroundings:
         stat = self.zookeeper.tree.exists(BrokerIdZNode.path(BrokerId(broker_id)))
         return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
-    # ------------------------------------------------------------------ the simulator's own records
+    # ------------------------------------------------------------------ records of the simulator
 
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         """Record a fault; call it before the fault is injected."""
         self._events.append(FaultInjected(fault=fault, target=target, role=role))
 
     def record_step(self, step: str, note: str = "") -> None:
-        """Write into the event log how far an experiment has come."""
+        """Record a step of an experiment in the event log."""
         self._events.append(StepReached(step=step, note=note))
 
     # ------------------------------------------------------------------ faults of the network
@@ -133,7 +136,7 @@ class Surroundings:
             self.network.partition(one, other)
 
     def heal_network(self) -> None:
-        """Let every link of the network flow again."""
+        """End all cuts of the network."""
         self.record_fault("heal", "all links")
         self._isolated.clear()
         self.network.heal()
@@ -145,7 +148,7 @@ class Surroundings:
         self.zookeeper.hold(node)
 
     def end_isolation(self, node: str, others: Iterable[str]) -> None:
-        """Let flow again what `isolate_node` held, except for the links to nodes that are isolated themselves."""
+        """End what `isolate_node` began, except for the links to nodes that are isolated themselves."""
         self._isolated.discard(node)
         self.network.heal_between([node], [other for other in others if other not in self._isolated])
         self.zookeeper.heal(node)
@@ -158,7 +161,7 @@ class Surroundings:
         self.zookeeper.hold(f"broker-{broker_id}", requests=requests, answers=answers)
 
     def heal_zookeeper(self, broker_id: int) -> None:
-        """Let everything between a broker and ZooKeeper flow again."""
+        """End the cut between a broker and ZooKeeper."""
         self.record_fault("heal", f"broker-{broker_id} -> zookeeper")
         self.zookeeper.heal(f"broker-{broker_id}")
 
@@ -168,15 +171,15 @@ class Surroundings:
         self.zookeeper.reset(f"broker-{broker_id}")
 
     def stop_zookeeper(self) -> None:
-        """Make the ensemble unreachable for all nodes; sessions do not expire meanwhile."""
+        """Stop the ensemble: no node can reach it, and no session expires."""
         self.record_fault("stop", "zookeeper")
-        self.zookeeper.go_down()
+        self.zookeeper.stop()
 
     def start_zookeeper(self) -> None:
-        """Make the ensemble reachable again. Harmless where it is."""
+        """Start the ensemble again. Harmless where it runs."""
         if not self.zookeeper.reachable:
             self.record_fault("start", "zookeeper")
-            self.zookeeper.come_back()
+            self.zookeeper.start()
 
     def depose(self) -> None:
         """Delete `/controller`, as operators do to move the controller. Harmless where there is no controller.
@@ -189,7 +192,7 @@ class Surroundings:
             self.zookeeper.operate([Delete(ControllerZNode.path)])
 
     def write(self, path: str, data: bytes = b"", *, sequential: bool = False) -> bool:
-        """Create a znode as an operator with a shell does; whether ZooKeeper accepted it."""
+        """Create a znode as an operator with a ZooKeeper shell does; return whether it was created."""
         created = self.zookeeper.reachable and self.zookeeper.operate([Create(path, data, sequential=sequential)])
         if created:
             self.record_fault("write", path)
