@@ -1,5 +1,5 @@
-"""The process: registration, server, request handlers, its view of the partitions.
+"""A broker: its registration, its server, its request handlers, its replicas. Mirrors `kafka.server`.
 
-One broker over a `World` (ZooKeeper, network, clock, random source, storage, event log): the same code in a real
-process and in the simulator. Mirrors `kafka.server`. Imports `controller` and `foundation`.
+A broker runs over a `World` (ZooKeeper, network, clock, random source, storage, event log), so that the same code runs
+in a real process and in the simulator. Imports `controller` and `foundation`.
 """

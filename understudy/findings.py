@@ -170,7 +170,7 @@ class _Inspection:
             self._report(FindingKind.PROCESS, f"broker {number} should run and does not")
 
     def _controller(self) -> None:
-        """L1: exactly one broker is active, and it owns `/controller`."""
+        """Require that exactly one broker is the active controller, and that it owns `/controller` (L1)."""
         self.examined[FindingKind.CONTROLLER] += 1
         owner = self._picture.controller
         if owner is None:
@@ -246,7 +246,7 @@ class _Inspection:
         self._replica_roles(partition, seen, state)
 
     def _leader(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
-        """L2: a partition with a live in-sync replica has a live leader."""
+        """Require that a partition with a live in-sync replica has a live leader (L2)."""
         self.examined[FindingKind.LEADERLESS] += 1
         self.examined[FindingKind.NOT_PREFERRED] += 1
         replicas = seen.assignment.replicas
@@ -262,7 +262,7 @@ class _Inspection:
             self._report(FindingKind.NOT_PREFERRED, message, partition=partition, resolves_itself=False)
 
     def _in_sync_replicas(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
-        """L3: the ISR holds all live replicas."""
+        """Require that the ISR holds all live replicas (L3)."""
         self.examined[FindingKind.UNDER_REPLICATED] += 1
         isr = () if state is None else state.isr
         lacking = [replica for replica in seen.assignment.replicas if replica not in isr]
@@ -312,7 +312,7 @@ class _Inspection:
     def _metadata(
         self, number: BrokerId, memory: BrokerMemory, partitions: Mapping[TopicPartition, PartitionPicture]
     ) -> None:
-        """L4: the metadata a broker gives to clients is what ZooKeeper holds."""
+        """Require that the metadata a broker sends to clients equals the state in ZooKeeper (L4)."""
         self.examined[FindingKind.METADATA] += len(partitions)
         snapshot = memory.metadata
         if sorted(snapshot.live_brokers) != sorted(self._live):

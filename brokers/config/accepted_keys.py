@@ -1,9 +1,9 @@
-"""Keys of Apache Kafka 3.9's broker configuration that this broker accepts and does not act upon: type, default, range.
+"""Keys of Apache Kafka 3.9's broker configuration that this broker accepts without effect: type, default, range.
 
-A `server.properties` written for Kafka starts here without warnings: these are known words, not typing errors. A value
-that is not of its key's type, out of its range or none of its choices is refused as by Kafka; Kafka's cross-checks of
-these keys are not applied. What is acted upon is in `brokers.config.kafka_config`. Families of keys with free names
-(`listener.name.<listener>.…`) are recognised by their prefix, and their values are not looked at.
+A broker starts without warnings with a `server.properties` that was written for Kafka. A value that is not of its key's
+type, out of its range or none of its choices is refused as by Kafka; Kafka's checks of several keys together are left
+out. The keys that have an effect are in `brokers.config.kafka_config`. Families of keys with free names
+(`listener.name.<listener>.…`) are recognised by their prefix, and their values are not checked.
 
 A row is a key, ` = ` and its default (without, there is none: null), then the range of a number (`1..`, `0..1`) or the
 choices (`{a,b}`), and `internal` where Kafka describes the key only if it is set.

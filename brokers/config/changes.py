@@ -1,14 +1,16 @@
-"""Hears of changed configs through ZooKeeper, and hands them on (CF-2, CF-3). Mirrors `ZkConfigManager` with its
-`ZkNodeChangeNotificationListener`.
+"""Applies config changes that other brokers or tools have written to ZooKeeper (CF-2, CF-3).
 
-A notification only says whose config to read. Those not seen before are worked off in order, at the start all; what
-cannot be understood is logged and skipped.
+Mirrors `ZkConfigManager` with its `ZkNodeChangeNotificationListener`. A notification only names the entity whose config
+has changed. New ones are handled in order, all of them at the start; one that cannot be decoded is logged and skipped.
 
-Three differences to Kafka. What has been seen is known by name and not by the highest number, because numbers begin
-again where somebody has deleted the folder. A new session also reads the brokers' configs themselves, because a
-notification may have come and gone while there was none. And a notification is too old when it is so much older than
-the newest, by the clock of
-ZooKeeper, which wrote both: a broker whose own clock is wrong does not take it away from under the others.
+Three things differ from Kafka:
+
+- A notification counts as handled by its name, not by the highest number: numbers begin again at 0 where an operator
+  has deleted the folder.
+- A new session also reads the configs of the brokers themselves, because a notification may have been written and
+  purged while there was no session.
+- A notification is obsolete when it is that much older than the newest one by the clock of ZooKeeper, which wrote the
+  times of both. So a broker whose own clock is wrong deletes no notification that others still need.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 
 async def stored_broker_configs(zk: KafkaZkClient, broker_id: BrokerId) -> tuple[dict[str, str], dict[str, str]]:
-    """CF-3: what is stored for all brokers, and for this one, when it starts. What cannot be decoded counts as nothing,
-    where Kafka's broker would not start."""
+    """Return the dynamic configs of all brokers, and of this one, as they are stored when it starts (CF-3).
+
+    A config that cannot be decoded is logged and counts as empty; Kafka's broker does not start with one.
+    """
     found = []
     for name in (DEFAULT_ENTITY, str(broker_id)):
         try:
@@ -47,12 +51,13 @@ async def stored_broker_configs(zk: KafkaZkClient, broker_id: BrokerId) -> tuple
 
 
 class ConfigChangeListener:
-    """
+    """Reads the notifications of config changes and calls the handler of each changed config.
+
     Args:
-        broker_id: whose config is read, beside the brokers' default, at each new session.
-        handlers: by kind: `topics`, `brokers`, …
+        broker_id: this broker: its config and the default of all brokers are read again in each new session.
+        handlers: the handlers by entity type: `topics`, `brokers`, …
         zk: returns the client of the newest session.
-        record: puts the exception of a broken handler on record.
+        record: records an exception that a handler did not catch.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class ConfigChangeListener:
         self._zk = zk
         self._record = record
         self._created_ms: dict[str, int] = {}
-        """By notification that is still there, and has been seen, when it was made."""
+        """The creation time of each handled notification that still exists."""
         self._reading = Rereading("config changes", self._process, log, level=logging.ERROR)
         self._reading.due()
         self._new_session = False
@@ -81,12 +86,15 @@ class ConfigChangeListener:
         self._reading.due()
 
     async def run(self) -> None:
-        """Follow the changes, for as long as the broker lives."""
+        """Handle changes as they are notified, without end."""
         await self._reading.run()
 
     async def _process(self) -> None:
-        """Handle what has changed since the last look. Reading `/config/changes` may raise; handling a change may not,
-        unless ZooKeeper cannot be reached."""
+        """Handle the notifications that are new.
+
+        Raises:
+            SessionLost, ZooKeeperFailure: `/config/changes` could not be read, or ZooKeeper cannot be reached.
+        """
         zk = self._zk()
         listed = await zk.configs.changes()
         if self._new_session:
@@ -99,7 +107,7 @@ class ConfigChangeListener:
         await self._purge(zk)
 
     async def _execute(self, zk: KafkaZkClient, names: Sequence[str]) -> None:
-        """Handle new notifications in order. A config that several of them name is read once."""
+        """Handle new notifications in order; a config that several of them name is read once."""
         changes = await zk.configs.read_changes(names)
         await self._handle(
             zk, dict.fromkeys(change.entity_path for change in changes if change.entity_path is not None)
@@ -107,11 +115,12 @@ class ConfigChangeListener:
         self._created_ms.update((change.name, change.created_ms) for change in changes)
 
     async def _handle(self, zk: KafkaZkClient, entity_paths: Iterable[str]) -> None:
-        """Read each config and give it to its handler. As in Kafka one that fails is logged, and the next is handled.
+        """Read each config and call its handler. As in Kafka, a failure is logged, and the next config is handled.
 
         Raises:
-            SessionLost: the next session reads again.
-            ZooKeeperFailure: UNKNOWN, answers keep being lost. Every other failure would come again.
+            SessionLost: the next session reads the configs again.
+            ZooKeeperFailure: it is UNKNOWN, because responses keep being lost. Other failures are not raised, because
+                they would be repeated.
         """
         for entity_path in entity_paths:
             kind, _, entity = entity_path.partition("/")
@@ -134,11 +143,12 @@ class ConfigChangeListener:
                     raise
                 log.error("config change skipped", entity_path=entity_path, why=str(error))
             except Exception as error:
-                # A handler that is broken must not keep others from their changes.
+                # The failure of one handler must not hold up the changes of others.
                 log.error("error processing config change", entity_path=entity_path, exc_info=error)
                 self._record(f"handler of {entity_path}", error)
 
     async def _purge(self, zk: KafkaZkClient) -> None:
+        """Delete obsolete notifications; `purgeObsoleteNotifications`."""
         newest_ms = max(self._created_ms.values(), default=0)
         obsolete = [
             name for name, created_ms in sorted(self._created_ms.items()) if newest_ms - created_ms > EXPIRATION_MS
@@ -146,5 +156,5 @@ class ConfigChangeListener:
         try:
             await zk.configs.delete_changes(obsolete)
         except ZooKeeperFailure as failure:
-            # The next change tries again.
+            # The next notification deletes them.
             log.error("obsolete config changes not purged", why=str(failure))

@@ -147,7 +147,7 @@ async def _update_assignments(term: Term, reassignments: Reassignments) -> Failu
 
 
 async def _write_assignments(term: Term, reassignments: Reassignments) -> Failures:
-    """U1 and B6: write the topics' znodes with these assignments; other partitions keep theirs.
+    """Write the topics' znodes with these assignments; other partitions keep theirs (U1, B6).
 
     Unlike in Kafka, partitions that were added to the znode and are not in memory yet are kept, too (BUG-18).
     """
@@ -210,7 +210,7 @@ async def _elect_for_stopped_leaders(term: Term, partitions: Iterable[TopicParti
 
 
 async def _move_to_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]) -> None:
-    """A2: move replicas that were never started to NewReplica; each broker is sent requests of its own.
+    """Move replicas that were never started to NewReplica; each broker is sent requests of its own (A2).
 
     A replica that was started before is not new. Kafka tries to move it to NewReplica whenever a reassignment is
     resumed, and logs an invalid transition.
@@ -224,7 +224,7 @@ async def _move_to_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPar
 async def _update_leader_epochs_and_send_requests(
     term: Term, reassignments: Reassignments
 ) -> dict[TopicPartition, Outcome]:
-    """A1 and B3: keep the leaders, raise their epochs, and send LeaderAndIsr with the new assignment to all replicas.
+    """Raise the epochs of the leaders, and send LeaderAndIsr with the new assignment to all replicas (A1, B3).
 
     A broker ignores a LeaderAndIsr whose leader epoch is not new. The replicas in AR receive it as new: they may be
     put into any log directory. A replica that existed before must not be created again because its directory is
@@ -324,9 +324,10 @@ class LeadersMoved(NamedTuple):
 async def _move_leaders(
     term: Term, targets: Reassignments, leaving: Mapping[TopicPartition, Sequence[BrokerId]]
 ) -> LeadersMoved:
-    """B3. Where no replica of TRS can lead, the replicas in RR are not stopped, because one of them may be able to.
+    """Elect a leader from TRS where the leader is not in TRS, or else raise the leader epoch (B3).
 
-    Kafka stops and deletes them, which may be the only replicas alive.
+    Where no replica in TRS can lead, the replicas in RR are not stopped, because one of them may be able to. Kafka
+    stops and deletes them, which may be the only replicas alive.
     """
     context, online = term.context, term.context.online_brokers()
     staying: dict[TopicPartition, ReplicaAssignment] = {}
@@ -368,8 +369,10 @@ async def _move_leaders(
 async def _stop_replicas(
     term: Term, replicas: Mapping[BrokerId, Sequence[TopicPartition]]
 ) -> frozenset[TopicPartition]:
-    """U3, B4 and B5: take replicas out of the ISR, then delete them. Returns the partitions of those that could not
-    leave the ISR."""
+    """Remove replicas from the ISR, then delete them (U3, B4, B5).
+
+    Returns the partitions of the replicas that could not be removed from the ISR.
+    """
     known = term.context.replica_states
     started = {
         replica: [
@@ -391,7 +394,7 @@ async def _stop_replicas(
 
 
 async def _remove(term: Term, finished: Reassignments) -> None:
-    """B7 and B8: remove completed reassignments from the znode and from memory, and send UpdateMetadata."""
+    """Remove completed reassignments from the znode and from memory, and send UpdateMetadata (B7, B8)."""
     if not finished:
         return
     context = term.context

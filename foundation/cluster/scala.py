@@ -1,11 +1,11 @@
-"""Collections as they stand in the sentences Kafka's brokers send to clients: as Scala prints them."""
+"""Prints collections as Scala does, for error messages that Kafka's brokers send to clients."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 _SMALL = 4
-"""Up to so many elements a set of Scala's is a class of its own."""
+"""Sets up to this size have a class of their own in Scala, which prints `Set`; larger ones print `HashSet`."""
 
 
 def scala_buffer(items: Iterable[object]) -> str:
@@ -13,6 +13,6 @@ def scala_buffer(items: Iterable[object]) -> str:
 
 
 def scala_set(items: Iterable[object]) -> str:
-    """Larger sets have an order of their own in Scala; here it is the one of `items`."""
+    """Print a set in the order of `items`; Scala orders the elements of larger sets by their hash."""
     shown = tuple(map(str, items))
     return f"{'Set' if len(shown) <= _SMALL else 'HashSet'}({', '.join(shown)})"

@@ -140,7 +140,7 @@ class EventLogPicture:
     fence_hits: Mapping[str, int] = field(default_factory=_nothing)
     step: str = ""
     """The step that the scenario has reached."""
-    struck: str = ""
+    last_fault: str = ""
     """The last fault, for example `kill broker-1`."""
 
     def node(self, name: str) -> NodePicture:
@@ -243,10 +243,10 @@ def _cluster_after(picture: EventLogPicture, record: Envelope) -> EventLogPictur
             )
         case StepReached() as step:
             return replace(picture, step=step.step)
-        case FaultInjected() as struck:
-            return _struck(picture, struck.target, struck.fault)
+        case FaultInjected() as injected:
+            return _with_fault(picture, injected.target, injected.fault)
         case PointReached() as point:
-            return _struck(picture, record.node, point.action)
+            return _with_fault(picture, record.node, point.action)
         case _:
             return picture
 
@@ -272,8 +272,8 @@ def _controller_after(picture: EventLogPicture, record: Envelope) -> EventLogPic
 _LIFE_AFTER = {"kill": Life.DEAD, "crash": Life.DEAD, "pause": Life.PAUSED, "continue": Life.RUNNING}
 
 
-def _struck(picture: EventLogPicture, target: str, fault: str) -> EventLogPicture:
-    picture = replace(picture, struck=f"{fault} {target}")
+def _with_fault(picture: EventLogPicture, target: str, fault: str) -> EventLogPicture:
+    picture = replace(picture, last_fault=f"{fault} {target}")
     if fault not in _LIFE_AFTER or target not in picture.nodes:
         return picture
     life = _LIFE_AFTER[fault]

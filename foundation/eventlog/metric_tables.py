@@ -23,18 +23,18 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reign(Table, frozen=True, kw_only=True, gc=False):
     """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
 
-    A reign is *struck* (ended by a fault) by the last fault in its window that is injected into its node: a
-    `FaultInjected` with the node or `/controller` as target, or a `PointReached` of the node itself. `start` is not a
-    fault, and where the last one is `continue` or `heal` none counts. A reign that was not struck may have *last
-    words*: the first record of its incarnation after its election, in its window, that is a `ProcessExiting` (`exit`),
-    `SessionExpired` (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
+    A reign is *ended by a fault*: the last one in its window that is injected into its node, which is a `FaultInjected`
+    with the node or `/controller` as target, or a `PointReached` of the node itself. `start` is not a fault, and where
+    the last one is `continue` or `heal` none counts. A reign that no fault ended may have *last words*: the first
+    record of its incarnation after its election, in its window, that is a `ProcessExiting` (`exit`), `SessionExpired`
+    (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
 
     Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if
-    it was struck. An echo is a late report of the loss before: the same incarnation's next deleted or `ElectionLost`
+    a fault ended it. An echo is a late report of the loss before: the same incarnation's next deleted or `ElectionLost`
     is, in the window, an `ElectionLost` to this reign's broker.
 
-    The reign ends when it was struck; else with the last sign of its incarnation, any record, up to when it was noticed
-    or else to the next election. The run's last reign, where it was not struck, ends with its last words or not at all;
+    The reign ends with its fault; else with the last sign of its incarnation, any record, up to when it was noticed
+    or else to the next election. The run's last reign, where no fault ended it, ends with its last words or not at all;
     what is noticed before them is not its loss.
     """
 
@@ -49,7 +49,7 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     """`None` while it still reigns at the end."""
     ended_by: str
     """The fault that ended it; else its last words; else `silence`; empty while it reigns."""
-    struck: bool
+    by_fault: bool
     """Whether an injected fault ended it."""
     noticed_at_ms: float | None
     noticed_by: str
@@ -70,7 +70,7 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     previous_broker: int
     cause: str
     """`Reign.ended_by` of the one before."""
-    struck: bool
+    by_fault: bool
     noticed_by: str
     lost_at_ms: float
     """`Reign.ended_at_ms` of the one before."""

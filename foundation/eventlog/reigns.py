@@ -34,7 +34,7 @@ class Loss:
 
     ended: int | None
     ended_by: str
-    struck: bool
+    by_fault: bool
     noticed: Key | None
 
 
@@ -57,7 +57,7 @@ class ReignTimes:
             ready_at_ms=optional_millis(self.ready.us if self.ready else None),
             ended_at_ms=optional_millis(loss.ended),
             ended_by=loss.ended_by,
-            struck=loss.struck,
+            by_fault=loss.by_fault,
             noticed_at_ms=optional_millis(loss.noticed.us if loss.noticed else None),
             noticed_by=loss.noticed.node if loss.noticed else "",
         )
@@ -123,17 +123,17 @@ class _Losses:
         fault = self._fault(elected, until)
         if fault is not None:
             noticed = self._noticed(elected, fault.key.us, until)
-            return Loss(ended=fault.key.us, ended_by=fault.fault, struck=True, noticed=noticed)
+            return Loss(ended=fault.key.us, ended_by=fault.fault, by_fault=True, noticed=noticed)
         words = self._words(elected, until)
         if following is not None:
             noticed = self._noticed(elected, elected.us, until)
             ended = self._last_sign(elected, noticed.us if noticed else following.us)
-            return Loss(ended=ended, ended_by=words[1] if words else "silence", struck=False, noticed=noticed)
+            return Loss(ended=ended, ended_by=words[1] if words else "silence", by_fault=False, noticed=noticed)
         if words is not None:
             return Loss(
-                ended=words[0].us, ended_by=words[1], struck=False, noticed=self._noticed(elected, words[0].us, until)
+                ended=words[0].us, ended_by=words[1], by_fault=False, noticed=self._noticed(elected, words[0].us, until)
             )
-        return Loss(ended=None, ended_by="", struck=False, noticed=None)
+        return Loss(ended=None, ended_by="", by_fault=False, noticed=None)
 
     def _fault(self, elected: At[ControllerElected], until: int | None) -> _Fault | None:
         targets = (elected.node, CONTROLLER)
@@ -203,7 +203,7 @@ def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers) -> F
         previous_epoch=before.elected.data.epoch,
         previous_broker=before.elected.data.broker_id,
         cause=loss.ended_by,
-        struck=loss.struck,
+        by_fault=loss.by_fault,
         noticed_by=loss.noticed.node if loss.noticed else "",
         lost_at_ms=millis(loss.ended),
         detection_ms=None if noticed is None else millis(noticed - loss.ended),

@@ -4,7 +4,7 @@ First the controller is killed with SIGKILL. Then its successor is paused at a n
 before its requests are sent, until its session has ended and another broker is controller; resumed, it sends requests
 of its old controller epoch, which the other brokers refuse.
 
-The demo checks what it shows: the exit code is 0 only if all of this has happened. What it prints is told as a play.
+The demo checks what it shows: the exit code is 0 only if all of this has happened. What it prints is a play.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ _REIGNS = {
           ON r.run = e.run AND r.node = e.node AND r.incarnation = e.incarnation AND r.epoch = e.epoch""",
     "reigns": f"""
         SELECT run, epoch, broker, node, incarnation, {_ms("us")} AS elected_at_ms, {_ms("ready.us")} AS ready_at_ms,
-               {_ms("ended_us")} AS ended_at_ms, ended_by, fault IS NOT NULL AS struck,
+               {_ms("ended_us")} AS ended_at_ms, ended_by, fault IS NOT NULL AS by_fault,
                {_ms("noticed.us")} AS noticed_at_ms, coalesce(noticed.node, '') AS noticed_by
         FROM reign_times""",
 }
@@ -131,7 +131,7 @@ _FAILOVERS = {
         GROUP BY e.run, e.reign""",
     "failovers": f"""
         SELECT n.run, n.epoch, n.broker, b.epoch AS previous_epoch, b.broker AS previous_broker, b.ended_by AS cause,
-               b.fault IS NOT NULL AS struck, coalesce(b.noticed.node, '') AS noticed_by,
+               b.fault IS NOT NULL AS by_fault, coalesce(b.noticed.node, '') AS noticed_by,
                {_ms("b.ended_us")} AS lost_at_ms,
                {_ms("(b.noticed.us - b.ended_us)")} AS detection_ms,
                {_ms("(n.us - b.noticed.us)")} AS election_ms,

@@ -43,7 +43,7 @@ def test_state_before_the_controller_is_killed() -> None:
 def test_state_between_kill_and_election() -> None:
     picture = picture_at(6002)
     assert picture.broker(1).life is Life.DEAD
-    assert picture.struck == "kill broker-1"
+    assert picture.last_fault == "kill broker-1"
     assert picture.controller_gone
     assert picture.broker(2).event == "Reelect"
     assert picture.partitions[ORDERS_0].leader == 1, "the state in ZooKeeper has not changed"

@@ -77,7 +77,7 @@ def failover(*between: tuple[float, str, Payload], old: int = 1, new: int = 2) -
 def test_metrics_of_a_run_with_a_killed_controller() -> None:
     run = measured(killed_controller())
     (row,) = run.failovers
-    assert (row.previous_broker, row.broker, row.epoch, row.cause, row.struck) == (1, 2, 2, "kill", True)
+    assert (row.previous_broker, row.broker, row.epoch, row.cause, row.by_fault) == (1, 2, 2, "kill", True)
     assert (row.lost_at_ms, row.noticed_by) == (2000.0, "broker-3")
     assert (row.detection_ms, row.election_ms, row.takeover_ms, row.propagation_ms) == (3000.0, 10.0, 40.0, 30.0)
     assert (row.outage_ms, row.requests, row.unanswered, row.brokers, row.partitions) == (3050.0, 2, 0, 2, 2)
@@ -142,7 +142,7 @@ def test_a_pause_of_the_controller_is_the_cause_unless_it_was_resumed_before() -
     undone = (1700.0, "testbed", FaultInjected(fault="continue", target="broker-1"))
     gone = (2500.0, "broker-2", GONE)
     assert (failover(paused, gone).cause, failover(paused, gone).detection_ms) == ("pause", 1000.0)
-    assert (failover(paused, undone, gone).cause, failover(paused, undone, gone).struck) == ("silence", False)
+    assert (failover(paused, undone, gone).cause, failover(paused, undone, gone).by_fault) == ("silence", False)
 
 
 def test_the_restart_of_a_killed_controller_does_not_change_the_cause() -> None:
@@ -156,14 +156,14 @@ def test_the_restart_of_a_killed_controller_does_not_change_the_cause() -> None:
 
 def test_a_fault_of_another_broker_is_not_the_cause() -> None:
     row = failover((1500.0, "testbed", FaultInjected(fault="kill", target="broker-3")), (2500.0, "broker-2", GONE))
-    assert (row.cause, row.struck, row.lost_at_ms) == ("silence", False, 1.0), "lost with the controller's last sign"
+    assert (row.cause, row.by_fault, row.lost_at_ms) == ("silence", False, 1.0), "lost with the controller's last sign"
 
 
 def test_a_crash_at_an_armed_point_is_the_cause() -> None:
     row = failover(
         (1500.0, "broker-1", PointReached(point="partition.after_write", action="crash")), (2500.0, "broker-2", GONE)
     )
-    assert (row.cause, row.struck, row.detection_ms) == ("crash", True, 1000.0)
+    assert (row.cause, row.by_fault, row.detection_ms) == ("crash", True, 1000.0)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_without_a_fault_the_controllers_first_record_of_its_end_is_the_cause(wo
     row = failover(
         (2000.0, "broker-1", word), (2100.0, "broker-1", ProcessExiting(reason="later")), (2500.0, "broker-2", GONE)
     )
-    assert (row.cause, row.struck, row.lost_at_ms) == (cause, False, 1100.0)
+    assert (row.cause, row.by_fault, row.lost_at_ms) == (cause, False, 1100.0)
 
 
 def test_a_late_notification_of_an_earlier_loss_does_not_count_as_detection() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -19,6 +20,18 @@ EVERY_VERSION: list[tuple[Api, type[Message], int]] = [
     for version in range(api.min_version, api.max_version + 1)
 ]
 IDS = [f"{message.__name__}-v{version}" for _, message, version in EVERY_VERSION]
+
+
+def begins_or_ends_a_layout(api: Api, version: int) -> bool:
+    """Whether a version is the oldest, the first with compact lengths, or the newest."""
+    return version in (api.min_version, api.flexible_from, api.max_version)
+
+
+EVERY_VERSION_DRAWN = [
+    pytest.param(*case, id=name, marks=() if begins_or_ends_a_layout(case[0], case[2]) else pytest.mark.slow)
+    for case, name in zip(EVERY_VERSION, IDS, strict=True)
+]
+"""`EVERY_VERSION` for tests that draw values: the fast ones take the versions at which a layout begins or ends."""
 
 QUICK = settings(max_examples=12)
 

@@ -12,15 +12,15 @@ from understudy.cli.main import main
 
 def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].split()[-1] == "kill"
-    assert [line.split()[0] for line in told[2:6]] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[-1] == "kill"
+    assert [line.split()[0] for line in lines[2:6]] == [
         "partition.before_write",
         "partition.after_write",
         "partition.before_flush",
         "partition.after_flush",
     ]
-    assert told[-1].startswith(
+    assert lines[-1].startswith(
         "4 runs with a fault at 4 points of 1 procedures: 4 ended as without the fault, 0 did not"
     )
 
@@ -41,11 +41,11 @@ def test_a_failed_run_prints_the_command_that_repeats_it(
 ) -> None:
     monkeypatch.setattr("understudy.simulator.crash_points.differences", lambda calm, disturbed: ["another end state"])
     assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 1
-    told = capsys.readouterr()
-    assert "another end state" in told.out
-    assert "understudy crash-points --procedure topic-creation --at partition.before_write/1 --how kill" in told.out
-    assert "1!" in told.out
-    assert "4 of 4 runs failed" in told.err
+    output = capsys.readouterr()
+    assert "another end state" in output.out
+    assert "understudy crash-points --procedure topic-creation --at partition.before_write/1 --how kill" in output.out
+    assert "1!" in output.out
+    assert "4 of 4 runs failed" in output.err
 
 
 @pytest.mark.parametrize(
