@@ -77,5 +77,7 @@ def _brokers_seen(bootstrap: str) -> int:
         return 0
     try:
         return len(client.describe_cluster()["brokers"])
+    except KafkaError:
+        return 0  # a broker is registered before it accepts connections
     finally:
         client.close()
