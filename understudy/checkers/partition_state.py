@@ -289,19 +289,27 @@ class IsrKeepsItsLastMember(_StateCheck):
 
 class MetadataEpochsNeverDecrease(InvariantCheck):
     id = "P9"
-    sentence = "the leader epoch and partition epoch of a partition in a broker's metadata never decrease"
+    sentence = (
+        "the leader epoch and partition epoch of a partition in a broker's metadata never decrease, except when a "
+        "controller sends an older state than its deposed predecessor, which had read a state of a later controller"
+    )
     reads = (MetadataUpdated,)
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._known: dict[Incarnation, dict[Partition, tuple[int, int]]] = {}
+        self._deposed_senders: dict[Incarnation, dict[Partition, int]] = {}
+        """The epoch of the controller that sent a partition's state, where a later controller had written it."""
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
         assert isinstance(data, MetadataUpdated)
         known = self._known.setdefault(incarnation_of(record), {})
+        deposed_senders = self._deposed_senders.setdefault(incarnation_of(record), {})
+        sender = data.request_controller_epoch
         for leadership in data.partitions:
             partition = _partition(leadership)
+            may_decrease = deposed_senders.pop(partition, sender) < sender
             if leadership.leader == LEADER_DURING_DELETE:
                 known.pop(partition, None)
                 continue
@@ -309,10 +317,12 @@ class MetadataEpochsNeverDecrease(InvariantCheck):
             self.times_tested += partition in known
             before = known.get(partition, epochs)
             # A topic that is deleted and created again starts over, and its deletion may not have reached the broker.
-            if epochs < before and not self._was_created_again(partition, epochs, before):
+            if epochs < before and not may_decrease and not self._was_created_again(partition, epochs, before):
                 what = f"{_name(partition)} went from leader epoch and version {before} back to {epochs}"
                 self.violated(record, what)
             known[partition] = epochs
+            if leadership.controller_epoch > sender:
+                deposed_senders[partition] = sender
 
     def _was_created_again(self, partition: Partition, epochs: tuple[int, int], before: tuple[int, int]) -> bool:
         """Return whether the topic was deleted after it had been at `before`, and was then at `epochs`."""

@@ -362,10 +362,10 @@ def the_last_isr_member_is_removed() -> History:
     return history
 
 
-def metadata(*partitions: Leadership) -> MetadataUpdated:
+def metadata(*partitions: Leadership, controller_epoch: int = 1) -> MetadataUpdated:
     return MetadataUpdated(
         controller_id=1,
-        request_controller_epoch=1,
+        request_controller_epoch=controller_epoch,
         request_broker_epoch=-1,
         live_brokers=(1, 2, 3),
         partitions=partitions,
@@ -406,4 +406,39 @@ def a_partition_of_a_topic_created_again_goes_back() -> History:
 def metadata_goes_back() -> History:
     history = cluster()
     history.log(2, metadata(leadership(2, 1, (2,), 2)), metadata(leadership(2, 1, (2, 3), 1)))
+    return history
+
+
+def state_of_controller_2() -> Leadership:
+    return leadership(2, 1, (2,), 2, controller_epoch=2)
+
+
+@accepts("P9")
+def a_deposed_controller_sends_a_state_before_the_controller_that_wrote_it() -> History:
+    history = cluster()
+    history.log(
+        2,
+        metadata(state_of_controller_2(), controller_epoch=1),
+        metadata(leadership(1, 0), controller_epoch=2),
+        metadata(state_of_controller_2(), controller_epoch=2),
+    )
+    return history
+
+
+@rejects("P9", "t-0 went from leader epoch and version (1, 2) back to (0, 0)")
+def a_deposed_controller_sends_a_state_and_then_an_older_one() -> History:
+    history = cluster()
+    history.log(2, metadata(state_of_controller_2()), metadata(leadership(1, 0)))
+    return history
+
+
+@rejects("P9", "t-0 went from leader epoch and version (1, 2) back to (0, 0)")
+def a_controller_sends_its_state_and_the_next_one_an_older_state() -> History:
+    history = cluster()
+    history.log(
+        2,
+        metadata(state_of_controller_2(), controller_epoch=1),
+        metadata(state_of_controller_2(), controller_epoch=2),
+        metadata(leadership(1, 0), controller_epoch=3),
+    )
     return history
