@@ -154,16 +154,14 @@ class StateWrites:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The states that this controller may decide on; the other partitions have failed."""
         term, states = self._term, {}
-        epoch = term.context.epoch
         for partition, known in current.items():
             if isinstance(known, Failure):
                 self.outcomes[partition] = StateChangeFailed("its leader and ISR could not be read", known)
-            # A state of this or an earlier epoch, as nearly all are, needs no look at the fence.
-            elif known.controller_epoch <= epoch or term.may_change(partition, known.controller_epoch):
-                states[partition] = known.leader_and_isr
-            else:
+            elif not term.may_change(partition, known.controller_epoch):
                 why = f"its state was written by controller epoch {known.controller_epoch}"
                 self.outcomes[partition] = StateChangeFailed(why)
+            else:
+                states[partition] = known.leader_and_isr
         return states
 
     def _keep(self, unchanged: States) -> None:
