@@ -18,7 +18,7 @@ equal lists. They also share their encoded bytes (`shared_body`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -64,7 +64,6 @@ class ControlRequest:
     """The bytes of `message` without the broker epoch, if other brokers are sent the same; None otherwise."""
 
 
-@dataclass(slots=True)
 class LastUpdateMetadata:
     """The UpdateMetadata request that was built last, for a transition of the same event that needs an equal one.
 
@@ -72,28 +71,21 @@ class LastUpdateMetadata:
     and afterwards, with all other brokers. Where nothing has changed in between, the request is built and encoded once.
     """
 
-    _made_from: tuple[object, ...] | None = None
-    _partitions: dict[TopicPartition, None] = field(default_factory=dict)
-    _built: tuple[UpdateMetadataRequest, SharedBody] | None = None
+    def __init__(self) -> None:
+        self._made_from: tuple[object, ...] | None = None
+        self._built: tuple[UpdateMetadataRequest, SharedBody] | None = None
 
-    def find(
-        self, made_from: tuple[object, ...], partitions: dict[TopicPartition, None]
-    ) -> tuple[UpdateMetadataRequest, SharedBody] | None:
-        """Return the last request if it was made from equal input; None otherwise."""
-        return self._built if made_from == self._made_from and partitions == self._partitions else None
-
-    def keep(
-        self,
-        made_from: tuple[object, ...],
-        partitions: dict[TopicPartition, None],
-        built: tuple[UpdateMetadataRequest, SharedBody],
-    ) -> None:
-        """Keep a request instead of the last one."""
-        self._made_from, self._partitions, self._built = made_from, partitions, built
+    def get(
+        self, made_from: tuple[object, ...], build: Callable[[], tuple[UpdateMetadataRequest, SharedBody]]
+    ) -> tuple[UpdateMetadataRequest, SharedBody]:
+        """Return the last request if it was made from equal input; otherwise build one and keep it."""
+        if self._built is None or made_from != self._made_from:
+            self._made_from, self._built = made_from, build()
+        return self._built
 
     def forget(self) -> None:
         """Drop the request; call it at the end of each event, because it may take many megabytes."""
-        self._made_from, self._partitions, self._built = None, {}, None
+        self._made_from = self._built = None
 
 
 @dataclass(slots=True)
@@ -283,22 +275,28 @@ class RequestBatch:
 
     def _update_metadata_for_all(self, version: int) -> tuple[UpdateMetadataRequest, SharedBody]:
         """Return the request that every broker is sent, but for the broker epoch, and its bytes."""
-        context, last = self.context, self.last_update_metadata
-        offline_dirs = {broker: frozenset(offline) for broker, offline in context.replicas_on_offline_dirs.items()}
+        context = self.context
         brokers = context.live_or_shutting_down_brokers
-        queued, live = frozenset(context.topics_to_be_deleted), context.live_broker_ids
-        made_from = (context.changes, brokers, live, offline_dirs, queued, version)
-        built = last.find(made_from, self._update_metadata)
-        if built is None:
+
+        def build() -> tuple[UpdateMetadataRequest, SharedBody]:
             message = UpdateMetadataRequest(
                 controller_id=self.controller_id,
                 controller_epoch=context.epoch,
                 topic_states=self._update_metadata_topics(),
                 live_brokers=tuple(_update_metadata_broker(broker) for broker in brokers),
             )
-            built = message, SharedBody(message, version)
-            last.keep(made_from, self._update_metadata, built)
-        return built
+            return message, SharedBody(message, version)
+
+        made_from = (
+            context.changes,
+            brokers,
+            context.live_broker_ids,
+            {broker: frozenset(offline) for broker, offline in context.replicas_on_offline_dirs.items()},
+            frozenset(context.topics_to_be_deleted),
+            version,
+            self._update_metadata,
+        )
+        return self.last_update_metadata.get(made_from, build)
 
     def _update_metadata_topics(self) -> tuple[UpdateMetadataTopicState, ...]:
         """Return the states for UpdateMetadata, by topic. A partition that has had no leader is left out."""
