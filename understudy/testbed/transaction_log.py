@@ -138,7 +138,7 @@ def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
     start = offset + _ENTRY_HEADER.size
     if start > len(data):
         return None
-    checksum, length = _ENTRY_HEADER.unpack_from(data, offset)
+    _, length = _ENTRY_HEADER.unpack_from(data, offset)
     if length == 0:
         return None
     if not 0 < length <= MAX_ENTRY_BYTES:
@@ -147,6 +147,11 @@ def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
         )
     end = start + length
     if end >= len(data) or data[end] != END_OF_RECORD:
+        return None
+    # A running server writes an entry from its first byte to its last, and the header may lie across two pages:
+    # only what is read after the last byte is complete.
+    checksum, complete_length = _ENTRY_HEADER.unpack_from(data, offset)
+    if complete_length != length:
         return None
     entry = data[start:end]
     if zlib.adler32(entry) != checksum:

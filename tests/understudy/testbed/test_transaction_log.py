@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 import zlib
 from pathlib import Path
+from typing import Self, SupportsIndex, overload
 
 import pytest
 from kazoo.client import KazooClient
@@ -137,6 +139,47 @@ def test_an_unfinished_last_entry_is_left_out(tmp_path: Path, missing: int) -> N
     assert [read.zxid for read in read_transaction_logs(tmp_path)] == [1]
     write(tmp_path, whole, unfinished[:-missing], padding=0)
     assert [read.zxid for read in read_transaction_logs(tmp_path)] == [1]
+
+
+class GrowingFile(bytearray):
+    """The bytes of a log file, of which the second page is visible before the first one until a byte is read alone."""
+
+    def __init__(self, complete: bytes, *, unwritten: slice) -> None:
+        super().__init__(complete)
+        self._complete = complete
+        self[unwritten] = bytes(len(complete[unwritten]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> bytearray: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> int | bytearray:
+        found = super().__getitem__(index)
+        if not isinstance(index, slice):
+            self[:] = self._complete
+        return found
+
+
+@pytest.mark.parametrize(
+    ("unwritten", "zxids"),
+    [(slice(0, 6), [1]), (slice(9, 11), []), (slice(11, 12), [])],
+    ids=["half-of-the-checksum", "high-bytes-of-the-length", "low-byte-of-the-length"],
+)
+def test_a_header_that_the_server_is_writing_is_no_damage(
+    unwritten: slice, zxids: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = entry(transaction(1, 1, create("/a", b"B" * 600)))
+    write(tmp_path, long)
+    half_written = slice(len(HEADER) + unwritten.start, len(HEADER) + unwritten.stop)
+    complete = (tmp_path / "log.1").read_bytes()
+    monkeypatch.setattr(mmap, "mmap", lambda *_, **__: GrowingFile(complete, unwritten=half_written))
+    assert [read.zxid for read in read_transaction_logs(tmp_path)] == zxids
 
 
 def test_an_empty_file_has_no_transactions(tmp_path: Path) -> None:
