@@ -11,10 +11,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.pages.source import parse
+from tests.pages import source
+from tests.pages.source import PACKAGES, ROOT, parse
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("foundation", "controller", "brokers", "understudy")
 TYPE_CHECKED = (*PACKAGES, "tests", "benchmarks")
 
 FILE_LINES = 550
@@ -32,7 +31,7 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def product_files() -> list[Path]:
-    return python_files(*PACKAGES)
+    return [ROOT / name for name in source.product_files()]
 
 
 def tracked_files() -> list[Path]:

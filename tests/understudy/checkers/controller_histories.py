@@ -41,13 +41,15 @@ def resigned(epoch: int) -> ControllerResigned:
     return ControllerResigned(epoch=epoch, why="expire")
 
 
-def metadata(epoch: int, live: tuple[int, ...] = (1, 2, 3), broker_epoch: int = -1) -> MetadataUpdated:
+def metadata(
+    epoch: int, *partitions: Leadership, live: tuple[int, ...] = (1, 2, 3), broker_epoch: int = -1
+) -> MetadataUpdated:
     return MetadataUpdated(
         controller_id=1,
         request_controller_epoch=epoch,
         request_broker_epoch=broker_epoch,
         live_brokers=live,
-        partitions=(),
+        partitions=partitions,
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.records import IsrProposed, IsrResult, Leadership, LeadershipWritten, MetadataUpdated
-from tests.understudy.checkers.controller_histories import leader_and_isr
+from foundation.eventlog.records import IsrProposed, IsrResult, Leadership, LeadershipWritten
+from tests.understudy.checkers.controller_histories import leader_and_isr, metadata
 from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -362,23 +362,16 @@ def the_last_isr_member_is_removed() -> History:
     return history
 
 
-def metadata(*partitions: Leadership, controller_epoch: int = 1) -> MetadataUpdated:
-    return MetadataUpdated(
-        controller_id=1,
-        request_controller_epoch=controller_epoch,
-        request_broker_epoch=-1,
-        live_brokers=(1, 2, 3),
-        partitions=partitions,
-    )
-
-
 @accepts("P9")
 def metadata_epochs_increase() -> History:
     history = cluster()
     history.log(
-        2, metadata(leadership(1, 0)), metadata(leadership(1, 0, (1, 2), 1)), metadata(leadership(2, 1, (2,), 2))
+        2,
+        metadata(1, leadership(1, 0)),
+        metadata(1, leadership(1, 0, (1, 2), 1)),
+        metadata(1, leadership(2, 1, (2,), 2)),
     )
-    history.log(2, metadata(leadership(-2, 0)), metadata(leadership(1, 0)))
+    history.log(2, metadata(1, leadership(-2, 0)), metadata(1, leadership(1, 0)))
     return history
 
 
@@ -388,7 +381,7 @@ def epochs_start_over_after_a_deletion_that_the_broker_was_not_informed_of() -> 
     history.state(2, 5, [2, 3])
     history.commit(0x11, history.fence(), history.delete(STATE))
     history.state(1, 0, [1, 2, 3])
-    history.log(2, metadata(leadership(2, 5, (2, 3), 1)), metadata(leadership(1, 0)))
+    history.log(2, metadata(1, leadership(2, 5, (2, 3), 1)), metadata(1, leadership(1, 0)))
     return history
 
 
@@ -398,14 +391,16 @@ def a_partition_of_a_topic_created_again_goes_back() -> History:
     history.commit(0x11, history.fence(), history.delete(STATE))
     history.state(1, 0, [1, 2, 3])
     history.state(2, 1, [2, 3])
-    history.log(2, metadata(leadership(-2, 0)), metadata(leadership(2, 1, (2, 3), 1)), metadata(leadership(1, 0)))
+    history.log(
+        2, metadata(1, leadership(-2, 0)), metadata(1, leadership(2, 1, (2, 3), 1)), metadata(1, leadership(1, 0))
+    )
     return history
 
 
 @rejects("P9", "t-0 went from leader epoch and version (1, 2) back to (1, 1)")
 def metadata_goes_back() -> History:
     history = cluster()
-    history.log(2, metadata(leadership(2, 1, (2,), 2)), metadata(leadership(2, 1, (2, 3), 1)))
+    history.log(2, metadata(1, leadership(2, 1, (2,), 2)), metadata(1, leadership(2, 1, (2, 3), 1)))
     return history
 
 
@@ -418,9 +413,9 @@ def a_deposed_controller_sends_a_state_before_the_controller_that_wrote_it() -> 
     history = cluster()
     history.log(
         2,
-        metadata(state_of_controller_2(), controller_epoch=1),
-        metadata(leadership(1, 0), controller_epoch=2),
-        metadata(state_of_controller_2(), controller_epoch=2),
+        metadata(1, state_of_controller_2()),
+        metadata(2, leadership(1, 0)),
+        metadata(2, state_of_controller_2()),
     )
     return history
 
@@ -428,7 +423,7 @@ def a_deposed_controller_sends_a_state_before_the_controller_that_wrote_it() -> 
 @rejects("P9", "t-0 went from leader epoch and version (1, 2) back to (0, 0)")
 def a_deposed_controller_sends_a_state_and_then_an_older_one() -> History:
     history = cluster()
-    history.log(2, metadata(state_of_controller_2()), metadata(leadership(1, 0)))
+    history.log(2, metadata(1, state_of_controller_2()), metadata(1, leadership(1, 0)))
     return history
 
 
@@ -437,8 +432,8 @@ def a_controller_sends_its_state_and_the_next_one_an_older_state() -> History:
     history = cluster()
     history.log(
         2,
-        metadata(state_of_controller_2(), controller_epoch=1),
-        metadata(state_of_controller_2(), controller_epoch=2),
-        metadata(leadership(1, 0), controller_epoch=3),
+        metadata(1, state_of_controller_2()),
+        metadata(2, state_of_controller_2()),
+        metadata(3, leadership(1, 0)),
     )
     return history
