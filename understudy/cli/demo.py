@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from understudy.admin_client import NoBrokerAnswers
     from understudy.cluster import ClusterError
     from understudy.java import JavaNotFound
-    from understudy.replay.gateway import GatewayFailed
+    from understudy.spark.gateway import GatewayFailed
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
     from understudy.testbed.local_cluster import LocalCluster
@@ -182,7 +182,7 @@ class Demo:
         from understudy.cli.check import check_run_folder
         from understudy.java import choose_java
         from understudy.replay.report import render
-        from understudy.replay.spark_job import replay
+        from understudy.spark.replay_job import replay
 
         self._output.heading("Curtain: what the event logs say, by Spark")
         with self._output.activity() as activity:

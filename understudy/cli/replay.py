@@ -68,8 +68,8 @@ def _in_python(options: argparse.Namespace) -> Replay:
 
 def _in_spark(options: argparse.Namespace) -> Replay:
     from understudy.java import JavaNotFound, choose_java
-    from understudy.replay.gateway import GatewayFailed
-    from understudy.replay.spark_job import SparkFailed, TablesExist, replay
+    from understudy.spark.gateway import GatewayFailed
+    from understudy.spark.replay_job import SparkFailed, TablesExist, replay
 
     try:
         java = choose_java(options.java_home)

@@ -7,8 +7,8 @@ import pytest
 
 from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, LeadershipWritten, Payload, RequestDetail
-from understudy.replay import line_queries, queries
-from understudy.replay.schema import data_columns, data_ddl, field_rules
+from understudy.spark import line_queries, queries
+from understudy.spark.schema import data_columns, data_ddl, field_rules
 
 
 @pytest.mark.parametrize("payload", PAYLOAD_BY_TYPE.values(), ids=PAYLOAD_BY_TYPE.keys())

@@ -25,10 +25,10 @@ from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics, Tab
 from foundation.eventlog.reader import EMPTY_FILE, LogFinding, find_files
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.java import JavaRuntime, choose_java
-from understudy.replay import line_queries, queries
-from understudy.replay.gateway import Gateway, gateway, jvm_flags
 from understudy.replay.result import Replay
-from understudy.replay.schema import data_columns, data_ddl
+from understudy.spark import line_queries, queries
+from understudy.spark.gateway import Gateway, gateway, jvm_flags
+from understudy.spark.schema import data_columns, data_ddl
 
 QUICK_BYTES = 16 * 1024 * 1024
 """Up to this size of the logs, some 50,000 records, a quick start saves more time than a fast engine."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from understudy.java import choose_java
-from understudy.replay.spark_job import SparkReplay, SparkSettings
+from understudy.spark.replay_job import SparkReplay, SparkSettings
 
 
 @pytest.fixture(scope="session")

@@ -95,7 +95,7 @@ import sys
 from pathlib import Path
 from understudy.java import choose_java
 from understudy.replay.result import replay_in_python
-from understudy.replay.spark_job import SparkReplay, SparkSettings
+from understudy.spark.replay_job import SparkReplay, SparkSettings
 
 paths = [Path(path) for path in sys.argv[1:]]
 with SparkReplay(SparkSettings(java=choose_java(), quick=False)) as spark:

@@ -12,8 +12,8 @@ from foundation.eventlog.metric_tables import TABLES, RunMetrics
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.replay.result import Replay, replay_in_python
-from understudy.replay.spark_job import SparkFailed, SparkReplay, TablesExist
 from understudy.simulator.seeds import run_seed
+from understudy.spark.replay_job import SparkFailed, SparkReplay, TablesExist
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from foundation.eventlog import reader
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
-from understudy.replay.schema import ENVELOPE_DDL, field_rules, rule_is_satisfied
+from understudy.spark.schema import ENVELOPE_DDL, field_rules, rule_is_satisfied
 
 _UNREADABLE = "unreadable"
 """The line is not an envelope. The finding is a torn line if it is the last line of its file, else not a record."""

@@ -1,0 +1,1 @@
+"""Compares runs by their settings: distributions, intervals, and what is more than noise."""

@@ -1,0 +1,1 @@
+"""Event logs as Parquet tables: typed, compacted, and added to run by run."""
