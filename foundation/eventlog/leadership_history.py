@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
+import msgspec
+
 from foundation.eventlog.metric_tables import PartitionNumbers
 from foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
     FaultInjected,
-    LeadershipWritten,
+    Leadership,
     PointReached,
     ProcessExiting,
     TopicsChanged,
 )
-from foundation.eventlog.run_records import Key, RunRecords, broker_node, millis
+from foundation.eventlog.run_records import RunRecords, StateRecord, broker_node, millis
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
@@ -30,124 +30,149 @@ _LOADED = "loaded"
 _DELETED = "deleted"
 
 
-class _RecordedState(NamedTuple):
-    """A partition's state from `key` on, as a record has it at position `place`."""
+class LeadershipHistory:
+    """The states of all partitions of a run, folded record by record, so that a long history takes no more memory.
 
-    key: Key
-    place: int
+    Attributes:
+        records_by_why: `LeadershipWritten` records by their reason.
+        written_by_why: states in them.
+        elected_by_why: those that count as an election.
+    """
+
+    def __init__(self, run: RunRecords, end: int) -> None:
+        """Fold every state of the run, until `end` in microseconds."""
+        self.records_by_why: Counter[str] = Counter()
+        self.written_by_why: Counter[str] = Counter()
+        self.elected_by_why: Counter[str] = Counter()
+        self._end = end
+        self._down = _down_times(run)
+        self._topics: dict[str, dict[int, _PartitionHistory]] = {}
+        self._deleted: dict[str, _State] = {}
+        """The newest deletion of each topic, where a partition that has its first state afterwards begins."""
+        for record in run.states:
+            self._add(record)
+
+    def rows(self) -> tuple[PartitionNumbers, ...]:
+        """Return one row per partition, sorted."""
+        return tuple(
+            self._row(topic, partition, history)
+            for topic, partitions in sorted(self._topics.items())
+            for partition, history in sorted(partitions.items())
+        )
+
+    def _add(self, record: StateRecord) -> None:
+        data = record.read()
+        if isinstance(data, TopicsChanged):
+            for topic in data.deleted:
+                self._delete(topic, _State(record.key.us, record.controller_epoch, _DELETED, None))
+            return
+        if isinstance(data, ContextLoaded):
+            for loaded in data.partitions:
+                self._next(loaded, _State(record.key.us, data.epoch, _LOADED, loaded))
+            return
+        self.records_by_why[data.why] += 1
+        self.written_by_why[data.why] += len(data.partitions)
+        for written in data.partitions:
+            state = _State(record.key.us, written.controller_epoch, data.why, written)
+            history = self._next(written, state)
+            history.writes += 1
+
+    def _delete(self, topic: str, state: _State) -> None:
+        before = self._deleted.get(topic)
+        if before is None or state.writer_epoch >= before.writer_epoch:
+            self._deleted[topic] = state
+        for history in self._topics.get(topic, {}).values():
+            self._append(history, state)
+
+    def _next(self, named: Leadership, state: _State) -> _PartitionHistory:
+        partitions = self._topics.setdefault(named.topic, {})
+        history = partitions.get(named.partition)
+        if history is None:
+            history = partitions[named.partition] = _PartitionHistory(self._deleted.get(named.topic))
+        self._append(history, state)
+        return history
+
+    def _append(self, history: _PartitionHistory, state: _State) -> None:
+        before = history.last
+        if before is not None:
+            if state.writer_epoch < before.writer_epoch:
+                return
+            history.leaderless_us += self._leaderless(before, state.since)
+        history.last = state
+        now = state.leadership
+        was = before.leadership if before is not None else None
+        if now is None:
+            return
+        if was is not None and now.isr != was.isr:
+            history.isr_shrinks += not set(was.isr) <= set(now.isr)
+            history.isr_expands += not set(now.isr) <= set(was.isr)
+        if _is_election(was, now, state.why):
+            self.elected_by_why[state.why] += 1
+            history.unclean_elections += state.why == UNCLEAN
+            history.clean_elections += state.why != UNCLEAN
+
+    def _leaderless(self, state: _State, until: int) -> int:
+        if state.leadership is None:
+            return 0
+        since, until = min(state.since, self._end), min(until, self._end)
+        if state.leadership.leader < 0:
+            return until - since
+        spells = self._down.get(broker_node(state.leadership.leader), ())
+        return sum(max(0, min(until, up) - max(since, fell)) for fell, up in spells)
+
+    def _row(self, topic: str, partition: int, history: _PartitionHistory) -> PartitionNumbers:
+        last = history.last
+        assert last is not None, "a partition has a history because it has a state"
+        now = last.leadership
+        return PartitionNumbers(
+            topic=topic,
+            partition=partition,
+            leader=None if now is None else now.leader,
+            leader_epoch=None if now is None else now.leader_epoch,
+            isr=None if now is None else now.isr,
+            writes=history.writes,
+            clean_elections=history.clean_elections,
+            unclean_elections=history.unclean_elections,
+            isr_shrinks=history.isr_shrinks,
+            isr_expands=history.isr_expands,
+            leaderless_ms=millis(history.leaderless_us + self._leaderless(last, self._end)),
+        )
+
+
+class _State(msgspec.Struct, frozen=True, gc=False):
+    """A partition's state from `since` on, in microseconds."""
+
+    since: int
     writer_epoch: int
     why: str
     """`why` of the `LeadershipWritten`; or `loaded`, or `deleted`."""
-    leader: int = -1
-    leader_epoch: int = -1
-    isr: tuple[int, ...] = ()
+    leadership: Leadership | None
+    """None after a deletion."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadershipHistory:
-    """The rows of all partitions of a run.
+class _PartitionHistory:
+    """What one partition has been through up to `last`, the newest state whose writer was not deposed."""
 
-    Attributes:
-        rows: one per partition, sorted.
-        elected_by_why: states that count as an election, by the reason they were written for.
-    """
-
-    rows: tuple[PartitionNumbers, ...]
-    elected_by_why: Counter[str] = field(default_factory=Counter)
-
-
-def leadership_history(run: RunRecords, end: int) -> LeadershipHistory:
-    """Compute the rows of every partition of the run, until `end` in microseconds."""
-    down = _down_times(run)
-    elected: Counter[str] = Counter()
-    rows = []
-    for partition, states in sorted(_states(run).items()):
-        kept = _without_late_ones(sorted(states))
-        rows.append(_row(partition, states, kept, down, end))
-        elected.update(state.why for before, state in _pairs(kept) if _is_election(before, state))
-    return LeadershipHistory(rows=tuple(rows), elected_by_why=elected)
-
-
-def _states(run: RunRecords) -> dict[TopicPartition, list[_RecordedState]]:
-    states: dict[TopicPartition, list[_RecordedState]] = {}
-    for written in run.of(LeadershipWritten):
-        for index, new in enumerate(written.data.partitions):
-            state = _RecordedState(
-                written.key, index, new.controller_epoch, written.data.why, new.leader, new.leader_epoch, new.isr
-            )
-            states.setdefault(TopicPartition(new.topic, new.partition), []).append(state)
-    for loaded in run.of(ContextLoaded):
-        for index, old in enumerate(loaded.data.partitions):
-            state = _RecordedState(loaded.key, index, loaded.data.epoch, _LOADED, old.leader, old.leader_epoch, old.isr)
-            states.setdefault(TopicPartition(old.topic, old.partition), []).append(state)
-    for changed in run.of(TopicsChanged):
-        for topic in sorted(set(changed.data.deleted)):
-            for partition in [partition for partition in states if partition.topic == topic]:
-                states[partition].append(_RecordedState(changed.key, 0, changed.controller_epoch, _DELETED))
-    return states
-
-
-def _without_late_ones(states: list[_RecordedState]) -> list[_RecordedState]:
-    kept: list[_RecordedState] = []
-    newest = states[0].writer_epoch
-    for state in states:
-        newest = max(newest, state.writer_epoch)
-        if state.writer_epoch == newest:
-            kept.append(state)
-    return kept
-
-
-def _pairs(kept: list[_RecordedState]) -> list[tuple[_RecordedState | None, _RecordedState]]:
-    """Pair each state with the one before it: None for the first and after a deletion."""
-    befores = [None, *(None if state.why == _DELETED else state for state in kept)]
-    return list(zip(befores, kept, strict=False))
-
-
-def _is_election(before: _RecordedState | None, state: _RecordedState) -> bool:
-    if state.why in (_LOADED, _DELETED, *NO_ELECTION) or state.leader < 0:
-        return False
-    return before is None or before.leader != state.leader
-
-
-def _row(
-    partition: TopicPartition,
-    states: list[_RecordedState],
-    kept: list[_RecordedState],
-    down: dict[str, list[tuple[int, int]]],
-    end: int,
-) -> PartitionNumbers:
-    pairs = _pairs(kept)
-    changes = [(set(before.isr), set(state.isr)) for before, state in pairs if before and state.why != _DELETED]
-    elections = [state for before, state in pairs if _is_election(before, state)]
-    last = kept[-1]
-    gone = last.why == _DELETED
-    return PartitionNumbers(
-        topic=partition.topic,
-        partition=partition.partition,
-        leader=None if gone else last.leader,
-        leader_epoch=None if gone else last.leader_epoch,
-        isr=None if gone else last.isr,
-        writes=sum(state.why not in (_LOADED, _DELETED) for state in states),
-        clean_elections=sum(state.why != UNCLEAN for state in elections),
-        unclean_elections=sum(state.why == UNCLEAN for state in elections),
-        isr_shrinks=sum(bool(before - after) for before, after in changes),
-        isr_expands=sum(bool(after - before) for before, after in changes),
-        leaderless_ms=millis(_leaderless(kept, down, end)),
+    __slots__ = (
+        "clean_elections",
+        "isr_expands",
+        "isr_shrinks",
+        "last",
+        "leaderless_us",
+        "unclean_elections",
+        "writes",
     )
 
+    def __init__(self, last: _State | None) -> None:
+        self.last = last
+        self.writes = self.clean_elections = self.unclean_elections = 0
+        self.isr_shrinks = self.isr_expands = self.leaderless_us = 0
 
-def _leaderless(kept: list[_RecordedState], down: dict[str, list[tuple[int, int]]], end: int) -> int:
-    total = 0
-    for state, until in zip(kept, [*(state.key.us for state in kept[1:]), end], strict=True):
-        since, until = min(state.key.us, end), min(until, end)
-        if state.why == _DELETED:
-            continue
-        if state.leader < 0:
-            total += until - since
-        else:
-            spells = down.get(broker_node(state.leader), ())
-            total += sum(max(0, min(until, up) - max(since, fell)) for fell, up in spells)
-    return total
+
+def _is_election(was: Leadership | None, now: Leadership, why: str) -> bool:
+    if why == _LOADED or why in NO_ELECTION or now.leader < 0:
+        return False
+    return was is None or was.leader != now.leader
 
 
 class _Mark(NamedTuple):

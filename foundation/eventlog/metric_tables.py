@@ -1,7 +1,7 @@
 """Defines the numbers of one run, as rows of tables: the meaning, formula and unit of each.
 
-Two engines compute these tables, `foundation.eventlog.metrics` in plain Python and `understudy.replay` in Spark, and
-tests require that they agree to the last digit. So every formula here is exact: times are whole microseconds after the
+`foundation.eventlog.metrics` computes these tables. Tests compute them again with SQL in Spark, and require that both
+agree to the last digit. So every formula here is exact: times are whole microseconds after the
 run's first record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank;
 nothing depends on the order in which logs were read.
 
@@ -254,6 +254,8 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     partitions: int
     leaderless_ms: float
     """Partition-milliseconds without a leader."""
+    leaderless_partitions: int
+    """Partitions that were without a leader for any time."""
     clean_elections: int
     unclean_elections: int
     isr_shrinks: int

@@ -1,6 +1,6 @@
 """Computes the numbers of one run from its records. `metric_tables` defines what they mean.
 
-The code is plain rather than fast: tests compare Spark's results with it, and it serves single runs.
+Tests compare the numbers with those of SQL in Spark, which is written from the same definitions and shares no code.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from foundation.eventlog.leadership_history import LeadershipHistory, leadership_history
+from foundation.eventlog.leadership_history import LeadershipHistory
 from foundation.eventlog.metric_tables import (
     Elections,
     EventNumbers,
     FailedElections,
     FenceHits,
     Moment,
+    PartitionNumbers,
     Refusals,
     Requests,
     RunMetrics,
@@ -30,7 +31,6 @@ from foundation.eventlog.records import (
     FaultInjected,
     FenceHit,
     LeadershipNotWritten,
-    LeadershipWritten,
     PointReached,
     RequestFailed,
     RequestSent,
@@ -49,19 +49,29 @@ V = TypeVar("V")
 
 def measure(run: str, records: Iterable[Envelope]) -> RunMetrics:
     """Compute all tables of one run from its records, in any order."""
-    found = RunRecords(records)
+    return measure_records(run, RunRecords.from_envelopes(records))
+
+
+def measure_records(run: str, found: RunRecords) -> RunMetrics:
+    """Compute all tables of one run.
+
+    Raises:
+        msgspec.MsgspecError: a record that is read from its file again is damaged.
+        OSError: its file cannot be read.
+    """
     reigns = find_reigns(found)
     end = end_of_run(found, reigns)
-    history = leadership_history(found, end)
+    history = LeadershipHistory(found, end)
+    partitions = history.rows()
     requests = request_rows(found)
     fence_hits = fence_rows(found)
     return RunMetrics(
         run=run,
-        totals=_totals(found, reigns, end, history, requests, fence_hits),
+        totals=_totals(found, reigns, end, partitions, requests, fence_hits),
         reigns=tuple(reign.row() for reign in reigns),
         failovers=tuple(failover_rows(found, reigns)),
-        partitions=history.rows,
-        elections=election_rows(found, history),
+        partitions=partitions,
+        elections=election_rows(history),
         failed_elections=failed_election_rows(found),
         requests=requests,
         refusals=refusal_rows(found),
@@ -78,25 +88,21 @@ def nearest_rank(values: Sequence[int], percent: int) -> int | None:
 
 def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> int:
     """Return the end of the run, as `Totals` defines it, in microseconds."""
-    last = run.signs[-1].us if run.signs else 0
+    last = run.signs.last_us
     if not reigns:
         return last
     final = reigns[-1]
     ended = final.loss.ended
     if ended is None or final.loss.ended_by not in ORDERLY_ENDS:
         return last
-    others = (sign for sign in run.signs if sign.node.startswith("broker-") and sign.node != final.elected.node)
-    return last if any(sign.us > ended for sign in others) else ended
+    others = (node for node in run.signs.nodes if node.startswith("broker-") and node != final.elected.node)
+    return last if any(run.signs.last_of(node) > ended for node in others) else ended
 
 
-def election_rows(run: RunRecords, history: LeadershipHistory) -> tuple[Elections, ...]:
-    records, partitions = Counter[str](), Counter[str]()
-    for written in run.of(LeadershipWritten):
-        records[written.data.why] += 1
-        partitions[written.data.why] += len(written.data.partitions)
+def election_rows(history: LeadershipHistory) -> tuple[Elections, ...]:
     return tuple(
-        Elections(why=why, records=records[why], partitions=partitions[why], elected=history.elected_by_why[why])
-        for why in sorted(records)
+        Elections(why=why, records=records, partitions=history.written_by_why[why], elected=history.elected_by_why[why])
+        for why, records in sorted(history.records_by_why.items())
     )
 
 
@@ -206,21 +212,21 @@ def _totals(
     run: RunRecords,
     reigns: Sequence[ReignTimes],
     end: int,
-    history: LeadershipHistory,
+    partitions: Sequence[PartitionNumbers],
     requests: Sequence[Requests],
     fence_hits: Sequence[FenceHits],
 ) -> Totals:
-    partitions = history.rows
     return Totals(
         started_ms=run.started_ms,
         ended_at_ms=millis(end),
-        nodes=len({sign.node for sign in run.signs}),
-        incarnations=len({(sign.node, sign.incarnation) for sign in run.signs}),
-        records=len(run.signs),
+        nodes=len(run.signs.nodes),
+        incarnations=len(run.signs.incarnations),
+        records=run.signs.count,
         controllers=len(reigns),
         without_controller_ms=millis(_without_controller(reigns, end)),
         partitions=len(partitions),
         leaderless_ms=millis(sum(micros(row.leaderless_ms) for row in partitions)),
+        leaderless_partitions=sum(row.leaderless_ms > 0 for row in partitions),
         clean_elections=sum(row.clean_elections for row in partitions),
         unclean_elections=sum(row.unclean_elections for row in partitions),
         isr_shrinks=sum(row.isr_shrinks for row in partitions),

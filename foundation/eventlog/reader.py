@@ -14,21 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from foundation.eventlog.files import log_files
+from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header, with_payload
 from foundation.eventlog.order import Writer, in_order
-from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
-
-MAX_LINE_BYTES = 32 * 1024 * 1024
-"""A longer line is not read. A failover of 200,000 partitions writes the longest known one, about 12 MB."""
-
-MAX_CLOCK_MS = float(2**43)
-"""A line with a larger clock, beyond 278 years, is malformed. The bound keeps microseconds exact in a double."""
-
-MAX_SEQ = 2**53
+from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
 
 TORN_LINE = "torn line"
 """The last line of a file is not a whole record: its process was killed, or the disk was full."""
@@ -99,7 +92,7 @@ def read(paths: Iterable[Path]) -> RunReading:
     for file in files:
         try:
             with file.open("rb") as stream:
-                collector.add(str(file), _bounded_lines(stream))
+                collector.add(str(file), bounded_lines(stream))
         except OSError as error:
             collector.note(LogFinding(str(file), 0, UNREADABLE_FILE, error.strerror or "input/output error"))
     return collector.reading()
@@ -134,89 +127,13 @@ def _files_below(path: Path) -> list[Path]:
     return [file.path for folder, _, names in os.walk(path) if names for file in log_files(Path(folder))]
 
 
-def _bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
+def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
     """Yield the lines without their newline; a line that is too long is cut, but remains longer than the maximum."""
     while line := stream.readline(MAX_LINE_BYTES + 2):
         rest = line
         while not rest.endswith(b"\n") and (rest := stream.readline(MAX_LINE_BYTES)):
             pass
         yield line.removesuffix(b"\n")
-
-
-# ------------------------------------------------------------------ one line
-
-
-_T = TypeVar("_T")
-
-
-class _Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An `Envelope` whose payload is still bytes."""
-
-    version: int
-    run: str
-    node: str
-    incarnation: int
-    seq: int
-    mono_ms: float
-    wall_ms: float
-    type: str
-    cause: int | None = None
-    zxid: int = 0
-    controller_epoch: int = 0
-    data: msgspec.Raw
-
-
-_HEADER_DECODER = msgspec.json.Decoder(_Header)
-_PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
-    name: msgspec.json.Decoder(payload) for name, payload in PAYLOAD_BY_TYPE.items()
-}
-
-
-def decode_record(line: bytes) -> Envelope:
-    """Decode one line as a record. Programs that follow a growing log use it; they need no findings.
-
-    Raises:
-        msgspec.MsgspecError: the line is not a whole record of a known version and type.
-    """
-    header = _decode_header(line)
-    if header.version != RECORD_VERSION or header.type not in PAYLOAD_BY_TYPE:
-        raise msgspec.ValidationError(f"record type {header.type!r} of version {header.version} is not known")
-    return _with_payload(header)
-
-
-def _decode_header(line: bytes) -> _Header:
-    header = _decode(_HEADER_DECODER, line)
-    clocks_are_valid = 0 <= header.mono_ms <= MAX_CLOCK_MS and 0 <= header.wall_ms <= MAX_CLOCK_MS
-    if not (clocks_are_valid and 1 <= header.seq <= MAX_SEQ and 1 <= header.incarnation <= MAX_SEQ):
-        raise msgspec.ValidationError("a number of the envelope is out of its range")
-    if header.type in FORMER_TYPE_NAMES:
-        return msgspec.structs.replace(header, type=FORMER_TYPE_NAMES[header.type])
-    return header
-
-
-def _with_payload(header: _Header) -> Envelope:
-    return Envelope(
-        version=header.version,
-        run=header.run,
-        node=header.node,
-        incarnation=header.incarnation,
-        seq=header.seq,
-        mono_ms=header.mono_ms,
-        wall_ms=header.wall_ms,
-        type=header.type,
-        cause=header.cause,
-        zxid=header.zxid,
-        controller_epoch=header.controller_epoch,
-        data=_decode(_PAYLOAD_DECODERS[header.type], header.data),
-    )
-
-
-def _decode(decoder: msgspec.json.Decoder[_T], text: bytes | msgspec.Raw) -> _T:
-    """Decode `text`; raise `msgspec.DecodeError` also where it is nested too deep or is not UTF-8."""
-    try:
-        return decoder.decode(text)
-    except (RecursionError, UnicodeDecodeError) as error:
-        raise msgspec.DecodeError(str(error)) from None
 
 
 # ------------------------------------------------------------------ all lines
@@ -280,7 +197,7 @@ class _Collector:
             self.note(LogFinding(*place, LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes"))
             return True
         try:
-            header = _decode_header(line)
+            header = decode_header(line)
         except msgspec.MsgspecError:
             return False
         record = None
@@ -290,7 +207,7 @@ class _Collector:
             self.note(LogFinding(*place, UNKNOWN_TYPE, header.type))
         else:
             try:
-                record = _with_payload(header)
+                record = with_payload(header)
             except msgspec.MsgspecError:
                 self.note(LogFinding(*place, NOT_A_RECORD, header.type))
         numbered = self._numbered.setdefault((header.run, header.node, header.incarnation), [])

@@ -155,7 +155,7 @@ class _Losses:
         return None
 
     def _last_sign(self, elected: At[ControllerElected], bound: int) -> int:
-        return max(sign.us for sign in self._run.signs if sign[1:3] == elected.incarnation and sign.us <= bound)
+        return self._run.signs.last_until(elected.incarnation, bound)
 
 
 def _within(us: int, since: int, until: int | None) -> bool:

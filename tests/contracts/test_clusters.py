@@ -10,7 +10,8 @@ import pytest
 
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.reader import decode_record, read
+from foundation.eventlog.lines import decode_record
+from foundation.eventlog.reader import read
 from foundation.eventlog.records import FaultInjected, PointReached, StepReached
 from understudy.admin_client import NoBrokerAnswers
 from understudy.cluster import BrokerHandle, Cluster, ClusterError, Unsettled, Unsupported, WaitTimedOut

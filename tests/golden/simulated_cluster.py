@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from foundation.cluster.errors import ApiError
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import Envelope
 from foundation.zk.client import Op
 from tests.golden.recording import Json

@@ -9,7 +9,7 @@ import pytest
 
 from controller.points import POINTS
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import RequestSent
 from foundation.zk.client import Create, Delete, Failure
 from understudy.simulator.broker import SimulatedBroker

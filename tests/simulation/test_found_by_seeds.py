@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import ElectionLost, IsrResult
 from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, ReassignPartitionsZNode
 from understudy.simulator.cluster import SimulatedCluster

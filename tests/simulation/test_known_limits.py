@@ -13,7 +13,7 @@ import pytest
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.fences import Fence
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,

@@ -10,7 +10,7 @@ import pytest
 
 from brokers.network.kafka_apis import KafkaApis
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import RequestReceived, RequestSent
 from foundation.wire.headers import decode_request_header
 from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

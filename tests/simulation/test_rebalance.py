@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import LeadershipWritten
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge

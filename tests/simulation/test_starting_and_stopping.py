@@ -15,7 +15,7 @@ from brokers.membership.meta_properties import FILE, InconsistentMetaProperties,
 from brokers.membership.registration import RegistrationRefused
 from controller.settings import ControllerSettings
 from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import ProcessExiting, RequestReceived, RequestSent, ResponseReceived
 from foundation.zk.client import ZooKeeperUnreachable
 from understudy.simulator.broker import SimulatedBroker

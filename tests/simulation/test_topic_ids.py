@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import RequestSent, ResponseReceived
 from foundation.zk.client import SetData, ZNodeData
 from understudy.simulator.cluster import SimulatedCluster

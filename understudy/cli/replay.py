@@ -68,8 +68,9 @@ def _in_python(options: argparse.Namespace) -> Replay:
 
 def _in_spark(options: argparse.Namespace) -> Replay:
     from understudy.java import JavaNotFound, choose_java
+    from understudy.spark.context import SparkFailed
     from understudy.spark.gateway import GatewayFailed
-    from understudy.spark.replay_job import SparkFailed, TablesExist, replay
+    from understudy.spark.replay_job import TablesExist, replay
 
     try:
         java = choose_java(options.java_home)
@@ -78,6 +79,7 @@ def _in_spark(options: argparse.Namespace) -> Replay:
             return replay(
                 options.runs,
                 output=options.output,
+                whole=options.json,
                 java=java,
                 master=options.master,
                 memory=options.driver_memory,

@@ -16,6 +16,7 @@ from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, Parti
 from foundation.eventlog.metrics import nearest_rank
 from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.run_records import micros
+from understudy.replay.kernel import worst_partitions
 from understudy.replay.result import Replay
 
 WIDTH = 100
@@ -129,15 +130,12 @@ def _answers(failover: Failover) -> str:
 
 def _partitions(run: RunMetrics) -> list[str]:
     totals = run.totals
-    worst = sorted(
-        (row for row in run.partitions if row.leaderless_ms),
-        key=lambda row: (-row.leaderless_ms, row.topic, row.partition),
-    )
+    worst = worst_partitions(run.partitions)
     return [
         f"Partitions: {totals.partitions:,}, leaderless for {totals.leaderless_ms / 1000:,.3f} partition-seconds; "
         f"elections {totals.clean_elections:,} clean, {totals.unclean_elections:,} unclean; "
         f"ISR −{totals.isr_shrinks:,} +{totals.isr_expands:,}",
-        *_some([f"  {_partition(row)}" for row in worst], 3),
+        *_some([f"  {_partition(row)}" for row in worst], 3, of=totals.leaderless_partitions),
     ]
 
 
@@ -260,11 +258,16 @@ def _shortened(finding: LogFinding) -> str:
     return text if len(text) <= WIDTH - 2 else str(replace(finding, file=f"…{finding.file[-45:]}"))
 
 
-def _some(lines: Sequence[str], most: int) -> list[str]:
-    """Return at most `most` of `lines`; if some are left out, the last one has their number."""
-    if len(lines) <= most:
+def _some(lines: Sequence[str], most: int, *, of: int | None = None) -> list[str]:
+    """Return at most `most` of `lines`; if some are left out, the last one has their number.
+
+    Args:
+        of: how many there are; by default all of `lines`.
+    """
+    count = len(lines) if of is None else of
+    if count <= most:
         return [*lines]
-    return [*lines[: most - 1], f"  … and {len(lines) - most + 1:,} more"]
+    return [*lines[: most - 1], f"  … and {count - most + 1:,} more"]
 
 
 def _bar(part: float | None, whole: float) -> str:

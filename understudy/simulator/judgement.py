@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from foundation.eventlog.fences import Fence
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import ControllerElected, TaskFailed
 from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.simulator.cluster import SimulatedCluster

@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from understudy.cluster import ClusterError
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster

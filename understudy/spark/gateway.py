@@ -52,20 +52,21 @@ class GatewayFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """A running gateway: the port and the secret with which PySpark connects to it."""
+    """A running gateway: where and with which secret PySpark connects to it, and a folder for temporary files."""
 
     pid: int
+    folder: Path
     port: int
     secret: str
 
 
-def jvm_flags(java: JavaRuntime, *, memory: str, quick: bool) -> list[str]:
+def jvm_flags(java: JavaRuntime, *, memory: str) -> list[str]:
     """Return the flags of the Java process.
+
+    It has the simple compiler and garbage collector, which halve the time of the start: Java only passes bytes on.
 
     Args:
         memory: the heap size, as in `-Xmx`.
-        quick: use the simple compiler and garbage collector. They halve the time of the start, but a million records
-            take a quarter longer.
     """
     packages = list(_OPENED_PACKAGES)
     if java.version is None or java.version <= _LAST_JAVA_WITH_SECURITY_ACTION:
@@ -74,9 +75,7 @@ def jvm_flags(java: JavaRuntime, *, memory: str, quick: bool) -> list[str]:
     flags += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages]
     if java.version is not None and java.version >= _FIRST_JAVA_WITH_NATIVE_ACCESS_WARNING:
         flags += ["--sun-misc-unsafe-memory-access=allow", "--enable-native-access=ALL-UNNAMED"]
-    if quick:
-        flags += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
-    return flags
+    return [*flags, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 
 @contextlib.contextmanager
@@ -129,7 +128,7 @@ def _wait_for(process: subprocess.Popen[bytes], connection: Path, output: Path) 
     while time.monotonic() < deadline:
         if connection.exists():
             port, secret = _read_connection(connection.read_bytes())
-            return Gateway(pid=process.pid, port=port, secret=secret)
+            return Gateway(pid=process.pid, folder=connection.parent, port=port, secret=secret)
         if process.poll() is not None:
             raise GatewayFailed(f"Spark's Java ended with exit code {process.returncode}. Its output:\n{_tail(output)}")
         time.sleep(_POLL_S)

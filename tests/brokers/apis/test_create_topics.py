@@ -14,7 +14,7 @@ from brokers.config.description import topic_defaults
 from brokers.config.kafka_config import KafkaConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import ZkWrite
 from foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,

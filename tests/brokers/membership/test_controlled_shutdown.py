@@ -13,7 +13,7 @@ from brokers.metadata.metadata_cache import MetadataCache
 from brokers.metrics.broker_state import BrokerState
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import EventStarted
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest

@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from foundation.eventlog.fold import fold_all
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import decode_record, read
+from foundation.eventlog.reader import read
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
 
 SAMPLES = sorted(Path(__file__).with_name("samples").glob("version-*.jsonl"))

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from foundation.eventlog.reader import decode_record
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import FaultInjected
 from understudy.simulator import workload
 from understudy.simulator.cluster import SimulatedCluster

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from brokers.world import World
-from foundation.eventlog.reader import decode_record, read
+from foundation.eventlog.lines import decode_record
+from foundation.eventlog.reader import read
 from foundation.eventlog.records import PointReached, ProcessExiting, ProcessStarted
 from understudy.simulator.loop import Process, SimulatedLoop, new_loop
 from understudy.simulator.network import SimulatedNetwork

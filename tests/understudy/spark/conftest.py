@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from understudy.java import choose_java
-from understudy.spark.replay_job import SparkReplay, SparkSettings
+from understudy.spark.context import SparkSettings
+from understudy.spark.replay_job import SparkReplay
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkReplay]:
-    with SparkReplay(SparkSettings(java=choose_java())) as replay:
+    with SparkReplay(SparkSettings(java=choose_java(), memory="1g")) as replay:
         yield replay

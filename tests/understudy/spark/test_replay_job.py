@@ -1,19 +1,25 @@
-"""Spark computes the same tables, to the last digit, and the same findings as the engine in plain Python."""
+"""Spark computes the same tables, to the last digit, and the same findings as plain Python and as SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from foundation.eventlog import reader
 from foundation.eventlog.metric_tables import TABLES, RunMetrics
+from foundation.eventlog.metrics import measure
+from foundation.eventlog.reader import read
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.spark.oracle.sql_replay import replay_with_sql
+from understudy.replay.report import render
 from understudy.replay.result import Replay, replay_in_python
 from understudy.simulator.seeds import run_seed
-from understudy.spark.replay_job import SparkFailed, SparkReplay, TablesExist
+from understudy.spark.context import SparkFailed
+from understudy.spark.replay_job import SparkReplay, TablesExist
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.slow
@@ -44,12 +50,24 @@ def rows(runs: dict[str, RunMetrics], name: str, table: str) -> object:
 
 
 def assert_same_replay(spark: SparkReplay, paths: Iterable[Path]) -> Replay:
-    expected = replay_in_python(list(paths))
-    found = spark.replay(list(paths))
-    assert differences(found, expected) == []
-    assert found.findings == expected.findings
-    assert found.lines == expected.lines
+    """Compare what Spark and plain Python compute with what the tolerant reader and SQL do."""
+    expected = with_the_tolerant_reader(list(paths))
+    by_engine = {
+        "Spark": spark.replay(list(paths), whole=True),
+        "Python": replay_in_python(list(paths)),
+        "SQL": replay_with_sql(spark.session, list(paths)),
+    }
+    for engine, found in by_engine.items():
+        assert differences(found, expected) == [], engine
+        assert found.findings == expected.findings, engine
+        assert found.lines == expected.lines, engine
     return expected
+
+
+def with_the_tolerant_reader(paths: list[Path]) -> Replay:
+    reading = read(paths)
+    runs = tuple(measure(run, records) for run, records in reading.by_run().items())
+    return Replay(runs=runs, findings=reading.findings, lines=reading.lines, engine="measure")
 
 
 def test_the_run_of_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: Path) -> None:
@@ -163,8 +181,7 @@ def test_tables_are_written_as_parquet_and_not_overwritten(spark: SparkReplay, t
     folder, output = write(killed_controller(), tmp_path / "run"), tmp_path / "tables"
     spark.replay([folder], output=output)
     assert sorted(path.name for path in output.iterdir()) == sorted(TABLES)
-    assert spark._spark is not None
-    (row,) = spark._spark.read.parquet(str(output / "failovers")).collect()
+    (row,) = spark.session.read.parquet(str(output / "failovers")).collect()
     assert (row["run"], row["cause"], row["detection_ms"], row["epoch"]) == ("run-1", "kill", 3000.0, 2)
     with pytest.raises(TablesExist, match="give another folder"):
         spark.replay([folder], output=output)
@@ -178,3 +195,51 @@ def test_logs_without_a_record(spark: SparkReplay, tmp_path: Path) -> None:
     assert assert_same_replay(spark, [tmp_path]).runs == ()
     (tmp_path / "broker-1-0001-0001.jsonl").write_bytes(b"{}\n")
     assert assert_same_replay(spark, [tmp_path]).runs == ()
+
+
+def test_sql_computes_the_same_with_many_partitions_and_compiled_expressions(
+    spark: SparkReplay, tmp_path: Path
+) -> None:
+    for seed in range(2):
+        write(RandomRun(seed, records=300).logs, tmp_path / f"random-{seed}")
+    by_sql = replay_with_sql(spark.session, [tmp_path], small=False)
+    expected = replay_in_python([tmp_path])
+    assert differences(by_sql, expected) == []
+
+
+def test_a_file_with_records_of_several_runs_is_read_with_the_files_of_each(spark: SparkReplay, tmp_path: Path) -> None:
+    first, second = (write(RandomRun(seed, records=200).logs, tmp_path / str(seed)) for seed in (1, 2))
+    moved = min(second.iterdir())
+    kept = min(first.iterdir())
+    kept.write_bytes(kept.read_bytes() + moved.read_bytes())
+    moved.unlink()
+    expected = assert_same_replay(spark, [tmp_path])
+    assert len(expected.runs) == 2
+    assert expected.findings == ()
+
+
+def test_tables_of_mixed_files_are_written_once(spark: SparkReplay, tmp_path: Path) -> None:
+    first, second = (write(RandomRun(seed, records=200).logs, tmp_path / "logs" / str(seed)) for seed in (1, 2))
+    moved = min(second.iterdir())
+    kept = min(first.iterdir())
+    kept.write_bytes(kept.read_bytes() + moved.read_bytes())
+    moved.unlink()
+    spark.replay([tmp_path / "logs"], output=tmp_path / "tables")
+    written = spark.session.read.parquet(str(tmp_path / "tables" / "partitions")).collect()
+    expected = replay_in_python([tmp_path / "logs"])
+    assert sorted((row["run"], row["topic"], row["partition"], row["writes"]) for row in written) == sorted(
+        (run.run, row.topic, row.partition, row.writes) for run in expected.runs for row in run.partitions
+    )
+
+
+def test_a_page_has_only_the_worst_partitions_but_counts_all(spark: SparkReplay, tmp_path: Path) -> None:
+    run_seed(3, 30, events=tmp_path / "seed-3")
+    (whole,), (short,) = spark.replay([tmp_path], whole=True).runs, spark.replay([tmp_path]).runs
+    assert len(short.partitions) < len(whole.partitions) == short.totals.partitions
+    assert short.totals.leaderless_partitions == sum(row.leaderless_ms > 0 for row in whole.partitions)
+    assert msgspec.structs.replace(whole, partitions=short.partitions) == short
+    assert render(replay_with(short)) == render(replay_with(whole))
+
+
+def replay_with(run: RunMetrics) -> Replay:
+    return Replay(runs=(run,), findings=(), lines=0, engine="")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.foundation.eventlog.stories import killed_controller
 
 pytestmark = pytest.mark.slow
 
@@ -88,36 +88,6 @@ def test_an_unknown_spark_master_is_one_line(run_folder: Path) -> None:
     assert re.match(
         "understudy replay: Spark does not run with master nowhere: .*Could not parse Master URL", message
     ), err
-
-
-COMPARE_ENGINES = """
-import sys
-from pathlib import Path
-from understudy.java import choose_java
-from understudy.replay.result import replay_in_python
-from understudy.spark.replay_job import SparkReplay, SparkSettings
-
-paths = [Path(path) for path in sys.argv[1:]]
-with SparkReplay(SparkSettings(java=choose_java(), quick=False)) as spark:
-    found, expected = spark.replay(paths), replay_in_python(paths)
-assert found.runs == expected.runs, "the tables differ"
-assert found.findings == expected.findings
-print(len(found.runs))
-"""
-
-
-def test_the_settings_for_large_logs_compute_the_same(run_folder: Path, tmp_path: Path) -> None:
-    """The session compiles expressions, adapts its plans and uses several partitions."""
-    folders = [run_folder]
-    for seed in range(2):
-        folder = tmp_path / f"random-{seed}"
-        folder.mkdir()
-        folders.append(folder)
-        for name, lines in RandomRun(seed, records=300).logs.lines.items():
-            (folder / name).write_bytes(b"".join(lines))
-    command = [sys.executable, "-c", COMPARE_ENGINES, *map(str, folders)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr[-3000:]
 
 
 def test_a_folder_without_event_logs_is_one_message(tmp_path: Path) -> None:

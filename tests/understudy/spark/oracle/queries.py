@@ -308,6 +308,7 @@ _TOTALS = {
                {_ms("coalesce(e.us - t.first_us - t.active_us, 0)")} AS without_controller_ms,
                coalesce(p.partitions, 0) AS partitions,
                {_ms("coalesce(l.us, 0)")} AS leaderless_ms,
+               coalesce(p.leaderless_partitions, 0) AS leaderless_partitions,
                coalesce(p.clean_elections, 0) AS clean_elections, coalesce(p.unclean_elections, 0) AS unclean_elections,
                coalesce(p.isr_shrinks, 0) AS isr_shrinks, coalesce(p.isr_expands, 0) AS isr_expands,
                coalesce(q.requests, 0) AS requests, coalesce(f.hits, 0) AS fence_hits,
@@ -322,7 +323,8 @@ _TOTALS = {
           ON t.run = r.run
         LEFT JOIN (SELECT run, count(*) AS partitions, sum(clean_elections) AS clean_elections,
                           sum(unclean_elections) AS unclean_elections, sum(isr_shrinks) AS isr_shrinks,
-                          sum(isr_expands) AS isr_expands
+                          sum(isr_expands) AS isr_expands,
+                          count_if(leaderless_ms > 0) AS leaderless_partitions
                    FROM partitions GROUP BY run) p ON p.run = r.run
         LEFT JOIN (SELECT run, sum(us) AS us FROM leaderless_spans GROUP BY run) l ON l.run = r.run
         LEFT JOIN (SELECT run, count(*) AS requests FROM RequestSent GROUP BY run) q ON q.run = r.run

@@ -1,0 +1,174 @@
+"""Computes the tables with SQL in Spark: the definitions of `foundation.eventlog.metrics`, but no code of it.
+
+It is the independent second definition with which tests compare what the product computes. It plans some seventy views
+for a single run, so it takes tens of seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlparse
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
+from foundation.eventlog.reader import EMPTY_FILE, LogFinding, find_files
+from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from tests.understudy.spark.oracle import line_queries, queries
+from tests.understudy.spark.oracle.schema import data_columns, data_ddl
+from understudy.replay.result import Replay
+
+_COLUMNS = {name: tuple(info.name for info in msgspec.structs.fields(table)) for name, table in TABLES.items()}
+_FLAWS = "flaws"
+_FILES = "files"
+
+FOR_SMALL_LOGS = {
+    # With few rows, compiled expressions, adaptive plans, a second partition and the job that each broadcast needs
+    # take more time than they save.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+FOR_LARGE_LOGS = {
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2)),
+    "spark.sql.adaptive.enabled": "true",
+}
+
+
+def replay_with_sql(spark: SparkSession, paths: Sequence[Path], *, small: bool = True) -> Replay:
+    """Compute the metrics of all runs in the logs at or below `paths`."""
+    session = spark.newSession()
+    for name, value in (FOR_SMALL_LOGS if small else FOR_LARGE_LOGS).items():
+        session.conf.set(name, value)
+    # A Spark job that lists the files takes longer than listing them here.
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000")
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    files, findings = find_files(paths)
+    if not any(file.stat().st_size for file in files):
+        return Replay(runs=(), findings=tuple(sorted([*findings, *_empty(files)])), lines=0, engine="SQL")
+    return _collect(_views(session, files, small=small), files, findings, "SQL")
+
+
+# ------------------------------------------------------------------ the views
+
+
+def _views(spark: SparkSession, files: Sequence[Path], *, small: bool) -> dict[str, DataFrame]:
+    """Create all views over the lines of `files`, and return them by name.
+
+    Views that many others read become local checkpoints: they are computed once, when first needed, and are leaves to
+    Spark's planner. Without them a plan would repeat everything below a view wherever it is read, and planning would
+    take minutes.
+    """
+    text = spark.read.text([str(file.absolute()) for file in files], lineSep="\n").selectExpr(
+        "value",
+        "_metadata.file_path AS file",
+        "_metadata.file_block_start AS block",
+        "monotonically_increasing_id() AS id",
+    )
+    # Data in one partition needs no exchange, which saves more than half of the stages.
+    (text.coalesce(1) if small else text).createOrReplaceTempView("text")
+    views: dict[str, DataFrame] = {}
+    types = {name: _type_query(name) for name in queries.TYPES}
+    for name, sql in (line_queries.VIEWS | types | queries.VIEWS).items():
+        view = spark.sql(sql)
+        if name in (*line_queries.KEPT_VIEWS, *queries.KEPT_VIEWS):
+            # A checkpoint keeps the ids of its columns, which would clash with those of the views that it reads.
+            view = view.localCheckpoint(eager=False).toDF(*view.columns)
+        view.createOrReplaceTempView(name)
+        views[name] = view
+    return views
+
+
+def _type_query(name: str) -> str:
+    payload = PAYLOAD_BY_TYPE[name]
+    return f"""
+        SELECT run, us, node, incarnation, seq, cause, controller_epoch, {data_columns(payload, "read")} AS data
+        FROM (SELECT *, from_json(data, '{data_ddl(payload)}') AS read FROM records WHERE type = '{name}')"""
+
+
+# ------------------------------------------------------------------ the results
+
+
+class _Row(NamedTuple):
+    kind: str
+    run: str
+    place: int
+    row: str
+
+
+def _collect(
+    views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[LogFinding], engine: str
+) -> Replay:
+    parts = [_as_json(views, name) for name in TABLES]
+    parts += [
+        views["flaws_by_file"].selectExpr(f"'{_FLAWS}' AS kind", "'' AS run", "0 AS place", "file AS row").limit(1)
+    ]
+    parts += [
+        views["files"].selectExpr(f"'{_FILES}' AS kind", "file AS run", "CAST(lines AS INT) AS place", "'' AS row")
+    ]
+    union = parts[0]
+    for part in parts[1:]:
+        union = union.unionAll(part)
+    by_kind: dict[str, list[_Row]] = {}
+    for collected in union.collect():
+        row = _Row(*collected)
+        by_kind.setdefault(row.kind, []).append(row)
+    names = {str(file.absolute()): str(file) for file in files}
+    read = {names[_path(row.run)]: row.place for row in by_kind.get(_FILES, ())}
+    flaws = _flaws(views["findings"], names) if by_kind.get(_FLAWS) else []
+    empty = _empty([file for file in files if str(file) not in read])
+    return Replay(
+        runs=_runs({name: by_kind.get(name, []) for name in TABLES}),
+        findings=tuple(sorted([*findings, *empty, *flaws])),
+        lines=sum(read.values()),
+        engine=engine,
+    )
+
+
+def _as_json(views: Mapping[str, DataFrame], name: str) -> DataFrame:
+    place = "place" if "place" in views[name].columns else "0"
+    row = f"to_json(struct({', '.join(_COLUMNS[name])}), map('ignoreNullFields', 'false')) AS row"
+    return views[name].selectExpr(f"'{name}' AS kind", "run", f"CAST({place} AS INT) AS place", row)
+
+
+def _flaws(findings: DataFrame, names: Mapping[str, str]) -> list[LogFinding]:
+    return [
+        LogFinding(names[_path(row["file"])], row["line"], row["kind"], row["what"], row["times"])
+        for row in findings.select("file", "line", "kind", "what", "times").collect()
+    ]
+
+
+def _empty(files: Sequence[Path]) -> list[LogFinding]:
+    return [LogFinding(str(file), 0, EMPTY_FILE, "") for file in files]
+
+
+def _path(uri: str) -> str:
+    return unquote(urlparse(uri).path)
+
+
+def _runs(rows_by_table: Mapping[str, Sequence[_Row]]) -> tuple[RunMetrics, ...]:
+    tables: dict[str, dict[str, list[Table]]] = {}
+    for name, rows in rows_by_table.items():
+        for row in sorted(rows, key=lambda row: row.place):
+            decoded = msgspec.json.decode(row.row, type=TABLES[name])
+            tables.setdefault(row.run, {}).setdefault(name, []).append(decoded)
+    return tuple(_metrics(run, tables[run]) for run in sorted(tables))
+
+
+def _metrics(run: str, tables: Mapping[str, list[Table]]) -> RunMetrics:
+    sorted_tables = {
+        name: tuple(
+            sorted(tables.get(name, ()), key=lambda row: tuple(getattr(row, column) for column in SORTED_BY[name]))
+        )
+        for name in SORTED_BY
+    }
+    (totals,) = tables["totals"]
+    moments = tuple(tables.get("moments", ()))
+    return msgspec.convert({"run": run, "totals": totals, "moments": moments, **sorted_tables}, RunMetrics)

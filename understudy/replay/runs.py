@@ -1,0 +1,89 @@
+"""Finds the runs of event-log files, and packs whole runs into tasks: a run is the unit of work of every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
+
+TASK_BYTES = 8 * 1024 * 1024
+"""Runs are packed into tasks of this size, some 25,000 records: a task then outweighs what Spark takes to start it."""
+
+_SEARCHED_BYTES = 1024 * 1024
+"""How far into a file a line with a run is looked for."""
+
+
+class RunFiles(msgspec.Struct, frozen=True, order=True):
+    """The event-log files that belong to one run, by their first readable lines."""
+
+    run: str
+    """The id of the run; empty where no line names one, and the files are then a single one."""
+    files: tuple[str, ...]
+    """Absolute paths, sorted."""
+    bytes: int
+    """The size of all files."""
+
+
+def find_runs(files: Iterable[Path]) -> list[RunFiles]:
+    """Group files by run, sorted by run. Only the beginning of each file is read.
+
+    A file that cannot be read, or that begins with a mebibyte without a single record, is a group of its own.
+    """
+    found: dict[str, list[tuple[str, int]]] = {}
+    alone: list[RunFiles] = []
+    for file in files:
+        path = str(file.absolute())
+        run, size = _run_of(file)
+        if run:
+            found.setdefault(run, []).append((path, size))
+        else:
+            alone.append(RunFiles("", (path,), size))
+    groups = [
+        RunFiles(run, tuple(sorted(path for path, _ in own)), sum(size for _, size in own))
+        for run, own in found.items()
+    ]
+    return sorted([*groups, *alone])
+
+
+def joined(groups: Sequence[RunFiles]) -> RunFiles:
+    """Return one group with the files of all."""
+    paths = {path for group in groups for path in group.files}
+    return RunFiles(min(group.run for group in groups), tuple(sorted(paths)), sum(group.bytes for group in groups))
+
+
+def pack(groups: Iterable[RunFiles], task_bytes: int = TASK_BYTES) -> list[tuple[RunFiles, ...]]:
+    """Pack whole runs into tasks of about `task_bytes`, the largest first; a larger run is a task of its own."""
+    tasks: list[tuple[RunFiles, ...]] = []
+    task: list[RunFiles] = []
+    size = 0
+    for group in sorted(groups, key=lambda group: (-group.bytes, group)):
+        if task and size + group.bytes > task_bytes:
+            tasks.append(tuple(task))
+            task, size = [], 0
+        task.append(group)
+        size += group.bytes
+    return [*tasks, tuple(task)] if task else tasks
+
+
+def _run_of(file: Path) -> tuple[str, int]:
+    """Return the run that the first readable line of a file names, and the size of the file."""
+    try:
+        with file.open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(0)
+            while size > 0 and stream.tell() < min(size, _SEARCHED_BYTES):
+                if run := _run_named_in(stream.readline(MAX_LINE_BYTES)):
+                    return run, size
+    except OSError:
+        return "", 0
+    return "", size
+
+
+def _run_named_in(line: bytes) -> str:
+    try:
+        return decode_header(line).run
+    except msgspec.MsgspecError:
+        return ""

@@ -1,0 +1,149 @@
+"""Starts Spark for one command: Java by `gateway`, then a SparkContext, and ends both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pyspark
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+
+import understudy
+from understudy.java import JavaRuntime
+from understudy.spark.gateway import Gateway, gateway, jvm_flags
+
+LOCAL_MASTER = "local[*]"
+
+DRIVER_MEMORY = "512m"
+"""The heap of the driver's Java. It only passes bytes on: the work is done by Python workers."""
+
+Progress: TypeAlias = Callable[[str], None]
+
+_PACKAGES = ("foundation", "controller", "brokers", "understudy")
+_ROOT = Path(understudy.__file__).parent.parent
+
+
+def no_progress(step: str) -> None:
+    """Show no progress."""
+
+
+class SparkFailed(Exception):
+    """Spark raised an exception. The message says what it was doing, and has the first line of the exception."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """How to start Spark, and where it runs.
+
+    Attributes:
+        master: where Spark runs, as in the option --master of spark-submit.
+        memory: the heap of the driver's Java, as in `-Xmx`.
+        flags: further flags of Java.
+    """
+
+    java: JavaRuntime
+    master: str = LOCAL_MASTER
+    memory: str = DRIVER_MEMORY
+    flags: tuple[str, ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+    @property
+    def engine(self) -> str:
+        """The versions of Spark and Java, and the master."""
+        version = "" if self.java.version is None else f" {self.java.version}"
+        return f"Spark {pyspark.__version__} on Java{version}, {self.master}"
+
+
+@contextlib.contextmanager
+def spark_context(settings: SparkSettings, progress: Progress = no_progress) -> Iterator[SparkContext]:
+    """Run a SparkContext while the block runs.
+
+    Raises:
+        GatewayFailed: Java did not start.
+        SparkFailed: Spark does not run with the `master` of the settings.
+    """
+    flags = [*jvm_flags(settings.java, memory=settings.memory), *settings.flags]
+    progress("starting Java for Spark")
+    home = Path(pyspark.__file__).parent
+    with gateway(settings.java, home, flags, loopback=settings.is_local) as running:
+        progress("starting Spark")
+        context: SparkContext | None = None
+        try:
+            with _environment(_variables(running)), spark_errors(f"Spark does not run with master {settings.master}"):
+                context = SparkContext(master=settings.master, appName="understudy", conf=_configuration(settings))
+                if not settings.is_local:
+                    context.addPyFile(str(_archive(running.folder)))
+            yield context
+        finally:
+            if context is not None:
+                context.stop()
+            connection, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+            if connection is not None:
+                connection.shutdown()
+
+
+@contextlib.contextmanager
+def spark_errors(failure: str) -> Iterator[None]:
+    """Raise exceptions of Spark as `SparkFailed`. Their text is in Java, so it is read before the context ends."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise SparkFailed(f"{failure}: {error.java_exception.toString().splitlines()[0]}") from None
+    except (Py4JError, PySparkException) as error:
+        raise SparkFailed(f"{failure}: {str(error).splitlines()[0]}") from None
+
+
+def _variables(running: Gateway) -> dict[str, str]:
+    """Return the variables by which PySpark finds its gateway, and which Python the workers are."""
+    return {
+        "PYSPARK_GATEWAY_PORT": str(running.port),
+        "PYSPARK_GATEWAY_SECRET": running.secret,
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+
+
+def _configuration(settings: SparkSettings) -> SparkConf:
+    configuration = SparkConf(loadDefaults=False)
+    configuration.set("spark.ui.enabled", "false").set("spark.log.level", "ERROR")
+    configuration.set("spark.sql.session.timeZone", "UTC")
+    if settings.is_local:
+        # Nothing outside this machine connects, and the machine's own name may not resolve.
+        configuration.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
+        configuration.set("spark.executorEnv.PYTHONPATH", str(_ROOT))
+    return configuration
+
+
+def _archive(folder: Path) -> Path:
+    """Write the packages of this program into an archive, which executors on other machines import."""
+    archive = folder / "understudy.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
+        for package in _PACKAGES:
+            for file in sorted((_ROOT / package).rglob("*.py")):
+                written.write(file, file.relative_to(_ROOT))
+    return archive
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables while the block runs."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
