@@ -1,7 +1,7 @@
-"""Reads the event logs of one run straight into `RunRecords`, as long as they are without any damage.
+"""Reads the event logs of one run straight into `RunRecords`, as long as they have no damage but torn last lines.
 
 This is the fast way, for thousands of runs or one of gigabytes: a line is decoded once and checked against the one
-before it, and what no metric reads is dropped. `foundation.eventlog.reader` is the tolerant way. Whatever it would
+before it, and what no metric reads is dropped. `foundation.eventlog.reader` is the tolerant way. Whatever else it would
 report as a finding ends the fast way with `NotClean`, and the caller reads the run again with the tolerant one.
 """
 
@@ -23,6 +23,7 @@ from foundation.eventlog.lines import (
     PAYLOAD_DECODERS,
     Header,
 )
+from foundation.eventlog.reader import TORN_LINE, LogFinding
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Payload
 from foundation.eventlog.run_records import (
     KEPT_TYPES,
@@ -54,11 +55,13 @@ class CleanRun(msgspec.Struct, frozen=True):
 
     Attributes:
         run: its id.
-        lines: the number of lines, which is also the number of records.
+        findings: files with a torn last line, sorted.
+        lines: the number of lines, torn ones included.
     """
 
     run: str
     records: RunRecords
+    findings: tuple[LogFinding, ...]
     lines: int
 
 
@@ -69,7 +72,7 @@ def read_clean_run(files: Sequence[Path]) -> CleanRun:
         files: their paths, sorted, so that the files of an incarnation are in the order in which they were written.
 
     Raises:
-        NotClean: a file has damage, cannot be read, or names another run than the first line of the first file.
+        NotClean: a file has other damage, cannot be read, or names another run than the first line of the first file.
     """
     try:
         run, start = _beginning(files)
@@ -103,6 +106,7 @@ class _Reading:
         self._run = run
         self._start = start
         self._lines = 0
+        self._findings: list[LogFinding] = []
         self._started_ms = math.inf
         self._signs: dict[Incarnation, list[int]] = {}
         self._last: dict[Incarnation, tuple[int, float]] = {}
@@ -120,15 +124,21 @@ class _Reading:
 
     def result(self) -> CleanRun:
         records = RunRecords(Signs(self._signs), self._kept, self._states, self._started_ms)
-        return CleanRun(run=self._run, records=records, lines=self._lines)
+        return CleanRun(run=self._run, records=records, findings=tuple(sorted(self._findings)), lines=self._lines)
 
     def add(self, file: Path) -> None:
         decode, actions, run, start, floor = HEADER_DECODER.decode, self._actions, self._run, self._start, math.floor
         node, incarnation, seq, before, signs = "", 0, 0, 0.0, list[int]()
-        started_ms, offset, lines = self._started_ms, 0, 0
+        started_ms, offset, lines, torn = self._started_ms, 0, 0, 0
         with file.open("rb") as stream:
             for line in iter(partial(stream.readline, MAX_LINE_BYTES + 2), b""):
-                header = decode(line)
+                try:
+                    header = decode(line)
+                except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                    if not lines or stream.read(1):
+                        raise
+                    torn = 1
+                    break
                 if header.incarnation != incarnation or header.node != node:
                     if lines:
                         self._last[node, incarnation] = (seq, before)
@@ -169,7 +179,9 @@ class _Reading:
             raise NotClean(f"{file} is empty")
         self._last[node, incarnation] = (seq, before)
         self._started_ms = started_ms
-        self._lines += lines
+        self._lines += lines + torn
+        if torn:
+            self._findings.append(LogFinding(str(file), lines + 1, TORN_LINE, ""))
 
 
 def _state_record(key: Key, header: Header, file: Path, offset: int, line: bytes) -> StateRecord:

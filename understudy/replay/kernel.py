@@ -37,12 +37,12 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def measure_files(group: RunFiles) -> Measured:
-    """Compute the tables of the run in some files, the fast way where the logs have no damage."""
+    """Compute the tables of the run in some files, the fast way where the logs allow it."""
     files = [Path(file) for file in group.files]
     with _without_garbage_collection():
         try:
             clean = read_clean_run(files)
-            return Measured(group, (measure_records(clean.run, clean.records),), (), clean.lines)
+            return Measured(group, (measure_records(clean.run, clean.records),), clean.findings, clean.lines)
         except (NotClean, msgspec.MsgspecError, OSError):
             reading = read(files)
         runs = tuple(measure(run, records) for run, records in reading.by_run().items())
