@@ -22,6 +22,9 @@ settings.register_profile(
 )
 settings.load_profile("understudy")
 
+# The test of the cache makes one of its own.
+os.environ["UNDERSTUDY_CLASS_CACHE"] = "off"
+
 
 @pytest.fixture(autouse=True)
 def restore_logging() -> Iterator[None]:

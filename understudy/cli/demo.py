@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from understudy.admin_client import AdminClient
     from understudy.findings import Findings
     from understudy.picture import ClusterPicture
+    from understudy.spark.background import SparkInBackground
     from understudy.testbed.local_cluster import LocalCluster
 
 T = TypeVar("T")
@@ -56,7 +57,10 @@ def run(options: argparse.Namespace) -> int:
     from foundation.cluster.errors import ApiError
     from understudy.admin_client import NoBrokerAnswers
     from understudy.cluster import ClusterError
-    from understudy.java import JavaNotFound
+    from understudy.java import JavaNotFound, choose_java
+    from understudy.spark import class_cache
+    from understudy.spark.background import SparkInBackground
+    from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
@@ -68,18 +72,31 @@ def run(options: argparse.Namespace) -> int:
     partitions, session_ms = (6, 2_500) if options.fast else (24, 3_000)
     folder = _unused_folder(options.dir)
     try:
+        java = choose_java()
         output.heading("The cast")
-        with LocalCluster(brokers=3, directory=folder, session_timeout_ms=session_ms) as cluster:
-            demo = Demo(output, cluster, partitions)
-            demo.create_topic()
-            demo.kill_controller()
-            demo.restart_killed_broker()
-            demo.pause_controller_past_its_session()
-            cluster.stop()
-        demo.report(folder)
+        with SparkInBackground(SparkSettings.with_class_cache(java)) as spark:
+            with LocalCluster(brokers=3, directory=folder, session_timeout_ms=session_ms) as cluster:
+                demo = Demo(output, cluster, partitions)
+                demo.create_topic()
+                demo.kill_controller()
+                demo.restart_killed_broker()
+                spark.start()
+                demo.pause_controller_past_its_session()
+                cluster.stop()
+            demo.report(folder, spark)
+        class_cache.make_in_background(java)
     except (JavaNotFound, ZooKeeperNotStarted) as missing:
         raise Failed(str(missing)) from None
-    except (ApiError, ClusterError, GatewayFailed, NoBrokerAnswers, OSError, DemoFailed, *NO_ANSWER) as error:
+    except (
+        ApiError,
+        ClusterError,
+        GatewayFailed,
+        NoBrokerAnswers,
+        OSError,
+        DemoFailed,
+        SparkFailed,
+        *NO_ANSWER,
+    ) as error:
         output.failure(f"The story did not happen: {error}")
         output.detail(f"Everything it left is in {folder}")
         return 1
@@ -177,16 +194,14 @@ class Demo:
         )
         self._output.event(f"broker {paused.id} has noticed, resigned, registered again and follows", since=resumed_at)
 
-    def report(self, folder: Path) -> None:
+    def report(self, folder: Path, spark: SparkInBackground) -> None:
         """Print Spark's report on the run, and check that it shows both failovers and that every invariant holds."""
         from understudy.cli.check import check_run_folder
-        from understudy.java import choose_java
         from understudy.replay.report import render
-        from understudy.spark.replay_job import replay
 
         self._output.heading("Curtain: what the event logs say, by Spark")
         with self._output.activity() as activity:
-            result = replay([folder], java=choose_java(), progress=activity.step)
+            result = spark.replay([folder], progress=activity.step)
         self._output.print(render(result))
         if result.findings:
             raise DemoFailed(f"the event logs are damaged: {result.findings[0]}")

@@ -18,7 +18,8 @@ from pyspark.errors import PySparkException
 
 import understudy
 from understudy.java import JavaRuntime
-from understudy.spark.gateway import Gateway, gateway, jvm_flags
+from understudy.spark import class_cache
+from understudy.spark.gateway import STOP_TIMEOUT_S, Gateway, gateway, jvm_flags
 
 LOCAL_MASTER = "local[*]"
 
@@ -47,12 +48,21 @@ class SparkSettings:
         master: where Spark runs, as in the option --master of spark-submit.
         memory: the heap of the driver's Java, as in `-Xmx`.
         flags: further flags of Java.
+        stop_timeout_s: how long Java may take to end before it is killed.
     """
 
     java: JavaRuntime
     master: str = LOCAL_MASTER
     memory: str = DRIVER_MEMORY
     flags: tuple[str, ...] = ()
+    stop_timeout_s: float = STOP_TIMEOUT_S
+
+    @classmethod
+    def with_class_cache(
+        cls, java: JavaRuntime, *, master: str = LOCAL_MASTER, memory: str | None = None
+    ) -> SparkSettings:
+        """Return settings that use the cache of classes, where there is one."""
+        return cls(java=java, master=master, memory=memory or DRIVER_MEMORY, flags=class_cache.flags(java))
 
     @property
     def is_local(self) -> bool:
@@ -76,7 +86,9 @@ def spark_context(settings: SparkSettings, progress: Progress = no_progress) -> 
     flags = [*jvm_flags(settings.java, memory=settings.memory), *settings.flags]
     progress("starting Java for Spark")
     home = Path(pyspark.__file__).parent
-    with gateway(settings.java, home, flags, loopback=settings.is_local) as running:
+    with gateway(
+        settings.java, home, flags, loopback=settings.is_local, stop_timeout_s=settings.stop_timeout_s
+    ) as running:
         progress("starting Spark")
         context: SparkContext | None = None
         try:

@@ -79,10 +79,13 @@ def jvm_flags(java: JavaRuntime, *, memory: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def gateway(java: JavaRuntime, spark_home: Path, flags: list[str], *, loopback: bool) -> Iterator[Gateway]:
+def gateway(
+    java: JavaRuntime, spark_home: Path, flags: list[str], *, loopback: bool, stop_timeout_s: float = STOP_TIMEOUT_S
+) -> Iterator[Gateway]:
     """Run Spark's gateway while the block runs.
 
     Args:
+        stop_timeout_s: how long the process may take to end before it is killed.
         loopback: whether only this machine can connect; false where executors on other machines must connect.
 
     Raises:
@@ -109,7 +112,7 @@ def gateway(java: JavaRuntime, spark_home: Path, flags: list[str], *, loopback: 
         try:
             yield _wait_for(process, connection, output)
         finally:
-            _end(process)
+            _end(process, stop_timeout_s)
 
 
 def _environment(java: JavaRuntime, spark_home: Path, connection: Path, loopback: bool) -> dict[str, str]:
@@ -145,13 +148,13 @@ def _tail(output: Path, lines: int = 15) -> str:
     return "\n".join(output.read_text(errors="replace").splitlines()[-lines:])
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
     """Close the input of the process, which ends it, and kill it if it has not ended in time."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
     try:
-        process.wait(STOP_TIMEOUT_S)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from foundation.eventlog.metric_tables import TABLES
 from foundation.eventlog.reader import find_files
-from understudy.java import JavaRuntime, choose_java
 from understudy.replay.kernel import Measured, groups_to_join, without
 from understudy.replay.result import Replay, replay_of
 from understudy.replay.runs import RunFiles, find_runs, pack
@@ -25,15 +24,7 @@ from understudy.replay.tasks import (
     rows_of,
     shortened_for_page,
 )
-from understudy.spark.context import (
-    DRIVER_MEMORY,
-    LOCAL_MASTER,
-    Progress,
-    SparkSettings,
-    no_progress,
-    spark_context,
-    spark_errors,
-)
+from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.table_schema import table_schema
 
 Work: TypeAlias = Callable[[Iterable[RunFiles]], Iterator[bytes]]
@@ -43,40 +34,11 @@ class TablesExist(Exception):
     """The output folder holds tables already. The message names the folder and what to do."""
 
 
-def replay(
-    paths: Sequence[Path],
-    *,
-    output: Path | None = None,
-    whole: bool = False,
-    java: JavaRuntime | None = None,
-    master: str = LOCAL_MASTER,
-    memory: str | None = None,
-    progress: Progress = no_progress,
-) -> Replay:
-    """Compute the metrics of all runs in the logs at or below `paths`, in a Spark of its own.
-
-    Args:
-        output: a folder for the tables, as in `SparkReplay.replay`.
-        whole: as in `SparkReplay.replay`.
-        java: the Java to use; by default `choose_java` looks for one.
-        memory: the heap of the driver's Java, for example `4g`.
-        progress: called with the name of each step before the step begins.
-
-    Raises:
-        JavaNotFound: there is no Java.
-        GatewayFailed: Java did not start.
-        SparkFailed: Spark does not run with `master`, or `output` cannot be written.
-        TablesExist: `output` holds tables already.
-    """
-    settings = SparkSettings(java=java or choose_java(), master=master, memory=memory or DRIVER_MEMORY)
-    with SparkReplay(settings, progress=progress) as spark:
-        result = spark.replay(paths, output=output, whole=whole)
-        progress("stopping Spark")
-    return result
-
-
 class SparkReplay:
     """Runs Spark while its block runs; `replay` may be called any number of times.
+
+    Args:
+        progress: called with the name of each step of the start before it begins.
 
     Raises:
         GatewayFailed: Java did not start.
@@ -104,12 +66,25 @@ class SparkReplay:
         """A session for DataFrames and SQL in this context."""
         return SparkSession(self._running())
 
-    def replay(self, paths: Sequence[Path], *, output: Path | None = None, whole: bool = False) -> Replay:
+    def warm_up(self) -> None:
+        """Run an empty job, so that the workers have been started when the first real one comes."""
+        with spark_errors("Spark does not run"):
+            self._running().parallelize([()], 1).flatMap(measure_task_for_page).collect()
+
+    def replay(
+        self,
+        paths: Sequence[Path],
+        *,
+        output: Path | None = None,
+        whole: bool = False,
+        progress: Progress = no_progress,
+    ) -> Replay:
         """Compute the metrics of all runs in the logs at or below `paths`.
 
         Args:
             output: a folder for the tables as Parquet. Each table is a folder in it, and its first column is `run`.
             whole: return the rows of all partitions; by default only those that a page shows.
+            progress: called with the name of each step before the step begins.
 
         Raises:
             SparkFailed: `output` cannot be written.
@@ -117,14 +92,15 @@ class SparkReplay:
         """
         if output is not None:
             _check_output(output)
-        self._progress("listing the event logs")
+        progress("listing the event logs")
         files, findings = find_files(paths)
         groups = find_runs(files)
-        self._progress(f"computing the tables of {len(groups)} runs in {len(files)} files")
+        megabytes = sum(group.bytes for group in groups) / 1e6
+        progress(f"computing the tables of {len(groups):,} runs in {len(files):,} files, {megabytes:,.1f} MB")
         if output is None:
             results = self._measure(groups, measure_task if whole else measure_task_for_page)
         else:
-            results = self._measure_and_write(groups, output, whole=whole)
+            results = self._measure_and_write(groups, output, whole=whole, progress=progress)
         return replay_of(results, files, findings, self._settings.engine)
 
     def _running(self) -> SparkContext:
@@ -140,7 +116,9 @@ class SparkReplay:
                 results += [decoded(result) for result in self._distributed(again).flatMap(work).collect()]
         return results
 
-    def _measure_and_write(self, groups: Sequence[RunFiles], output: Path, *, whole: bool) -> list[Measured]:
+    def _measure_and_write(
+        self, groups: Sequence[RunFiles], output: Path, *, whole: bool, progress: Progress
+    ) -> list[Measured]:
         """Measure and keep the results where the workers are; write their rows from there."""
         shortened = _unchanged if whole else shortened_for_page
         kept = self._distributed(groups).flatMap(measure_task).persist(StorageLevel.DISK_ONLY)
@@ -152,7 +130,7 @@ class SparkReplay:
                 joined = self._distributed(again).flatMap(measure_task).persist(StorageLevel.DISK_ONLY)
                 kept = kept.filter(holds_none_of(files)).union(joined)
                 results = [decoded(result) for result in kept.map(shortened).collect()]
-        self._progress(f"writing the tables to {output}")
+        progress(f"writing the tables to {output}")
         session = self.session
         with spark_errors(f"the tables cannot be written to {output}"):
             for name, table in TABLES.items():

@@ -32,7 +32,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     """Start the command without any variable that names a Java or a Spark."""
     return subprocess.Popen(
         [sys.executable, "-m", "understudy.cli.main", "replay", *map(str, arguments)],
-        env={"PATH": "/nowhere", "HOME": "/nowhere", "LANG": "C.UTF-8"},
+        env={"PATH": "/nowhere", "HOME": "/nowhere", "LANG": "C.UTF-8", "UNDERSTUDY_CLASS_CACHE": "off"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

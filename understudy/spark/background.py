@@ -1,0 +1,52 @@
+"""Starts Spark in a thread, while the command still does something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from understudy.replay.result import Replay
+from understudy.spark.context import Progress, SparkSettings, no_progress
+from understudy.spark.replay_job import SparkReplay
+
+
+class SparkInBackground:
+    """Runs Spark until its block ends. `start` returns at once, and `replay` waits until Spark has started."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self._spark = SparkReplay(settings)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="understudy-spark")
+        self._started: Future[None] | None = None
+
+    def start(self) -> None:
+        self._started = self._thread.submit(self._start)
+
+    def replay(self, paths: Sequence[Path], *, progress: Progress = no_progress) -> Replay:
+        """Compute the metrics of all runs in the logs at or below `paths`; start Spark where `start` has not.
+
+        Raises:
+            GatewayFailed: Java did not start.
+            SparkFailed: Spark does not run.
+        """
+        progress("waiting for Spark")
+        if self._started is None:
+            self.start()
+        assert self._started is not None
+        self._started.result()
+        return self._spark.replay(paths, progress=progress)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.shutdown()
+        self._spark.__exit__(kind, error, trace)
+
+    def _start(self) -> None:
+        self._spark.__enter__()
+        self._spark.warm_up()
