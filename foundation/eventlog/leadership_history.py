@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,9 +19,10 @@ from foundation.eventlog.records import (
     Leadership,
     PointReached,
     ProcessExiting,
+    SessionOpened,
     TopicsChanged,
 )
-from foundation.eventlog.run_records import RunRecords, StateRecord, broker_node, millis
+from foundation.eventlog.run_records import At, P, RunRecords, StateRecord, broker_node, millis
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
@@ -191,8 +194,9 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
     marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]
     marks += [_Mark(at.node, at.us, False) for at in run.of(ProcessExiting)]
     marks += [_Mark(at.node, at.us, True) for at in run.of(BrokerRegistered)]
+    silences = _Silences(run)
     for changed in run.of(BrokersChanged):
-        marks += [_Mark(broker_node(broker), changed.us, False) for broker in changed.data.dead]
+        marks += [_Mark(node, silences.began(node, changed.us), False) for node in map(broker_node, changed.data.dead)]
         marks += [_Mark(broker_node(broker), changed.us, True) for broker in (*changed.data.new, *changed.data.bounced)]
     down: dict[str, list[tuple[int, int]]] = {}
     for node, own in groupby(sorted(marks), key=lambda mark: mark.node):
@@ -206,3 +210,33 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
         if fell is not None:
             down.setdefault(node, []).append((fell, _FOR_EVER))
     return down
+
+
+class _Silences:
+    """Finds out since when a broker that is gone has been silent."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._run = run
+        self._registered = _by_node(run.of(BrokerRegistered))
+        self._opened = _by_node(run.of(SessionOpened))
+
+    def began(self, node: str, gone: int) -> int:
+        """Return the beginning of the silence of a broker that was seen to be gone at `gone`, in microseconds."""
+        registered, opened = _last_until(self._registered, node, gone), _last_until(self._opened, node, gone)
+        if registered is None or opened is None:
+            return gone
+        last_sign = self._run.signs.last_until(registered.incarnation, gone)
+        return max(last_sign, gone - opened.data.timeout_ms * 1000)
+
+
+def _by_node(records: Iterable[At[P]]) -> dict[str, list[At[P]]]:
+    found: dict[str, list[At[P]]] = {}
+    for at in records:
+        found.setdefault(at.node, []).append(at)
+    return found
+
+
+def _last_until(records: Mapping[str, Sequence[At[P]]], node: str, bound: int) -> At[P] | None:
+    own = records.get(node, ())
+    place = bisect_right(own, bound, key=lambda at: at.us)
+    return own[place - 1] if place else None

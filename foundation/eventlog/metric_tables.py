@@ -79,7 +79,17 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     election_ms: float | None
     """From noticing to `ControllerElected`."""
     takeover_ms: float | None
-    """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels."""
+    """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels. It is
+    `reading + deciding + writing`, where these are known."""
+    reading_ms: float | None
+    """Of the takeover: up to the first `ContextLoaded` of this epoch: ZooKeeper's znodes are read. `None` without one
+    before `ControllerReady`; the next two then also."""
+    deciding_ms: float | None
+    """Of the takeover: the rest, in which leaders are elected and requests are handed to channels."""
+    writing_ms: float | None
+    """Of the takeover: time after reading in which at least one write awaits ZooKeeper: a `ZkWrite` of the new
+    controller's incarnation with the same cause as its `ControllerElected`, until the `ZkWriteDone` that it caused,
+    or `ControllerReady` where that is earlier or none came."""
     propagation_ms: float | None
     """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 where all had
     been answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch
@@ -106,9 +116,14 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
 
     At any time the partition's leader is the one named by the latest state. It is without a leader while that is
     negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` injected into its node, a
-    `PointReached` or `ProcessExiting` of its node, or a `BrokersChanged` that lists it as dead; until a `continue`, a
-    `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which wins at the same
-    microsecond).
+    `PointReached` or `ProcessExiting` of its node, or its silence before a `BrokersChanged` that lists it as dead;
+    until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which
+    wins at the same microsecond).
+
+    Its *silence* begins with the last record, up to that `BrokersChanged`, of the incarnation that had registered last
+    (`BrokerRegistered`), but no longer before the `BrokersChanged` than the session timeout of its node's last
+    `SessionOpened` up to then; without either record, with the `BrokersChanged` itself. A broker that was killed where
+    no fault is on record was up for at most the third of a session timeout, a heartbeat's interval, after that.
     """
 
     topic: str

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from foundation.eventlog.metric_tables import Failover, Reign
 from foundation.eventlog.records import (
+    ContextLoaded,
     ControllerElected,
     ControllerReady,
     ControllerResigned,
@@ -20,8 +21,10 @@ from foundation.eventlog.records import (
     ResponseReceived,
     SessionExpiredRecord,
     WatchFiredRecord,
+    ZkWrite,
+    ZkWriteDone,
 )
-from foundation.eventlog.run_records import At, Key, RunRecords, millis, optional_millis
+from foundation.eventlog.run_records import At, Incarnation, Key, RunRecords, millis, optional_millis
 
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"
@@ -187,15 +190,18 @@ def _controller_gone(run: RunRecords) -> list[_Gone]:
 
 def failover_rows(run: RunRecords, reigns: list[ReignTimes]) -> list[Failover]:
     """Return one row for each reign that followed another."""
-    takeovers = _Takeovers(run)
-    return [_failover(before, reign, takeovers) for before, reign in pairwise(reigns)]
+    takeovers, writes = _Takeovers(run), _TakeoverWrites(run)
+    return [_failover(before, reign, takeovers, writes) for before, reign in pairwise(reigns)]
 
 
-def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers) -> Failover:
+def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writes: _TakeoverWrites) -> Failover:
     loss, elected, ready = before.loss, reign.elected, reign.ready
     assert loss.ended is not None, "a reign that another follows has ended"
     requests, answered, last_answer = takeovers.of(elected)
     noticed = loss.noticed.us if loss.noticed else None
+    loaded = writes.loaded(elected, ready) if ready else None
+    written = writes.within(elected, loaded, ready.us) if ready and loaded is not None else None
+    decided = ready.us - loaded - written if ready and loaded is not None and written is not None else None
     propagated = max(last_answer - ready.us, 0) if ready and last_answer is not None else None
     return Failover(
         epoch=elected.data.epoch,
@@ -209,6 +215,9 @@ def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers) -> F
         detection_ms=None if noticed is None else millis(noticed - loss.ended),
         election_ms=None if noticed is None else millis(elected.us - noticed),
         takeover_ms=millis(ready.us - elected.us) if ready else None,
+        reading_ms=None if loaded is None else millis(loaded - elected.us),
+        deciding_ms=optional_millis(decided),
+        writing_ms=optional_millis(written),
         propagation_ms=optional_millis(propagated),
         outage_ms=millis(ready.us - loss.ended) if ready else None,
         requests=requests,
@@ -242,3 +251,42 @@ class _Takeovers:
             return 0, 0, None
         takeover = (elected.incarnation, elected.data.epoch, elected.cause)
         return self._requests[takeover], self._answered[takeover], self._last_answer.get(takeover)
+
+
+class _TakeoverWrites:
+    """When each new controller had read the cluster's state, and its writes to ZooKeeper from then on."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._loaded: dict[Incarnation, list[Key]] = {}
+        for state in run.states:
+            if state.kind is ContextLoaded:
+                self._loaded.setdefault((state.key.node, state.key.incarnation), []).append(state.key)
+        done: dict[tuple[Incarnation, int], int] = {}
+        for at in run.of(ZkWriteDone):
+            if at.cause is not None:
+                done.setdefault((at.incarnation, at.cause), at.us)
+        self._writes: dict[tuple[Incarnation, int], list[tuple[int, int | None]]] = {}
+        """The times when a write was sent and was done, by incarnation and cause."""
+        for write in run.of(ZkWrite):
+            if write.cause is not None:
+                spans = self._writes.setdefault((write.incarnation, write.cause), [])
+                spans.append((write.us, done.get((write.incarnation, write.key.seq))))
+
+    def loaded(self, elected: At[ControllerElected], ready: At[ControllerReady]) -> int | None:
+        """Return when the cluster's state had been read, in microseconds."""
+        for key in self._loaded.get(elected.incarnation, ()):
+            if elected.key < key and key.us <= ready.us:
+                return key.us
+        return None
+
+    def within(self, elected: At[ControllerElected], since: int, until: int) -> int:
+        """Return for how long at least one write of a takeover was awaited, in microseconds."""
+        if elected.cause is None:
+            return 0
+        total, covered = 0, since
+        for sent, done in self._writes.get((elected.incarnation, elected.cause), ()):
+            end = until if done is None else min(done, until)
+            begin = max(sent, covered)
+            total += max(0, end - begin)
+            covered = max(covered, end)
+        return total

@@ -41,8 +41,9 @@ LARGE_LINE_BYTES = 64 * 1024
 """The payload of a state record whose line is longer is not kept, but decoded again when the states are folded."""
 
 
+_STATE_TYPES = {kind.__name__: kind for kind in STATE_TYPES}
 _STATE_DECODERS: dict[str, msgspec.json.Decoder[StatePayload]] = {
-    name: msgspec.json.Decoder(kind) for name, kind in PAYLOAD_BY_TYPE.items() if kind in STATE_TYPES
+    name: msgspec.json.Decoder(kind) for name, kind in _STATE_TYPES.items()
 }
 
 
@@ -186,14 +187,13 @@ class _Reading:
 
 def _state_record(key: Key, header: Header, file: Path, offset: int, line: bytes) -> StateRecord:
     name = FORMER_TYPE_NAMES.get(header.type, header.type)
-    if name not in _STATE_DECODERS:
+    if name not in _STATE_TYPES:
         raise NotClean(f"record type {header.type!r}")
     if len(line) > LARGE_LINE_BYTES:
         read = partial(_read_again, name, file, offset, len(line))
     else:
-        payload = _STATE_DECODERS[name].decode(header.data)
-        read = partial(_same, payload)
-    return StateRecord(key, header.controller_epoch, read)
+        read = partial(_same, _STATE_DECODERS[name].decode(header.data))
+    return StateRecord(_STATE_TYPES[name], key, header.controller_epoch, read)
 
 
 def _same(payload: StatePayload) -> StatePayload:

@@ -33,9 +33,12 @@ from foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
     SessionExpiredRecord,
+    SessionOpened,
     StepReached,
     TopicsChanged,
     WatchFiredRecord,
+    ZkWrite,
+    ZkWriteDone,
 )
 
 P = TypeVar("P", bound=Payload)
@@ -43,7 +46,7 @@ P = TypeVar("P", bound=Payload)
 StatePayload: TypeAlias = LeadershipWritten | ContextLoaded | TopicsChanged
 """The records that change the state of partitions."""
 
-STATE_TYPES: tuple[type, ...] = (LeadershipWritten, ContextLoaded, TopicsChanged)
+STATE_TYPES: tuple[type[StatePayload], ...] = (LeadershipWritten, ContextLoaded, TopicsChanged)
 KEPT_TYPES: tuple[type, ...] = (
     BrokerRegistered,
     BrokersChanged,
@@ -64,8 +67,11 @@ KEPT_TYPES: tuple[type, ...] = (
     RequestSent,
     ResponseReceived,
     SessionExpiredRecord,
+    SessionOpened,
     StepReached,
     WatchFiredRecord,
+    ZkWrite,
+    ZkWriteDone,
 )
 """The record types that metrics read, besides `STATE_TYPES`. Of the others only the time is kept."""
 
@@ -106,6 +112,7 @@ class At(msgspec.Struct, Generic[P], frozen=True, gc=False):
 class StateRecord(msgspec.Struct, frozen=True, gc=False):
     """A record that changes partition states. It may have megabytes, so it can be decoded only when it is needed."""
 
+    kind: type[StatePayload]
     key: Key
     controller_epoch: int
     read: Callable[[], StatePayload]
@@ -178,7 +185,7 @@ class RunRecords:
             signs.setdefault((record.node, record.incarnation), []).append(key.us)
             data = record.data
             if isinstance(data, LeadershipWritten | ContextLoaded | TopicsChanged):
-                states.append(StateRecord(key, record.controller_epoch, _returning(data)))
+                states.append(StateRecord(type(data), key, record.controller_epoch, _returning(data)))
             else:
                 kept.setdefault(type(data), []).append(At(key, data, record.cause, record.controller_epoch))
         return cls(Signs(signs), kept, states, min((record.wall_ms for record in given), default=0.0))

@@ -113,13 +113,23 @@ def _failover(failover: Failover) -> list[str]:
     times = [time(failover) for _, time in _PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
     read = f"{_count(failover.partitions, 'partition')}, {_count(failover.brokers, 'broker')}"
+    phases = [
+        f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
+        for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)
+    ]
     return [
         f"Failover to epoch {failover.epoch}: {brokers} ({failover.cause}{noticed}), {outage}",
-        *(
-            f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
-            for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)
-        ),
+        *phases[:3],
+        *_takeover(failover),
+        *phases[3:],
     ]
+
+
+def _takeover(failover: Failover) -> list[str]:
+    reading, deciding, writing = failover.reading_ms, failover.deciding_ms, failover.writing_ms
+    if reading is None or deciding is None or writing is None:
+        return []
+    return [f"    of which reading {_ms(reading)}, deciding {_ms(deciding)}, writing {_ms(writing)}"]
 
 
 def _answers(failover: Failover) -> str:

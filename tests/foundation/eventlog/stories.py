@@ -37,9 +37,12 @@ from foundation.eventlog.records import (
     ResponseReceived,
     ResponseSent,
     SessionExpiredRecord,
+    SessionOpened,
     StepReached,
     TopicsChanged,
     WatchFiredRecord,
+    ZkWrite,
+    ZkWriteDone,
 )
 from tests.foundation.eventlog.lines import Logs
 
@@ -86,6 +89,8 @@ def killed_controller(run: str = "run-1") -> Logs:
     at(6011, "broker-3", ElectionLost(winner=2))
     at(6020, "broker-2", ContextLoaded(epoch=2, live_brokers=((2, 12), (3, 13)), partitions=orders, took_ms=9))
     moved = (Leadership("orders", 0, 2, 1, (2, 3), 1, 2),)
+    write = at(6024, "broker-2", ZkWrite(purpose="leader-and-isr", paths=(), operations=1, fenced=True), cause=event)
+    at(6029, "broker-2", ZkWriteDone(outcome="Ok"), cause=write)
     at(6030, "broker-2", LeadershipWritten(why="offline", partitions=moved), cause=event)
     shrunk = (Leadership("orders", 1, 2, 1, (2, 3), 1, 2),)
     at(6040, "broker-2", LeadershipWritten(why="isr-removal", partitions=shrunk), cause=event)
@@ -235,6 +240,15 @@ class RandomRun:
 
     def make_registered(self) -> Payload:
         return BrokerRegistered(broker_id=self._broker(), broker_epoch=2**40, session_id=1)
+
+    def make_opened(self) -> Payload:
+        return SessionOpened(session_id=1, timeout_ms=self.random.choice((1, 20, 6_000)))
+
+    def make_zk_write(self) -> Payload:
+        return ZkWrite(purpose="topic", paths=(), operations=1, fenced=False)
+
+    def make_zk_write_done(self) -> Payload:
+        return ZkWriteDone(outcome="Ok")
 
     def make_fault(self) -> Payload:
         fault = self.random.choice(("kill", "pause", "continue", "stop", "start", "expire", "heal", "crash"))

@@ -62,7 +62,7 @@ def test_state_at_the_end_of_the_run() -> None:
     assert picture.fence_hits == {"broker.controller-epoch": 1}
     assert picture.broker(1).incarnation == 2
     assert {node.life for node in picture.nodes.values()} == {Life.DEAD}
-    assert picture.records == 48
+    assert picture.records == 50
 
 
 def folded(logs: Logs) -> EventLogPicture:

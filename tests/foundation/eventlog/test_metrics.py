@@ -23,11 +23,15 @@ from foundation.eventlog.records import (
     Payload,
     PointReached,
     ProcessExiting,
+    ProcessStarted,
     RequestSent,
     ResponseReceived,
     SessionExpiredRecord,
+    SessionOpened,
     StepReached,
     TopicsChanged,
+    ZkWrite,
+    ZkWriteDone,
 )
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import GONE, RandomRun, killed_controller
@@ -80,6 +84,7 @@ def test_metrics_of_a_run_with_a_killed_controller() -> None:
     assert (row.previous_broker, row.broker, row.epoch, row.cause, row.by_fault) == (1, 2, 2, "kill", True)
     assert (row.lost_at_ms, row.noticed_by) == (2000.0, "broker-3")
     assert (row.detection_ms, row.election_ms, row.takeover_ms, row.propagation_ms) == (3000.0, 10.0, 40.0, 30.0)
+    assert (row.reading_ms, row.deciding_ms, row.writing_ms) == (10.0, 25.0, 5.0)
     assert (row.outage_ms, row.requests, row.unanswered, row.brokers, row.partitions) == (3050.0, 2, 0, 2, 2)
 
     first, second = run.reigns
@@ -238,6 +243,39 @@ def test_propagation_counts_only_responses_to_the_takeovers_requests() -> None:
     assert (row.requests, row.unanswered, row.propagation_ms) == (2, 0, 102.0)
 
 
+def test_a_takeover_is_split_into_reading_deciding_and_writing() -> None:
+    logs = Logs()
+
+    def write(sent: float, done: float | None, *, cause: int) -> None:
+        payload = ZkWrite(purpose="leader-and-isr", paths=(), operations=1, fenced=True)
+        number = logs.at(sent, "broker-2", payload, cause=cause)
+        if done is not None:
+            dones.append((done, number))
+
+    dones: list[tuple[float, int]] = []
+    logs.at(1000, "broker-1", elected(1, 1))
+    logs.at(1001, "broker-1", ready(1))
+    event = logs.at(2990, "broker-2", StepReached(step="an event"))
+    logs.at(3000, "broker-2", elected(2, 2), cause=event)
+    write(3005, 3010, cause=event)
+    logs.at(3020, "broker-2", ContextLoaded(epoch=2, live_brokers=(), partitions=(), took_ms=0))
+    write(3030, 3040, cause=event)
+    write(3035, 3050, cause=event)
+    write(3060, 3070, cause=999)
+    write(3080, 3200, cause=event)
+    write(3090, None, cause=event)
+    logs.at(3100, "broker-2", ready(2))
+    for done, number in dones:
+        logs.at(done, "broker-2", ZkWriteDone(outcome="Ok"), cause=number)
+    (row,) = measured(logs).failovers
+    assert (row.takeover_ms, row.reading_ms, row.deciding_ms, row.writing_ms) == (100.0, 20.0, 40.0, 40.0)
+
+
+def test_a_takeover_that_did_not_record_its_reading_is_not_split() -> None:
+    (row,) = two_reigns().failovers
+    assert (row.takeover_ms, row.reading_ms, row.deciding_ms, row.writing_ms) == (1.0, None, None, None)
+
+
 def test_an_outage_without_another_election_lasts_to_the_end() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))
@@ -263,10 +301,11 @@ def test_a_stopped_controller_is_an_outage_while_other_brokers_run() -> None:
 # ------------------------------------------------------------------ partitions
 
 
-def leaderless_ms(*entries: tuple[float, str, Payload]) -> float:
+def leaderless_ms(*entries: tuple[float, str, Payload], incarnations: dict[float, int] | None = None) -> float:
+    """Return the time without a leader; `incarnations` has those, by time, that are not the first of their node."""
     logs = Logs()
     for ms, node, payload in (*entries, (9000.0, "testbed", StepReached(step="end"))):
-        logs.at(ms, node, payload)
+        logs.at(ms, node, payload, incarnation=(incarnations or {}).get(ms, 1))
     return measured(logs).totals.leaderless_ms
 
 
@@ -294,6 +333,33 @@ def test_without_a_testbed_brokers_that_the_controller_saw_die_are_down() -> Non
     assert (
         leaderless_ms((1000.0, "broker-3", written(1)), (2000.0, "broker-3", dead), (2800.0, "broker-3", back)) == 800.0
     )
+
+
+def test_a_broker_that_the_controller_saw_die_is_down_from_its_last_record_on() -> None:
+    before = (
+        (900.0, "broker-1", SessionOpened(session_id=1, timeout_ms=6_000)),
+        (950.0, "broker-1", BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1)),
+        (1000.0, "broker-3", written(1)),
+        (1500.0, "broker-1", StepReached(step="the last sign")),
+    )
+    dead = (6000.0, "broker-3", BrokersChanged(new=(), dead=(1,), bounced=(), live=(3,)))
+    elected = (6100.0, "broker-3", written(3, (3,)))
+    assert leaderless_ms(*before, dead, elected) == 4600.0, "from the last sign to the next leader"
+    restarted = (5900.0, "broker-1", ProcessStarted(role="broker", broker_id=1))
+    assert leaderless_ms(*before, restarted, dead, elected, incarnations={5900.0: 2}) == 4600.0, (
+        "a broker that has started again but not registered serves no partition"
+    )
+
+
+def test_a_broker_without_records_for_long_is_down_for_no_longer_than_its_session_timeout() -> None:
+    opened = (900.0, "broker-1", SessionOpened(session_id=1, timeout_ms=2_000))
+    registered = (950.0, "broker-1", BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1))
+    led = (1000.0, "broker-3", written(1))
+    dead = (6000.0, "broker-3", BrokersChanged(new=(), dead=(1,), bounced=(), live=(3,)))
+    elected = (6100.0, "broker-3", written(3, (3,)))
+    assert leaderless_ms(opened, registered, led, dead, elected) == 2100.0
+    assert leaderless_ms(registered, led, dead, elected) == 100.0, "the session timeout is not known"
+    assert leaderless_ms(opened, led, dead, elected) == 100.0, "the broker's registration is not known"
 
 
 def test_a_deleted_partition_needs_no_leader() -> None:

@@ -87,11 +87,12 @@ def test_damage_is_left_to_the_tolerant_reader(damage: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("lost", [1, 20, 200])
 def test_a_torn_last_line_is_the_only_finding_of_the_fast_reader(lost: int, tmp_path: Path) -> None:
     files = write(RandomRun(5, records=200).logs, tmp_path)
-    for file in files[::2]:
+    torn = [file for file in files if file.read_bytes().count(b"\n") > 2]
+    for file in torn:
         file.write_bytes(file.read_bytes()[:-lost])
     clean, tolerant = read_clean_run(files), read(files)
     assert (clean.findings, clean.lines) == (tolerant.findings, tolerant.lines)
-    assert len(clean.findings) == (len(files[::2]) if lost > 1 else 0)
+    assert len(clean.findings) == (len(torn) if lost > 1 else 0)
     assert measure_records(clean.run, clean.records) == measure(clean.run, tolerant.records)
 
 

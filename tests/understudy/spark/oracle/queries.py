@@ -129,6 +129,27 @@ _FAILOVERS = {
          AND s.cause = e.cause AND s.data.controller_epoch = e.epoch
         LEFT JOIN answers a ON a.run = s.run AND a.node = s.node AND a.incarnation = s.incarnation AND a.seq = s.seq
         GROUP BY e.run, e.reign""",
+    "readings": """
+        SELECT e.run, e.reign, min(l.us) AS loaded_us, e.ready.us AS ready_us, e.node, e.incarnation, e.cause
+        FROM reign_times e
+        JOIN ContextLoaded l
+          ON l.run = e.run AND l.node = e.node AND l.incarnation = e.incarnation AND l.us <= e.ready.us
+         AND struct(l.us, l.node, l.incarnation, l.seq) > struct(e.us, e.node, e.incarnation, e.seq)
+        GROUP BY e.run, e.reign, e.ready.us, e.node, e.incarnation, e.cause""",
+    "takeover_writes": """
+        SELECT o.run, o.reign, greatest(w.us, o.loaded_us) AS since_us,
+               least(coalesce(min(d.us), o.ready_us), o.ready_us) AS until_us, w.seq
+        FROM readings o
+        JOIN ZkWrite w ON w.run = o.run AND w.node = o.node AND w.incarnation = o.incarnation AND w.cause = o.cause
+        LEFT JOIN ZkWriteDone d
+          ON d.run = w.run AND d.node = w.node AND d.incarnation = w.incarnation AND d.cause = w.seq
+        GROUP BY o.run, o.reign, w.us, w.seq, o.loaded_us, o.ready_us""",
+    "writings": """
+        SELECT run, reign, sum(greatest(until_us - greatest(since_us, coalesce(covered_us, since_us)), 0)) AS us
+        FROM (SELECT *, max(until_us) OVER (PARTITION BY run, reign ORDER BY since_us, until_us, seq
+                                            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS covered_us
+              FROM takeover_writes)
+        GROUP BY run, reign""",
     "failovers": f"""
         SELECT n.run, n.epoch, n.broker, b.epoch AS previous_epoch, b.broker AS previous_broker, b.ended_by AS cause,
                b.fault IS NOT NULL AS by_fault, coalesce(b.noticed.node, '') AS noticed_by,
@@ -136,6 +157,9 @@ _FAILOVERS = {
                {_ms("(b.noticed.us - b.ended_us)")} AS detection_ms,
                {_ms("(n.us - b.noticed.us)")} AS election_ms,
                {_ms("(n.ready.us - n.us)")} AS takeover_ms,
+               {_ms("(o.loaded_us - n.us)")} AS reading_ms,
+               {_ms("(o.ready_us - o.loaded_us - coalesce(w.us, 0))")} AS deciding_ms,
+               CASE WHEN o.loaded_us IS NOT NULL THEN {_ms("coalesce(w.us, 0)")} END AS writing_ms,
                CASE WHEN t.last_us IS NOT NULL AND n.ready IS NOT NULL
                     THEN {_ms("greatest(t.last_us - n.ready.us, 0)")} END AS propagation_ms,
                {_ms("(n.ready.us - b.ended_us)")} AS outage_ms,
@@ -143,7 +167,9 @@ _FAILOVERS = {
                coalesce(t.requests - t.answers, 0) AS unanswered,
                coalesce(n.ready.brokers, 0) AS brokers, coalesce(n.ready.partitions, 0) AS partitions
         FROM reign_times n JOIN reign_times b ON b.run = n.run AND b.reign = n.reign - 1
-        LEFT JOIN takeovers t ON t.run = n.run AND t.reign = n.reign""",
+        LEFT JOIN takeovers t ON t.run = n.run AND t.reign = n.reign
+        LEFT JOIN readings o ON o.run = n.run AND o.reign = n.reign
+        LEFT JOIN writings w ON w.run = n.run AND w.reign = n.reign""",
     "run_ends": f"""
         SELECT run, CASE WHEN ended_us IS NOT NULL AND NOT others_after THEN ended_us ELSE last_us END AS us FROM (
             SELECT r.run, max(r.us) AS last_us, first(f.ended_us) AS ended_us,
@@ -184,14 +210,31 @@ _PARTITIONS = {
                NOT is_first AND why <> 'deleted' AND size(array_except(isr_before, isr)) > 0 AS is_shrink,
                NOT is_first AND why <> 'deleted' AND size(array_except(isr, isr_before)) > 0 AS is_expand
         FROM (SELECT *, why_before IS NULL OR why_before = 'deleted' AS is_first FROM kept_states)""",
+    "gone_brokers": f"""
+        SELECT run, {_KEY}, concat('broker-', broker) AS gone
+        FROM (SELECT run, {_KEY}, explode(data.dead) AS broker FROM BrokersChanged)""",
+    "gone_registrations": """
+        SELECT g.run, g.gone, g.us, max_by(r.incarnation, struct(r.us, r.incarnation, r.seq)) AS incarnation
+        FROM gone_brokers g JOIN BrokerRegistered r ON r.run = g.run AND r.node = g.gone AND r.us <= g.us
+        GROUP BY g.run, g.gone, g.us""",
+    "gone_timeouts": """
+        SELECT g.run, g.gone, g.us, max_by(o.data.timeout_ms, struct(o.us, o.incarnation, o.seq)) AS timeout_ms
+        FROM gone_brokers g JOIN SessionOpened o ON o.run = g.run AND o.node = g.gone AND o.us <= g.us
+        GROUP BY g.run, g.gone, g.us""",
+    "silences": """
+        SELECT g.run, g.gone, g.us, greatest(max(s.us), g.us - min(t.timeout_ms) * 1000) AS began_us
+        FROM gone_registrations g
+        JOIN gone_timeouts t ON t.run = g.run AND t.gone = g.gone AND t.us = g.us
+        JOIN records s ON s.run = g.run AND s.node = g.gone AND s.incarnation = g.incarnation AND s.us <= g.us
+        GROUP BY g.run, g.gone, g.us""",
     "marks": f"""
         SELECT run, data.target AS node, us, false AS is_up FROM FaultInjected WHERE data.fault IN ({_in(DOWN_FAULTS)})
         UNION ALL SELECT run, data.target, us, true FROM FaultInjected WHERE data.fault IN ({_in(UP_FAULTS)})
         UNION ALL SELECT run, node, us, false FROM PointReached
         UNION ALL SELECT run, node, us, false FROM ProcessExiting
         UNION ALL SELECT run, node, us, true FROM BrokerRegistered
-        UNION ALL SELECT run, concat('broker-', broker), us, false
-                  FROM (SELECT run, us, explode(data.dead) AS broker FROM BrokersChanged)
+        UNION ALL SELECT g.run, g.gone, coalesce(s.began_us, g.us), false
+                  FROM gone_brokers g LEFT JOIN silences s ON s.run = g.run AND s.gone = g.gone AND s.us = g.us
         UNION ALL SELECT run, concat('broker-', broker), us, true
                   FROM (SELECT run, us, explode(concat(data.new, data.bounced)) AS broker FROM BrokersChanged)""",
     "down_times": """
