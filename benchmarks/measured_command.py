@@ -6,6 +6,7 @@ is looked at in /proc ten times a second; what a process does after the last loo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import time
@@ -72,10 +73,13 @@ def _look(root: int, seen: dict[int, _Process]) -> None:
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
             status = Path(f"/proc/{pid}/status").read_text()
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                waiting += map(int, (thread / "children").read_text().split())
+            threads = list(Path(f"/proc/{pid}/task").iterdir())
         except OSError:
             continue
+        for thread in threads:
+            # Java's threads come and go.
+            with contextlib.suppress(OSError):
+                waiting += map(int, (thread / "children").read_text().split())
         fields = stat.rpartition(")")[2].split()
         peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")), "0")
         name = stat[stat.index("(") + 1 : stat.rindex(")")]
