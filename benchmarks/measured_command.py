@@ -81,6 +81,9 @@ def _look(root: int, seen: dict[int, _Process]) -> None:
             with contextlib.suppress(OSError):
                 waiting += map(int, (thread / "children").read_text().split())
         fields = stat.rpartition(")")[2].split()
-        peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")), "0")
+        # A process that is ending has no memory any more.
+        peak = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+        if pid in seen:
+            peak = max(peak, seen[pid].peak_kilobytes)
         name = stat[stat.index("(") + 1 : stat.rindex(")")]
-        seen[pid] = _Process(name, int(fields[11]) + int(fields[12]), int(peak))
+        seen[pid] = _Process(name, int(fields[11]) + int(fields[12]), peak)
