@@ -10,7 +10,7 @@ import pytest
 
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, VALID_PREVIOUS_REPLICA_STATES
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
-from tests.pages import event_log
+from tests.pages import event_log, tables
 from tests.pages.__main__ import PAGES
 from tests.pages.kafka_names import Counterpart, counterparts, names_in
 from tests.pages.source import DOCS, ROOT, docstring, parse, product_files
@@ -92,3 +92,10 @@ def test_every_record_type_is_in_the_page_with_all_its_fields() -> None:
     assert PAYLOAD_BY_TYPE.keys() <= sections.keys()
     for name, payload in PAYLOAD_BY_TYPE.items():
         assert re.findall(r"^\| `(\w+)` \|", sections[name], re.MULTILINE) == list(payload.__struct_fields__)
+
+
+# ------------------------------------------------------------------ docs/tables.md
+
+
+def test_every_column_of_every_table_is_described_in_its_source() -> None:
+    assert tables.without_description() == []

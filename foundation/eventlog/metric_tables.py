@@ -39,10 +39,15 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     """
 
     epoch: int
+    """Its controller epoch."""
     broker: int
+    """Its broker id."""
     node: str
+    """Its node, for example `broker-1`."""
     incarnation: int
+    """How often that node had started."""
     elected_at_ms: float
+    """When its `ControllerElected` was written."""
     ready_at_ms: float | None
     """Its first `ControllerReady` of this epoch."""
     ended_at_ms: float | None
@@ -52,6 +57,7 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     by_fault: bool
     """Whether an injected fault ended it."""
     noticed_at_ms: float | None
+    """When its loss was noticed."""
     noticed_by: str
     """The node that noticed; empty where none did."""
 
@@ -64,14 +70,19 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     """
 
     epoch: int
+    """The new controller epoch."""
     broker: int
     """The new controller."""
     previous_epoch: int
+    """The controller epoch before."""
     previous_broker: int
+    """The controller before."""
     cause: str
     """`Reign.ended_by` of the one before."""
     by_fault: bool
+    """`Reign.by_fault` of the one before."""
     noticed_by: str
+    """The node that noticed the loss; empty where none did."""
     lost_at_ms: float
     """`Reign.ended_at_ms` of the one before."""
     detection_ms: float | None
@@ -127,11 +138,15 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     """
 
     topic: str
+    """The topic's name."""
     partition: int
+    """The partition's number in the topic."""
     leader: int | None
     """In the last state; `None` where the topic has been deleted."""
     leader_epoch: int | None
+    """In the last state; not the number of elections, because it grows with the assignment too."""
     isr: tuple[int, ...] | None
+    """In the last state."""
     writes: int
     """States in `LeadershipWritten`."""
     clean_elections: int
@@ -151,6 +166,7 @@ class Elections(Table, frozen=True, kw_only=True, gc=False):
     """What was written to ZooKeeper for one reason."""
 
     why: str
+    """The reason, as in `LeadershipWritten`."""
     records: int
     """`LeadershipWritten` records."""
     partitions: int
@@ -163,8 +179,11 @@ class FailedElections(Table, frozen=True, kw_only=True, gc=False):
     """Partitions that got no leader, by reason and error (`LeadershipNotWritten`)."""
 
     why: str
+    """The reason, as in `LeadershipNotWritten`."""
     error: str
+    """The name of Kafka's error, or the reason in words."""
     partitions: int
+    """How many times a partition was refused for it; one that was refused twice counts twice."""
 
 
 class Requests(Table, frozen=True, kw_only=True, gc=False):
@@ -172,8 +191,11 @@ class Requests(Table, frozen=True, kw_only=True, gc=False):
     own."""
 
     event: str
+    """The kind of controller event; empty for requests that no event sent."""
     api: str
+    """Kafka's name of the request."""
     sent: int
+    """`RequestSent` records, repeated attempts included."""
     resent: int
     """Those with `attempt` above 1."""
     partitions: int
@@ -185,14 +207,18 @@ class Requests(Table, frozen=True, kw_only=True, gc=False):
     p50_ms: float | None
     """Nearest-rank percentiles of the time from `RequestSent` to `ResponseReceived`."""
     p99_ms: float | None
+    """As `p50_ms`, for 99 in a hundred."""
     max_ms: float | None
+    """The longest."""
 
 
 class Refusals(Table, frozen=True, kw_only=True, gc=False):
     """Errors in answers (`ResponseReceived`)."""
 
     api: str
+    """Kafka's name of the request."""
     error: str
+    """The name of Kafka's error."""
     requests: int
     """Answers with this error for the request as a whole."""
     partitions: int
@@ -203,39 +229,55 @@ class FenceHits(Table, frozen=True, kw_only=True, gc=False):
     """The hits of one fence of one node by one stale request or write (`FenceHit`)."""
 
     fence: str
+    """The fence's name, as in `FenceHit`."""
     node: str
+    """The node that has the fence."""
     what: str
+    """What was stale."""
     offered: int
+    """The epoch or version that it had."""
     known: int
+    """The epoch or version that the node compared it with."""
     hits: int
+    """How often; a write that is sent again is counted again."""
     let_through: int
     """Hits while the fence was switched off."""
     first_at_ms: float
+    """The first time."""
 
 
 class EventNumbers(Table, frozen=True, kw_only=True, gc=False):
     """One kind of controller event."""
 
     event: str
+    """Kafka's name of the event."""
     queued: int
+    """`EventQueued` records."""
     started: int
+    """`EventStarted` records."""
     ended: int
+    """`EventEnded` records, of every outcome."""
     preempted: int
+    """`EventPreempted` records."""
     not_done: int
     """Ended with another outcome than `done`."""
     queued_p50_ms: float | None
     """Nearest-rank percentiles of `EventStarted.queued_ms`."""
     queued_p99_ms: float | None
+    """As `queued_p50_ms`, for 99 in a hundred."""
     took_p50_ms: float | None
     """Nearest-rank percentiles of `EventEnded.took_ms`."""
     took_p99_ms: float | None
+    """As `took_p50_ms`, for 99 in a hundred."""
     took_max_ms: float | None
+    """The longest."""
 
 
 class Moment(Table, frozen=True, kw_only=True, gc=False):
     """A fault, an armed point that was reached, or a step of the scenario."""
 
     at_ms: float
+    """When it was written, which is before a fault takes effect."""
     kind: str
     """`fault`, `point` or `step`."""
     what: str
@@ -257,8 +299,11 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     started_ms: float
     """Milliseconds since 1970 UTC: the smallest wall clock."""
     ended_at_ms: float
+    """The end of the run."""
     nodes: int
+    """Nodes that left a record."""
     incarnations: int
+    """Starts of nodes that left a record."""
     records: int
     """Of known type and version."""
     controllers: int
@@ -267,17 +312,25 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
     end."""
     partitions: int
+    """Rows of `partitions`, deleted ones included."""
     leaderless_ms: float
     """Partition-milliseconds without a leader."""
     leaderless_partitions: int
     """Partitions that were without a leader for any time."""
     clean_elections: int
+    """Of all partitions."""
     unclean_elections: int
+    """Of all partitions; each may have lost acknowledged records."""
     isr_shrinks: int
+    """Of all partitions."""
     isr_expands: int
+    """Of all partitions."""
     requests: int
+    """`RequestSent` records, repeated attempts included."""
     fence_hits: int
+    """`FenceHit` records."""
     let_through: int
+    """Hits of fences that were switched off."""
 
 
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):

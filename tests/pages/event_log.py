@@ -93,11 +93,11 @@ def page() -> str:
     lines = [HEAD.rstrip("\n"), example(), "```", "", *_table(Envelope), "", ORDER]
     lines += ["## Values inside records", "", "They are written as arrays, their fields in this order.", ""]
     for struct in _arrays():
-        lines += _section(struct.__name__, struct)
+        lines += section(struct.__name__, struct)
     for module, types in groupby(PAYLOAD_BY_TYPE.items(), key=lambda item: item[1].__module__):
         lines += [f"## {docstring(parse(_path(module))).partition('.')[0]}", ""]
         for name, payload in types:
-            lines += _section(name, payload)
+            lines += section(name, payload)
     return "\n".join([*lines, *_fences()])
 
 
@@ -145,7 +145,7 @@ def without_description() -> list[str]:
     ]
 
 
-def _section(name: str, struct: type[msgspec.Struct]) -> Iterator[str]:
+def section(name: str, struct: type[msgspec.Struct]) -> Iterator[str]:
     yield f"### {name}\n"
     if text := docstring(_class(struct)):
         yield paragraph(text) + "\n"
