@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
+import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +28,12 @@ LOCAL_MASTER = "local[*]"
 
 DRIVER_MEMORY = "512m"
 """The heap of the driver's Java. It only passes bytes on: the work is done by Python workers."""
+
+EXECUTOR_TIMEOUT_S = 120.0
+_EXECUTORS_COUNTED_EVERY_S = 1.0
+
+_STANDALONE = "spark://"
+_CONNECT_TIMEOUT_S = 10.0
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -49,6 +58,7 @@ class SparkSettings:
         memory: the heap of the driver's Java, as in `-Xmx`.
         flags: further flags of Java.
         stop_timeout_s: how long Java may take to end before it is killed.
+        executor_timeout_s: how long a cluster may leave this program without an executor before it gives up.
     """
 
     java: JavaRuntime
@@ -56,6 +66,7 @@ class SparkSettings:
     memory: str = DRIVER_MEMORY
     flags: tuple[str, ...] = ()
     stop_timeout_s: float = STOP_TIMEOUT_S
+    executor_timeout_s: float = EXECUTOR_TIMEOUT_S
 
     @classmethod
     def with_class_cache(
@@ -83,6 +94,8 @@ def spark_context(settings: SparkSettings, progress: Progress = no_progress) -> 
         GatewayFailed: Java did not start.
         SparkFailed: Spark does not run with the `master` of the settings.
     """
+    if settings.master.startswith(_STANDALONE):
+        _check_that_a_master_listens(settings.master)
     flags = [*jvm_flags(settings.java, memory=settings.memory), *settings.flags]
     progress("starting Java for Spark")
     home = Path(pyspark.__file__).parent
@@ -96,7 +109,11 @@ def spark_context(settings: SparkSettings, progress: Progress = no_progress) -> 
                 context = SparkContext(master=settings.master, appName="understudy", conf=_configuration(settings))
                 if not settings.is_local:
                     context.addPyFile(str(_archive(running.folder)))
-            yield context
+            if settings.is_local:
+                yield context
+            else:
+                with _executors_watched(context, settings):
+                    yield context
         finally:
             if context is not None:
                 context.stop()
@@ -114,6 +131,50 @@ def spark_errors(failure: str) -> Iterator[None]:
         raise SparkFailed(f"{failure}: {error.java_exception.toString().splitlines()[0]}") from None
     except (Py4JError, PySparkException) as error:
         raise SparkFailed(f"{failure}: {str(error).splitlines()[0]}") from None
+
+
+def _check_that_a_master_listens(master: str) -> None:
+    """Raise `SparkFailed` where no host of the URL listens; Spark itself tries for a minute, and does not say so."""
+    failures = []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S):
+                return
+        except (OSError, ValueError, OverflowError) as error:
+            failures.append(f"{address}: {error}")
+    raise SparkFailed(f"no Spark master listens at {master} ({'; '.join(failures)}); start one, or leave --master out")
+
+
+@contextlib.contextmanager
+def _executors_watched(context: SparkContext, settings: SparkSettings) -> Iterator[None]:
+    """Cancel all jobs when there has been no executor for too long, while the block runs; Spark would wait for ever."""
+    over, was_cancelled = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        seen = time.monotonic()
+        while not over.wait(_EXECUTORS_COUNTED_EVERY_S):
+            # The driver itself is in this map too.
+            if context._jsc.sc().getExecutorMemoryStatus().size() > 1:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > settings.executor_timeout_s:
+                was_cancelled.set()
+                context.cancelAllJobs()
+
+    thread = threading.Thread(target=watch, name="understudy-executors", daemon=True)
+    thread.start()
+    try:
+        yield
+    except SparkFailed:
+        if not was_cancelled.is_set():
+            raise
+        raise SparkFailed(
+            f"{settings.master} has given no executor for {settings.executor_timeout_s:g} s: its workers may be gone, "
+            "full, or unable to start Java; see the master's page and the logs of the workers"
+        ) from None
+    finally:
+        over.set()
+        thread.join()
 
 
 def _variables(running: Gateway) -> dict[str, str]:

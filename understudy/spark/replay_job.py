@@ -59,7 +59,8 @@ class SparkReplay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._context = None
-        self._stack.close()
+        # A cluster that gave no executor has a better name for an exception.
+        self._stack.__exit__(kind, error, trace)
 
     @property
     def session(self) -> SparkSession:
