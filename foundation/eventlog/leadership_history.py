@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -43,7 +43,6 @@ class LeadershipHistory:
     """
 
     def __init__(self, run: RunRecords, end: int) -> None:
-        """Fold every state of the run, until `end` in microseconds."""
         self.records_by_why: Counter[str] = Counter()
         self.written_by_why: Counter[str] = Counter()
         self.elected_by_why: Counter[str] = Counter()
@@ -52,8 +51,30 @@ class LeadershipHistory:
         self._topics: dict[str, dict[int, _PartitionHistory]] = {}
         self._deleted: dict[str, _State] = {}
         """The newest deletion of each topic, where a partition that has its first state afterwards begins."""
+        self._run = run
+        self._ended_spans: list[LeadershipSpan] | None = None
+
+    @classmethod
+    def of(cls, run: RunRecords, end: int) -> LeadershipHistory:
+        """Fold every state of the run, until `end` in microseconds."""
+        history = cls(run, end)
         for record in run.states:
-            self._add(record)
+            history._add(record)
+        return history
+
+    @classmethod
+    def spans(cls, run: RunRecords, end: int) -> Iterator[LeadershipSpan]:
+        """Fold every state of the run, and yield each as soon as the next one of its partition is known."""
+        history = cls(run, end)
+        ended = history._ended_spans = []
+        for record in run.states:
+            history._add(record)
+            yield from ended
+            ended.clear()
+        for partitions in history._topics.values():
+            for partition in partitions.values():
+                history._end_span(partition, end)
+        yield from ended
 
     def rows(self) -> tuple[PartitionNumbers, ...]:
         """Return one row per partition, sorted."""
@@ -101,7 +122,8 @@ class LeadershipHistory:
             if state.writer_epoch < before.writer_epoch:
                 return
             history.leaderless_us += self._leaderless(before, state.since)
-        history.last = state
+            self._end_span(history, state.since)
+        history.last, history.is_elected = state, False
         now = state.leadership
         was = before.leadership if before is not None else None
         if now is None:
@@ -110,9 +132,26 @@ class LeadershipHistory:
             history.isr_shrinks += not set(was.isr) <= set(now.isr)
             history.isr_expands += not set(now.isr) <= set(was.isr)
         if _is_election(was, now, state.why):
+            history.is_elected = True
             self.elected_by_why[state.why] += 1
             history.unclean_elections += state.why == UNCLEAN
             history.clean_elections += state.why != UNCLEAN
+
+    def _end_span(self, history: _PartitionHistory, until: int) -> None:
+        state = history.last
+        if self._ended_spans is None or state is None or state.leadership is None:
+            return
+        self._ended_spans.append(
+            LeadershipSpan(
+                leadership=state.leadership,
+                writer_epoch=state.writer_epoch,
+                why=state.why,
+                is_election=history.is_elected,
+                since=state.since,
+                until=max(state.since, until),
+                leaderless_us=self._leaderless(state, until),
+            )
+        )
 
     def _leaderless(self, state: _State, until: int) -> int:
         if state.leadership is None:
@@ -142,6 +181,18 @@ class LeadershipHistory:
         )
 
 
+class LeadershipSpan(msgspec.Struct, frozen=True, gc=False):
+    """A state of a partition and how long it lasted, in microseconds."""
+
+    leadership: Leadership
+    writer_epoch: int
+    why: str
+    is_election: bool
+    since: int
+    until: int
+    leaderless_us: int
+
+
 class _State(msgspec.Struct, frozen=True, gc=False):
     """A partition's state from `since` on, in microseconds."""
 
@@ -158,6 +209,7 @@ class _PartitionHistory:
 
     __slots__ = (
         "clean_elections",
+        "is_elected",
         "isr_expands",
         "isr_shrinks",
         "last",
@@ -168,6 +220,7 @@ class _PartitionHistory:
 
     def __init__(self, last: _State | None) -> None:
         self.last = last
+        self.is_elected = False
         self.writes = self.clean_elections = self.unclean_elections = 0
         self.isr_shrinks = self.isr_expands = self.leaderless_us = 0
 

@@ -61,7 +61,7 @@ def measure_records(run: str, found: RunRecords) -> RunMetrics:
     """
     reigns = find_reigns(found)
     end = end_of_run(found, reigns)
-    history = LeadershipHistory(found, end)
+    history = LeadershipHistory.of(found, end)
     partitions = history.rows()
     requests = request_rows(found)
     fence_hits = fence_rows(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics
+from foundation.eventlog.row_tables import ROW_TABLES
 from tests.pages.event_log import section
 from tests.pages.source import attribute_docstrings, classes, docstring, parse
 from tests.pages.text import paragraph
@@ -12,6 +13,7 @@ from tests.pages.text import paragraph
 NAME = "tables.md"
 
 _SOURCE = "foundation/eventlog/metric_tables.py"
+_ROWS_SOURCE = "foundation/eventlog/row_tables.py"
 
 HEAD = """\
 # The tables of a run
@@ -27,6 +29,12 @@ Nothing is estimated: where a log does not say a number, it is null and not zero
 
 """
 
+ROWS = """\
+## Row by row
+
+These tables have a row for each request, leadership, controller event and fault. They are written by `--output` and
+into a lake, and are on no page (`foundation/eventlog/row_tables.py`)."""
+
 
 def page() -> str:
     lines = [HEAD + _definitions(), ""]
@@ -35,15 +43,18 @@ def page() -> str:
         if name in SORTED_BY:
             columns = ", ".join(f"`{column}`" for column in SORTED_BY[name])
             lines += [f"A row is identified, within its run, by {columns}.", ""]
+    lines += [ROWS, ""]
+    for name, table in ROW_TABLES.items():
+        lines += section(name, table)
     return "\n".join(lines)
 
 
 def without_description() -> list[str]:
     """The tables and columns that their source does not describe."""
-    found = classes(parse(_SOURCE))
+    found = {**classes(parse(_SOURCE)), **classes(parse(_ROWS_SOURCE))}
     return [
         f"{table.__name__}.{field.name}"
-        for table in TABLES.values()
+        for table in (*TABLES.values(), *ROW_TABLES.values())
         for field in msgspec.structs.fields(table)
         if field.name not in attribute_docstrings(found[table.__name__])
     ] + [name for name in TABLES if name not in RunMetrics.__struct_fields__]

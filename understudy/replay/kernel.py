@@ -10,10 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from foundation.eventlog.metric_tables import PartitionNumbers, RunMetrics
+from foundation.eventlog.metric_tables import PartitionNumbers, RunMetrics, Table
 from foundation.eventlog.metrics import measure, measure_records
 from foundation.eventlog.reader import LogFinding, read
+from foundation.eventlog.row_tables import rows
 from foundation.eventlog.run_reader import NotClean, read_clean_run
+from foundation.eventlog.run_records import RunRecords
 from understudy.replay.runs import RunFiles, joined
 
 WORST_PARTITIONS = 5
@@ -47,6 +49,21 @@ def measure_files(group: RunFiles) -> Measured:
             reading = read(files)
         runs = tuple(measure(run, records) for run, records in reading.by_run().items())
         return Measured(group, runs, reading.findings, reading.lines)
+
+
+def table_rows(group: RunFiles, name: str) -> Iterator[tuple[str, list[Table]]]:
+    """Return the rows of one of `ROW_TABLES` for each run that some files have records of."""
+    files = [Path(file) for file in group.files]
+    with _without_garbage_collection():
+        try:
+            clean = read_clean_run(files)
+            found = [(clean.run, list(rows(name, clean.records)))]
+        except (NotClean, msgspec.MsgspecError, OSError):
+            found = [
+                (run, list(rows(name, RunRecords.from_envelopes(records))))
+                for run, records in read(files).by_run().items()
+            ]
+    yield from found
 
 
 def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:

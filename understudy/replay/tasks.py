@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from foundation.eventlog.metric_tables import TABLES, RunMetrics
-from understudy.replay.kernel import Measured, for_page, measure_files
+from foundation.eventlog.metric_tables import RunMetrics, Table
+from understudy.replay.kernel import Measured, for_page, measure_files, table_rows
 from understudy.replay.runs import RunFiles
 
 _DECODER = msgspec.msgpack.Decoder(Measured)
@@ -47,9 +47,18 @@ def rows_of(table: str) -> Callable[[bytes], list[str]]:
     return lambda result: [row for metrics in decoded(result).runs for row in _rows(metrics, table)]
 
 
+def rows_of_files(table: str) -> Callable[[Iterable[RunFiles]], Iterator[str]]:
+    """Return the rows of one table of `ROW_TABLES` as JSON, each with the id of its run."""
+    return lambda task: (
+        row for group in task for run, found in table_rows(group, table) for row in _as_json(run, found)
+    )
+
+
 def _rows(metrics: RunMetrics, table: str) -> Iterator[str]:
     content = getattr(metrics, table)
-    prefix = b'{"run":' + _JSON_ENCODER.encode(metrics.run) + b","
-    for row in content if isinstance(content, tuple) else (content,):
-        assert isinstance(row, TABLES[table])
-        yield (prefix + _JSON_ENCODER.encode(row)[1:]).decode()
+    return _as_json(metrics.run, content if isinstance(content, tuple) else (content,))
+
+
+def _as_json(run: str, rows: Iterable[Table]) -> Iterator[str]:
+    prefix = b'{"run":' + _JSON_ENCODER.encode(run) + b","
+    return ((prefix + _JSON_ENCODER.encode(row)[1:]).decode() for row in rows)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from foundation.eventlog.metric_tables import TABLES
 from foundation.eventlog.reader import find_files
+from foundation.eventlog.row_tables import ROW_TABLES
 from understudy.replay.kernel import Measured, groups_to_join, without
 from understudy.replay.result import Replay, replay_of
 from understudy.replay.runs import RunFiles, find_runs, pack
@@ -22,6 +23,7 @@ from understudy.replay.tasks import (
     measure_task,
     measure_task_for_page,
     rows_of,
+    rows_of_files,
     shortened_for_page,
 )
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
@@ -137,6 +139,10 @@ class SparkReplay:
             for name, table in TABLES.items():
                 rows = session.read.schema(table_schema(table)).json(kept.flatMap(rows_of(name)))
                 rows.write.parquet(str((output / name).absolute()))
+            read_again = self._distributed([result.group for result in results])
+            for name, table in ROW_TABLES.items():
+                rows = session.read.schema(table_schema(table)).json(read_again.flatMap(rows_of_files(name)))
+                rows.write.parquet(str((output / name).absolute()))
         return results
 
     def _distributed(self, groups: Sequence[RunFiles]) -> RDD[tuple[RunFiles, ...]]:
@@ -145,7 +151,7 @@ class SparkReplay:
 
 
 def _check_output(output: Path) -> None:
-    existing = [name for name in TABLES if (output / name).exists()]
+    existing = [name for name in (*TABLES, *ROW_TABLES) if (output / name).exists()]
     if existing:
         raise TablesExist(f"{output} holds tables already ({', '.join(existing)}); give another folder, or remove them")
 

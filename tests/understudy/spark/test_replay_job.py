@@ -12,6 +12,7 @@ from foundation.eventlog import reader
 from foundation.eventlog.metric_tables import TABLES, RunMetrics
 from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
+from foundation.eventlog.row_tables import ROW_TABLES
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
@@ -180,9 +181,15 @@ def test_an_incarnation_in_two_files_with_lines_out_of_order(spark: SparkReplay,
 def test_tables_are_written_as_parquet_and_not_overwritten(spark: SparkReplay, tmp_path: Path) -> None:
     folder, output = write(killed_controller(), tmp_path / "run"), tmp_path / "tables"
     spark.replay([folder], output=output)
-    assert sorted(path.name for path in output.iterdir()) == sorted(TABLES)
+    assert sorted(path.name for path in output.iterdir()) == sorted([*TABLES, *ROW_TABLES])
     (row,) = spark.session.read.parquet(str(output / "failovers")).collect()
     assert (row["run"], row["cause"], row["detection_ms"], row["epoch"]) == ("run-1", "kill", 3000.0, 2)
+    requests = spark.session.read.parquet(str(output / "request_log")).orderBy("sent_at_ms").collect()
+    assert [(row["run"], row["api"], row["answered_at_ms"] - row["sent_at_ms"]) for row in requests] == [
+        ("run-1", "LeaderAndIsr", 5.0),
+        ("run-1", "UpdateMetadata", 4.0),
+        ("run-1", "UpdateMetadata", 20.0),
+    ]
     with pytest.raises(TablesExist, match="give another folder"):
         spark.replay([folder], output=output)
     (tmp_path / "file").touch()
