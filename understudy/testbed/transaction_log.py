@@ -14,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
@@ -50,6 +50,28 @@ class MalformedTransactionLog(Exception):
     """The file is no transaction log, or is damaged. The message names the file, the offset and what was expected."""
 
 
+class OpenedSession(NamedTuple):
+    """A transaction that opens a session."""
+
+    zxid: int
+    time_ms: float
+    """Milliseconds since 1970 by the server's wall clock."""
+    session_id: int
+    timeout_ms: int
+    """The session timeout that the server granted."""
+
+
+class ClosedByClient(NamedTuple):
+    """Comes before the transaction that ends a session, where its client has requested the end."""
+
+    zxid: int
+    time_ms: float
+    session_id: int
+
+
+SessionNote: TypeAlias = OpenedSession | ClosedByClient
+
+
 def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = "") -> list[ZnodeTransaction]:
     """Read all committed transactions of a server, in order.
 
@@ -61,14 +83,27 @@ def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = ""
     Raises:
         MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
     """
+    logged = iterate_transaction_logs(folder, after_zxid=after_zxid, chroot=chroot)
+    return [transaction for transaction in logged if isinstance(transaction, ZnodeTransaction)]
+
+
+def iterate_transaction_logs(
+    folder: Path, *, after_zxid: int = 0, chroot: str = ""
+) -> Iterator[ZnodeTransaction | SessionNote]:
+    """Yield what `read_transaction_logs` returns, and raise what it does, with one transaction in memory.
+
+    Also the openings of sessions and the ends that clients requested are yielded, whatever the chroot.
+    """
     ephemerals: dict[int, list[str]] = {}
-    history: list[ZnodeTransaction] = []
     for path in _files(folder):
         for transaction in _read_file(path):
+            if isinstance(transaction, OpenedSession | ClosedByClient):
+                if transaction.zxid > after_zxid:
+                    yield transaction
+                continue
             whole = _with_ephemerals(transaction, ephemerals)
             if whole.zxid > after_zxid and (seen := _below(whole, chroot)) is not None:
-                history.append(seen)
-    return history
+                yield seen
 
 
 def first_zxid(folder: Path) -> int | None:
@@ -115,7 +150,7 @@ def _below(transaction: ZnodeTransaction, chroot: str) -> ZnodeTransaction | Non
     return transaction._replace(ops=ops) if ops else None
 
 
-def _read_file(path: Path) -> Iterator[ZnodeTransaction]:
+def _read_file(path: Path) -> Iterator[ZnodeTransaction | SessionNote]:
     if path.stat().st_size == 0:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -130,6 +165,8 @@ def _read_file(path: Path) -> Iterator[ZnodeTransaction]:
             record = _Record(path, offset + _ENTRY_HEADER.size, entry)
             offset += _ENTRY_HEADER.size + len(entry) + 1
             if (transaction := record.transaction()) is not None:
+                if isinstance(transaction, ZnodeTransaction) and transaction.closed_session and record.was_requested:
+                    yield ClosedByClient(transaction.zxid, transaction.time_ms, transaction.session_id)
                 yield transaction
 
 
@@ -164,10 +201,15 @@ class _Record:
 
     def __init__(self, path: Path, offset: int, data: bytes) -> None:
         self._path, self._offset, self._data, self._position = path, offset, data, 0
+        self.was_requested = False
+        """Whether a client requested the transaction; the server itself ends expired sessions."""
 
-    def transaction(self) -> ZnodeTransaction | None:
-        """The transaction, or None where it changed no znode: it failed, or opened a session."""
-        session_id, _, zxid, time_ms, kind = self._unpack(_TRANSACTION_HEADER)
+    def transaction(self) -> ZnodeTransaction | OpenedSession | None:
+        """The transaction, or None where it failed: it changed no znode and opened no session."""
+        session_id, request, zxid, time_ms, kind = self._unpack(_TRANSACTION_HEADER)
+        self.was_requested = request != 0
+        if kind == CREATE_SESSION:
+            return OpenedSession(zxid, float(time_ms), session_id, self._int())
         closed = kind == CLOSE_SESSION
         if closed:
             paths = self._vector(self._string) if self._position < len(self._data) else []

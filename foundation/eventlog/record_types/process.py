@@ -15,7 +15,7 @@ class ProcessStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
     broker_id: int = -1
     """The configured `broker.id`; −1 where none is configured or the process is no broker."""
     pid: int = 0
-    """The process id; 0 in the simulator."""
+    """The process id; 0 in the simulator and where an imported log does not name it."""
     software: str = ""
     """The name of the program."""
 
@@ -25,6 +25,15 @@ class ProcessExiting(RecordPayload, frozen=True, kw_only=True, gc=False):
 
     reason: str
     """Why it ends, in words."""
+
+
+class StillRunning(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by `understudy import-kafka` for a broker's last log line before a second or more without any, if that
+    line becomes no other record, and for a session that a broker without logs closed itself: it was running then.
+    Brokers of Understudy do not write it."""
+
+    source: str
+    """The log that has the line, for example `server.log`."""
 
 
 class TaskFailed(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -87,7 +96,7 @@ class BrokerRegistered(RecordPayload, frozen=True, kw_only=True, gc=False):
     broker_epoch: int
     """The zxid of the transaction that created the registration (KIP-380)."""
     session_id: int
-    """The ZooKeeper session that owns it."""
+    """The ZooKeeper session that owns it; 0 where an imported log does not name it."""
 
 
 class WatchFiredRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -126,6 +135,7 @@ class ZkWriteDone(RecordPayload, frozen=True, kw_only=True, gc=False):
 ProcessRecord: TypeAlias = (
     ProcessStarted
     | ProcessExiting
+    | StillRunning
     | TaskFailed
     | ConnectionRefused
     | SessionOpened

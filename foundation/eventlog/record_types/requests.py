@@ -15,11 +15,11 @@ class RequestSent(RecordPayload, frozen=True, kw_only=True, gc=False):
     api: str
     """Kafka's name of the API: `LeaderAndIsr`, `UpdateMetadata` or `StopReplica`."""
     api_version: int
-    """The version of the API."""
+    """The version of the API; −1 where an imported log does not name it."""
     client_id: str
     """The sender's client id; with `correlation_id` it finds the receiver's `RequestReceived`."""
     correlation_id: int
-    """Numbers the requests of this client id."""
+    """Numbers the requests of this client id; −1 where an imported log does not name it."""
     controller_epoch: int = -1
     """The controller epoch in the request; −1 where it has none."""
     broker_epoch: int = -1
@@ -27,7 +27,7 @@ class RequestSent(RecordPayload, frozen=True, kw_only=True, gc=False):
     partitions: int = 0
     """How many partitions the request names."""
     event: str = ""
-    """The controller event during which it was queued."""
+    """The controller event during which it was queued; empty where an imported log does not name it."""
     attempt: int = 1
     """How often this request has been tried, from 1."""
 

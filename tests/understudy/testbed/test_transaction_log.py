@@ -16,7 +16,13 @@ from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction, tree_
 from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.checkers.zookeeper import CHECKS
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.transaction_log import MalformedTransactionLog, read_transaction_logs
+from understudy.testbed.transaction_log import (
+    ClosedByClient,
+    MalformedTransactionLog,
+    OpenedSession,
+    iterate_transaction_logs,
+    read_transaction_logs,
+)
 
 HEADER = struct.pack(">4siq", b"ZKLG", 2, 0)
 SESSION = 0x1000_0001
@@ -43,8 +49,8 @@ def multi(*parts: tuple[int, bytes]) -> bytes:
     return struct.pack(">i", len(parts)) + b"".join(struct.pack(">i", kind) + buffer(record) for kind, record in parts)
 
 
-def transaction(zxid: int, kind: int, record: bytes, *, session: int = SESSION) -> bytes:
-    return struct.pack(">qiqqi", session, 7, zxid, 1_700_000_000_000 + zxid, kind) + record
+def transaction(zxid: int, kind: int, record: bytes, *, session: int = SESSION, request: int = 7) -> bytes:
+    return struct.pack(">qiqqi", session, request, zxid, 1_700_000_000_000 + zxid, kind) + record
 
 
 def entry(data: bytes, *, checksum: int | None = None, end: bytes = b"B") -> bytes:
@@ -89,6 +95,25 @@ def test_failed_transactions_are_left_out(tmp_path: Path) -> None:
     failed = multi((5, set_data("/a", b"", 1)), (-1, error), (-1, struct.pack(">i", -2)))
     write(tmp_path, entry(transaction(1, -1, error)), entry(transaction(2, 14, failed)))
     assert ops(tmp_path) == []
+
+
+def test_openings_of_sessions_and_requested_ends_are_read_on_demand(tmp_path: Path) -> None:
+    """ZooKeeper ends an expired session by a transaction without a client's request."""
+    nothing = struct.pack(">i", 0)
+    write(
+        tmp_path,
+        entry(transaction(1, -10, struct.pack(">i", 3000))),
+        entry(transaction(2, -11, nothing)),
+        entry(transaction(3, -11, nothing, session=SESSION + 1, request=0)),
+    )
+    ends = read_transaction_logs(tmp_path)
+    assert [(end.zxid, end.closed_session) for end in ends] == [(2, True), (3, True)]
+    time_ms = 1_700_000_000_000.0
+    assert list(iterate_transaction_logs(tmp_path)) == [
+        OpenedSession(1, time_ms + 1, SESSION, 3000),
+        ClosedByClient(2, time_ms + 2, SESSION),
+        *ends,
+    ]
 
 
 def test_the_end_of_a_session_deletes_its_ephemeral_znodes(tmp_path: Path) -> None:

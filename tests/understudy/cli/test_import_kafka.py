@@ -1,0 +1,121 @@
+"""`understudy import-kafka`: its options, what it prints, and input that it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog.reader import read
+from tests.understudy.kafka_logs.cluster_logs import SAMPLES
+from understudy.cli.main import main
+
+LINE = "[2026-05-01 12:00:00,000] INFO [Controller id=1] {} (kafka.controller.KafkaController)\n"
+ELECTED = "1 successfully elected as the controller. Epoch incremented to 5 and epoch zk version is now 7"
+
+
+@pytest.fixture
+def controller_log(tmp_path: Path) -> Path:
+    path = tmp_path / "controller.log"
+    path.write_text(LINE.format(ELECTED) + LINE.format("Something new"))
+    return path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """Run the command, which must end with exit code 2 and one sentence; return that."""
+    assert main(["import-kafka", *map(str, arguments)]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    return output.err
+
+
+def test_what_is_printed(controller_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "events"
+    assert main(["import-kafka", "--controller-log", str(controller_log), "--output", str(output), "--verbose"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "run kafka-20260501-120000, broker 1: 2 lines and 0 transactions became 1 record",
+        "          1  ControllerElected",
+        "entries: 1 understood, 0 known to add nothing",
+        "entries not understood: 1, by class",
+        "          1  kafka.controller.KafkaController",
+        f"             {controller_log}:2: [Controller id=1] Something new",
+        "note: the clocks of all machines are taken as one",
+        f"event logs in {output}; next: understudy replay {output}",
+    ]
+
+
+def test_zone_pattern_and_run(tmp_path: Path) -> None:
+    log = tmp_path / "any-name"
+    log.write_text(f"2026-05-01 12:00:00.000 kafka.controller.KafkaController INFO - [Controller id=1] {ELECTED}\n")
+    pattern = "%d{yyyy-MM-dd HH:mm:ss.SSS} %c %p - %m%n"
+    options = ["--pattern", pattern, "--timezone", "Europe/Berlin", "--run", "incident"]
+    assert main(["import-kafka", "--controller-log", str(log), *options, "--output", str(tmp_path / "events")]) == 0
+    (record,) = read([tmp_path / "events"]).records
+    assert record.run == "incident"
+    assert record.wall_ms == 1_777_629_600_000.0  # 10:00 UTC
+
+
+def test_a_folder_of_a_broker_holds_all_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import-kafka", "--broker", f"3={SAMPLES / 'broker-3'}", "--output", str(tmp_path / "events")]) == 0
+    printed = capsys.readouterr().out
+    assert ", broker 3: " in printed
+    assert "more classes; --verbose lists them" in printed
+    assert {record.node for record in read([tmp_path / "events"]).records} == {"broker-3"}
+
+
+def test_nothing_to_import_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no log is named; give --controller-log" in refused(capsys, "--output", tmp_path / "events")
+    empty = tmp_path / "controller.log"
+    empty.touch()
+    arguments = ("--controller-log", empty, "--output", tmp_path / "more")
+    assert "there is nothing to import: the logs have no entry" in refused(capsys, *arguments)
+
+
+def test_an_output_folder_that_is_not_new_is_refused(controller_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "--controller-log", controller_log, "--output", controller_log.parent)
+    assert f"--output {controller_log.parent}: it holds controller.log; give a new folder" in message
+    assert "File exists" in refused(capsys, "--controller-log", controller_log, "--output", controller_log)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--timezone", "Mars/Olympus"], "'Mars/Olympus' is no time zone; expected a name such as Europe/Berlin"),
+        (["--pattern", "%p %m"], "the pattern '%p %m' lacks a time (%d) followed by a message (%m)"),
+        (["--pattern", "%d %m"], "controller.log:1: no line has the pattern '%d %m'"),
+        (["--zookeeper-log", "nowhere"], "nowhere holds no log.* file; expected ZooKeeper's version-2 folder"),
+        (["--broker", "1=nowhere"], "nowhere: No such file or directory; expected a folder with the logs"),
+        (["--server-log", "nowhere"], "nowhere: it cannot be read: No such file or directory"),
+    ],
+)
+def test_options_that_cannot_be_used_are_named(
+    controller_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], why: str
+) -> None:
+    assert why in refused(capsys, "--controller-log", controller_log, *options, "--output", tmp_path / "events")
+
+
+@pytest.mark.parametrize("text", ["1", "one=logs", "1=", "=logs"])
+def test_a_broker_needs_an_id_and_a_folder(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["import-kafka", "--broker", text, "--output", str(tmp_path / "events")])
+    assert f"{text!r} is not ID=DIR, for example 1=/var/log/kafka" in capsys.readouterr().err
+
+
+def test_a_broken_transaction_log_is_named(
+    controller_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "version-2").mkdir()
+    (tmp_path / "version-2" / "log.1").write_bytes(b"this is no transaction log")
+    options = ("--controller-log", controller_log, "--zookeeper-log", tmp_path / "version-2")
+    assert "log.1 starts with b'this'" in refused(capsys, *options, "--output", tmp_path / "events")
+
+
+def test_a_log_that_breaks_off_leaves_the_records_before(
+    controller_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names the line; what was imported until then is a whole event log."""
+    with controller_log.open("a") as log:
+        log.write(LINE.format("late").replace("12:00:00", "11:00:00"))
+    message = refused(capsys, "--controller-log", controller_log, "--output", tmp_path / "events")
+    assert f"{controller_log}:3: the clock goes back by 3,600.000 s" in message
+    assert read([tmp_path / "events"]).findings == ()

@@ -1,0 +1,146 @@
+"""`understudy import-kafka`: turn the logs of an Apache Kafka cluster in ZooKeeper mode into event logs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import BadInput, Failed, Verbs
+
+if TYPE_CHECKING:
+    from understudy.kafka_logs.entries import Kind
+    from understudy.kafka_logs.importer import ImportReport
+
+SHOWN_CLASSES = 10
+"""How many classes of lines that were not understood are listed, unless `--verbose` lists all."""
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("import-kafka", help="turn Apache Kafka's logs into event logs", description=__doc__)
+    for option, name in (
+        ("--controller-log", "controller.log"),
+        ("--state-change-log", "state-change.log"),
+        ("--server-log", "server.log"),
+    ):
+        parser.add_argument(
+            option,
+            type=Path,
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="FILE",
+            help=f"{name} of any broker, rotated and compressed files too; its lines name the broker",
+        )
+    parser.add_argument(
+        "--broker",
+        type=_broker_folder,
+        action="append",
+        default=[],
+        metavar="ID=DIR",
+        help="a folder with the logs of one broker, under the names that Kafka gives them",
+    )
+    parser.add_argument("--zookeeper-log", type=Path, metavar="DIR", help="ZooKeeper's folder version-2")
+    parser.add_argument(
+        "--zookeeper-chroot", default="", metavar="PATH", help="the chroot in zookeeper.connect, for example /kafka"
+    )
+    parser.add_argument(
+        "--pattern", metavar="PATTERN", help="log4j's ConversionPattern of the logs (default: [%%d] %%p %%m (%%c)%%n)"
+    )
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times (default: %(default)s)"
+    )
+    parser.add_argument("--run", dest="run_id", default="", metavar="NAME", help="the run id; default the first time")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="a new folder for the event logs")
+    parser.add_argument("--verbose", action="store_true", help="show samples of lines that were not understood")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Import the logs and print what was imported. Raises `BadInput` where one cannot be imported."""
+    from understudy.kafka_logs.entries import LogError
+    from understudy.kafka_logs.importer import LogInputs, import_logs
+    from understudy.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
+
+    _claim_output(options.output)
+    try:
+        inputs = LogInputs(
+            files=_files(options),
+            pattern=LinePattern(options.pattern or DEFAULT_PATTERN, zone=parse_zone(options.timezone)),
+            zookeeper_log=options.zookeeper_log,
+            chroot=options.zookeeper_chroot.rstrip("/"),
+        )
+        if not inputs.files and inputs.zookeeper_log is None:
+            raise BadInput("no log is named; give --controller-log, --state-change-log, --broker or --zookeeper-log")
+        report = import_logs(inputs, options.output, run=options.run_id)
+    except (LogError, WrongPattern) as error:
+        raise BadInput(str(error)) from None
+    except OSError as error:
+        raise Failed(f"--output {options.output}: {error.strerror}") from None
+    print("\n".join(describe(report, verbose=options.verbose)))
+    print(f"event logs in {options.output}; next: understudy replay {options.output}")
+    return 0
+
+
+def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
+    """Return the lines that `understudy import-kafka` prints."""
+    brokers = f"broker{'' if len(report.brokers) == 1 else 's'} {', '.join(map(str, report.brokers)) or 'none'}"
+    lines = [
+        f"run {report.run}, {brokers}: {_count(report.lines, 'line')} and {_count(report.transactions, 'transaction')} "
+        f"became {_count(sum(report.records.values()), 'record')}"
+    ]
+    lines += [f"  {count:>9,}  {name}" for name, count in sorted(report.records.items())]
+    if report.left_out:
+        lines.append("left out:")
+        lines += [f"  {count:>9,}  {what}" for what, count in sorted(report.left_out.items())]
+    known = sum(report.without_record.values())
+    lines.append(f"entries: {report.understood:,} understood, {known:,} known to add nothing")
+    if report.not_understood:
+        lines.append(f"entries not understood: {sum(report.not_understood.values()):,}, by class")
+        classes = report.not_understood.most_common()
+        shown = classes if verbose else classes[:SHOWN_CLASSES]
+        for name, count in shown:
+            lines.append(f"  {count:>9,}  {name}")
+            lines += [f"             {sample}" for sample in report.samples.get(name, ()) if verbose]
+        if len(classes) > len(shown):
+            lines.append(f"             … and {len(classes) - len(shown)} more classes; --verbose lists them")
+    return [*lines, *(f"note: {note}" for note in report.notes)]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _files(options: argparse.Namespace) -> list[tuple[int | None, Kind, Path]]:
+    """Return the named log files. Raises LogError."""
+    from understudy.kafka_logs.entries import Kind, files_of_broker
+
+    named: list[tuple[int | None, Kind, Path]] = []
+    for kind, paths in (
+        (Kind.CONTROLLER, options.controller_log),
+        (Kind.STATE_CHANGE, options.state_change_log),
+        (Kind.SERVER, options.server_log),
+    ):
+        named += [(None, kind, path) for path in paths]
+    for broker, folder in options.broker:
+        named += [(broker, kind, path) for kind, path in files_of_broker(folder)]
+    return named
+
+
+def _broker_folder(text: str) -> tuple[int, Path]:
+    """Parse `ID=DIR`."""
+    broker, equals, folder = text.partition("=")
+    if not equals or not broker.isdecimal() or not folder:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ID=DIR, for example 1=/var/log/kafka")
+    return int(broker), Path(folder)
+
+
+def _claim_output(folder: Path) -> None:
+    """Create the folder for the event logs. Raises BadInput where it cannot be written or is not empty."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        other = next(iter(sorted(folder.iterdir())), None)
+    except OSError as error:
+        raise BadInput(f"--output {folder}: {error.strerror}; give a folder that can be written") from None
+    if other is not None:
+        raise BadInput(f"--output {folder}: it holds {other.name}; give a new folder")
