@@ -93,10 +93,11 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels. It is
     `reading + deciding + writing`, where these are known."""
     reading_ms: float | None
-    """Of the takeover: up to the first `ContextLoaded` of this epoch: ZooKeeper's znodes are read. `None` without one
-    before `ControllerReady`; the next two then also."""
+    """Of the takeover: up to the first `ContextLoaded` of its incarnation after the election: ZooKeeper's znodes are
+    read. `None` without one before `ControllerReady`."""
     deciding_ms: float | None
-    """Of the takeover: the rest, in which leaders are elected and requests are handed to channels."""
+    """Of the takeover: the rest, in which leaders are elected and requests are handed to channels. `None`, as
+    `writing_ms`, where `reading_ms` is, and where the `ControllerElected` has no cause."""
     writing_ms: float | None
     """Of the takeover: time after reading in which at least one write awaits ZooKeeper: a `ZkWrite` of the new
     controller's incarnation with the same cause as its `ControllerElected`, until the `ZkWriteDone` that it caused,
@@ -107,9 +108,9 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     with the same cause as its `ControllerElected`, which must have one. `None` where none was answered."""
     outage_ms: float | None
     """From the loss to `ControllerReady`: how long the cluster had no controller."""
-    requests: int
-    """Requests of the takeover, each counted once (`attempt` 1)."""
-    unanswered: int
+    requests: int | None
+    """Requests of the takeover, each counted once (`attempt` 1). `None` where the `ControllerElected` has no cause."""
+    unanswered: int | None
     """Those that no `ResponseReceived` answers, whatever the attempt."""
     brokers: int
     """Live brokers in `ControllerReady`."""

@@ -221,7 +221,7 @@ def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writ
         propagation_ms=optional_millis(propagated),
         outage_ms=millis(ready.us - loss.ended) if ready else None,
         requests=requests,
-        unanswered=requests - answered,
+        unanswered=None if requests is None else requests - answered,
         brokers=len(ready.data.brokers) if ready else 0,
         partitions=ready.data.partitions if ready else 0,
     )
@@ -245,10 +245,10 @@ class _Takeovers:
                 self._answered[request] += 1
                 self._last_answer[request] = answer.us
 
-    def of(self, elected: At[ControllerElected]) -> tuple[int, int, int | None]:
+    def of(self, elected: At[ControllerElected]) -> tuple[int | None, int, int | None]:
         """Return how many requests and answers a takeover had, and when the last answer came, in microseconds."""
         if elected.cause is None:
-            return 0, 0, None
+            return None, 0, None
         takeover = (elected.incarnation, elected.data.epoch, elected.cause)
         return self._requests[takeover], self._answered[takeover], self._last_answer.get(takeover)
 
@@ -279,10 +279,11 @@ class _TakeoverWrites:
                 return key.us
         return None
 
-    def within(self, elected: At[ControllerElected], since: int, until: int) -> int:
-        """Return for how long at least one write of a takeover was awaited, in microseconds."""
+    def within(self, elected: At[ControllerElected], since: int, until: int) -> int | None:
+        """Return for how long at least one write of a takeover was awaited, in microseconds; None where its writes
+        cannot be told from others."""
         if elected.cause is None:
-            return 0
+            return None
         total, covered = 0, since
         for sent, done in self._writes.get((elected.incarnation, elected.cause), ()):
             end = until if done is None else min(done, until)

@@ -127,8 +127,10 @@ def _failover(failover: Failover) -> list[str]:
 
 def _takeover(failover: Failover) -> list[str]:
     reading, deciding, writing = failover.reading_ms, failover.deciding_ms, failover.writing_ms
-    if reading is None or deciding is None or writing is None:
+    if reading is None:
         return []
+    if deciding is None or writing is None:
+        return [f"    of which reading {_ms(reading)}"]
     return [f"    of which reading {_ms(reading)}, deciding {_ms(deciding)}, writing {_ms(writing)}"]
 
 
@@ -159,7 +161,7 @@ def _requests(run: RunMetrics) -> list[str]:
         return []
     rows = sorted(run.requests, key=lambda row: (-row.sent, row.event, row.api))
     table = [
-        f"  {row.event or '(a broker)':<28}{row.api:<20}{row.sent:>6,}{row.answered:>10,}"
+        f"  {row.event or '(no event)':<28}{row.api:<20}{row.sent:>6,}{row.answered:>10,}"
         f"{_ms_column(row.p50_ms)}{_ms_column(row.p99_ms)}"
         for row in rows
     ]

@@ -276,6 +276,18 @@ def test_a_takeover_that_did_not_record_its_reading_is_not_split() -> None:
     assert (row.takeover_ms, row.reading_ms, row.deciding_ms, row.writing_ms) == (1.0, None, None, None)
 
 
+def test_an_election_without_a_cause_has_neither_requests_nor_writes() -> None:
+    loaded = ContextLoaded(epoch=2, live_brokers=(), partitions=(), took_ms=0)
+    logs = Logs()
+    for ms, broker, payload in ((1000, 1, elected(1, 1)), (1001, 1, ready(1)), (3000, 2, elected(2, 2))):
+        logs.at(ms, f"broker-{broker}", payload)
+    logs.at(3004, "broker-2", loaded)
+    logs.at(3010, "broker-2", ready(2))
+    (row,) = measured(logs).failovers
+    assert (row.reading_ms, row.deciding_ms, row.writing_ms) == (4.0, None, None)
+    assert (row.requests, row.unanswered, row.propagation_ms) == (None, None, None)
+
+
 def test_an_outage_without_another_election_lasts_to_the_end() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))

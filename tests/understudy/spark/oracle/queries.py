@@ -158,13 +158,15 @@ _FAILOVERS = {
                {_ms("(n.us - b.noticed.us)")} AS election_ms,
                {_ms("(n.ready.us - n.us)")} AS takeover_ms,
                {_ms("(o.loaded_us - n.us)")} AS reading_ms,
-               {_ms("(o.ready_us - o.loaded_us - coalesce(w.us, 0))")} AS deciding_ms,
-               CASE WHEN o.loaded_us IS NOT NULL THEN {_ms("coalesce(w.us, 0)")} END AS writing_ms,
+               CASE WHEN n.cause IS NOT NULL
+                    THEN {_ms("(o.ready_us - o.loaded_us - coalesce(w.us, 0))")} END AS deciding_ms,
+               CASE WHEN n.cause IS NOT NULL AND o.loaded_us IS NOT NULL
+                    THEN {_ms("coalesce(w.us, 0)")} END AS writing_ms,
                CASE WHEN t.last_us IS NOT NULL AND n.ready IS NOT NULL
                     THEN {_ms("greatest(t.last_us - n.ready.us, 0)")} END AS propagation_ms,
                {_ms("(n.ready.us - b.ended_us)")} AS outage_ms,
-               coalesce(t.requests, 0) AS requests,
-               coalesce(t.requests - t.answers, 0) AS unanswered,
+               CASE WHEN n.cause IS NOT NULL THEN coalesce(t.requests, 0) END AS requests,
+               CASE WHEN n.cause IS NOT NULL THEN coalesce(t.requests - t.answers, 0) END AS unanswered,
                coalesce(n.ready.brokers, 0) AS brokers, coalesce(n.ready.partitions, 0) AS partitions
         FROM reign_times n JOIN reign_times b ON b.run = n.run AND b.reign = n.reign - 1
         LEFT JOIN takeovers t ON t.run = n.run AND t.reign = n.reign
