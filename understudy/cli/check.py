@@ -125,14 +125,15 @@ def _by_node(folder: Path, records: Iterable[Envelope]) -> dict[str, list[Envelo
     Raises:
         BadInput: an incarnation occurs in two runs, as with the logs of several clusters.
     """
-    run_of: dict[tuple[str, int], str] = {}
+    runs: dict[tuple[str, int], dict[str, None]] = {}
     nodes: dict[str, list[Envelope]] = {}
     for record in records:
-        run = run_of.setdefault((record.node, record.incarnation), record.run)
-        if run != record.run:
-            both = f"{record.node} incarnation {record.incarnation} occurs in run {run!r} and in run {record.run!r}"
-            raise BadInput(f"{folder} holds the logs of several clusters: {both}; give the folder of one run")
+        runs.setdefault((record.node, record.incarnation), {})[record.run] = None
         nodes.setdefault(record.node, []).append(record)
+    for (node, incarnation), (run, *others) in sorted((name, list(found)) for name, found in runs.items()):
+        if others:
+            both = f"{node} incarnation {incarnation} occurs in run {run!r} and in run {others[0]!r}"
+            raise BadInput(f"{folder} holds the logs of several clusters: {both}; give the folder of one run")
     for node in nodes:
         nodes[node].sort(key=lambda record: (record.incarnation, record.seq))
     return nodes
