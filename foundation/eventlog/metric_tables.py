@@ -334,10 +334,37 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     """Hits of fences that were switched off."""
 
 
+class Settings(Table, frozen=True, kw_only=True, gc=False):
+    """How a run was set up, in one row; `None` where its records do not contain it.
+
+    A setting is that of the first `RunDescribed` that has it, where neither null nor an empty text counts. Without one,
+    three are derived from other records, as far as each has them.
+    """
+
+    world: str | None
+    """`simulator` or `processes`."""
+    brokers: int | None
+    """Derived: how many nodes with a name `broker-N` left records."""
+    partitions: int | None
+    """Derived: the largest number of partitions in a `ControllerReady`, where that is not 0. Topics may be created
+    after the only one, so 0 means nothing."""
+    session_timeout_ms: int | None
+    """Derived: the longest session timeout in a `SessionOpened`, which is the one that ZooKeeper granted."""
+    seed: int | None
+    """What every random number of a simulated run is derived from."""
+    fault: str | None
+    """The fault that the experiment plans to inject into the controller; `moments` has what was injected."""
+    software_version: str | None
+    """The version of Understudy that ran the cluster."""
+    software_commit: str | None
+    """The commit of its sources, shortened; changes that were not committed do not show."""
+
+
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """All tables of one run, rows sorted by `SORTED_BY`, moments by time."""
 
     run: str
+    settings: Settings
     totals: Totals
     reigns: tuple[Reign, ...]
     failovers: tuple[Failover, ...]
@@ -352,6 +379,7 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TABLES: dict[str, type[Table]] = {
+    "settings": Settings,
     "totals": Totals,
     "reigns": Reign,
     "failovers": Failover,

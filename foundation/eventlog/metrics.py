@@ -39,6 +39,7 @@ from foundation.eventlog.records import (
 )
 from foundation.eventlog.reigns import ReignTimes, failover_rows, find_reigns
 from foundation.eventlog.run_records import Key, RunRecords, micros, millis, optional_millis
+from foundation.eventlog.settings import settings_row
 
 NO_ERROR = "NONE"
 ORDERLY_ENDS = ("stop", "exit")
@@ -67,6 +68,7 @@ def measure_records(run: str, found: RunRecords) -> RunMetrics:
     fence_hits = fence_rows(found)
     return RunMetrics(
         run=run,
+        settings=settings_row(found),
         totals=_totals(found, reigns, end, partitions, requests, fence_hits),
         reigns=tuple(reign.row() for reign in reigns),
         failovers=tuple(failover_rows(found, reigns)),

@@ -53,6 +53,7 @@ from foundation.eventlog.record_types.experiments import (
     FaultInjected,
     FenceHit,
     PointReached,
+    RunDescribed,
     StepReached,
 )
 from foundation.eventlog.record_types.process import (
@@ -126,6 +127,7 @@ __all__ = [
     "RequestSent",
     "ResponseReceived",
     "ResponseSent",
+    "RunDescribed",
     "SessionExpiredRecord",
     "SessionOpened",
     "SessionResumedRecord",

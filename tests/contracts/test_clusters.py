@@ -12,7 +12,7 @@ from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected, PointReached, StepReached
+from foundation.eventlog.records import FaultInjected, PointReached, RunDescribed, StepReached
 from understudy.admin_client import NoBrokerAnswers
 from understudy.cluster import BrokerHandle, Cluster, ClusterError, Unsettled, Unsupported, WaitTimedOut
 from understudy.findings import FindingKind
@@ -69,6 +69,14 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subject]
         yield subject
     finally:
         subject.cluster.close()
+
+
+def test_a_run_is_described_once_with_what_the_cluster_knows_of_its_settings(subject: Subject) -> None:
+    (described,) = (record for record in subject.records() if isinstance(record, RunDescribed))
+    assert described.world == {Simulated: "simulator", Processes: "processes"}[type(subject)]
+    assert (described.brokers, described.session_timeout_ms) == (3, SESSION_MS)
+    assert described.seed == (29 if isinstance(subject, Simulated) else None)
+    assert described.software_version
 
 
 def another_controller(cluster: Cluster, fallen: BrokerHandle) -> None:

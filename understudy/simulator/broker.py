@@ -74,6 +74,11 @@ class SimulatedBroker:
         )
 
     @property
+    def session_timeout_ms(self) -> int:
+        """Its `zookeeper.session.timeout.ms`."""
+        return self._config.zookeeper_session_timeout_ms
+
+    @property
     def session_id(self) -> int | None:
         """The ZooKeeper session that owns its registration; None where it is not registered."""
         return self._environment.session_of(self.id)
@@ -99,7 +104,7 @@ class SimulatedBroker:
         if self.is_running:
             return
         self.is_stopping = False
-        timeout = self._config.zookeeper_session_timeout_ms
+        timeout = self.session_timeout_ms
         world = self.node.start(
             self._environment.zookeeper,
             self._environment.network,

@@ -21,11 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import msgspec
 import structlog
 
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
+from foundation.eventlog.records import RunDescribed
 from foundation.wire.network import ConnectionFailed, ConnectionLost
 from foundation.wire.request_channel import RequestTimedOut
 from understudy.admin_client import AdminClient, NoBrokerAnswers
@@ -35,6 +37,7 @@ from understudy.picture import ClusterPicture
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.environment import STEP_MS, WAIT_TIMEOUT_S, SimulatedEnvironment
 from understudy.simulator.world import Node
+from understudy.software import software_version
 
 _T = TypeVar("_T")
 
@@ -67,6 +70,8 @@ class SimulatedCluster(SimulatedEnvironment):
         fences_off: fences that refuse nothing.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
         trace: compute a checksum over every callback. See `SimulatedLoop`.
+        run_id: the run id of every record; by default the seed gives one.
+        described: what the first record contains beside what the cluster itself knows, for example the planned fault.
     """
 
     def __init__(
@@ -81,9 +86,11 @@ class SimulatedCluster(SimulatedEnvironment):
         fences_off: tuple[Fence, ...] = (),
         reordering: bool = False,
         trace: bool = False,
+        run_id: str | None = None,
+        described: RunDescribed | None = None,
     ) -> None:
         _disable_operator_logs()
-        super().__init__(seed, reordering=reordering, trace=trace)
+        super().__init__(seed, run_id=run_id, reordering=reordering, trace=trace)
         self.examined = Counter[FindingKind]()
         """How many cases all calls of `findings` have examined, by kind."""
         self._brokers: dict[BrokerId, SimulatedBroker] = {}
@@ -106,6 +113,17 @@ class SimulatedCluster(SimulatedEnvironment):
             peers = [*(other for other in names if other != name), self.simulator.name]
             self._brokers[broker_id] = SimulatedBroker(self, broker_id, node, properties, peers=peers)
         self.admin = AdminClient(self.client_network, [f"{name}:{PORT}" for name in names])
+        known = described or RunDescribed()
+        self._events.append(
+            msgspec.structs.replace(
+                known,
+                world="simulator",
+                brokers=brokers,
+                session_timeout_ms=self._session_timeout_ms(),
+                seed=seed if known.seed is None else known.seed,
+                software_version=software_version(),
+            )
+        )
 
     def __enter__(self) -> Self:
         """Return the cluster without starting it: a test may prepare znodes or faults before it calls `start`."""
@@ -176,6 +194,11 @@ class SimulatedCluster(SimulatedEnvironment):
             for partition in sorted(broker.instance.hosted)
             if broker.id not in assigned.get(partition, ())
         ]
+
+    def _session_timeout_ms(self) -> int | None:
+        """The ZooKeeper session timeout of all brokers; None where they differ."""
+        timeouts = {broker.session_timeout_ms for broker in self.brokers}
+        return timeouts.pop() if len(timeouts) == 1 else None
 
     def _holder(self, broker_id: BrokerId | None, role: str) -> SimulatedBroker:
         if broker_id is None:

@@ -51,13 +51,14 @@ class SimulatedEnvironment:
 
     Args:
         seed: determines everything random.
+        run_id: the run id of every record; by default the seed gives one.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
         trace: compute a checksum over every callback. See `SimulatedLoop`.
     """
 
-    def __init__(self, seed: int, *, reordering: bool = False, trace: bool = False) -> None:
+    def __init__(self, seed: int, *, run_id: str | None = None, reordering: bool = False, trace: bool = False) -> None:
         self.seed = seed
-        self.run_id = f"seed-{seed}"
+        self.run_id = run_id or f"seed-{seed}"
         self.loop = new_loop(reordering=derived(seed, "reordering") if reordering else None, trace=trace)
         self.zookeeper = SimulatedZooKeeper(
             self.loop, random=derived(seed, "zookeeper"), wall_ms=lambda: EPOCH_MS + self.loop.time() * 1000

@@ -22,12 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from brokers.machine.real_world import MachineClock
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.files import JsonLinesFiles
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import FaultInjected, ProcessExiting, ProcessStarted, StepReached
+from foundation.eventlog.records import FaultInjected, Payload, RunDescribed, StepReached
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
 from understudy.findings import Finding, Findings, findings
@@ -40,6 +37,7 @@ from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBr
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.testbed.processes import ChildProcess, ProcessDied
+from understudy.testbed.testbed_log import TestbedLog
 
 T = TypeVar("T")
 
@@ -67,6 +65,8 @@ class LocalCluster:
             Understudy's keep no records.
         java: the runtime for a server of its own.
         run: the run id of every record; None for a new one.
+        described: what the record `RunDescribed` contains beside what the cluster itself knows, for example the planned
+            fault.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class LocalCluster:
         kafka_brokers: Mapping[int, ApacheKafka] | None = None,
         java: JavaRuntime | None = None,
         run: str | None = None,
+        described: RunDescribed | None = None,
     ) -> None:
         if brokers < 1:
             raise ClusterError(f"a cluster cannot have {brokers} brokers; give at least 1")
@@ -102,11 +103,11 @@ class LocalCluster:
             "understudy.run.id": self.run,
             **(properties or {}),
         }
+        self._described = described or RunDescribed()
         self._racks = dict(zip(range(1, brokers + 1), itertools.cycle(racks or [None]), strict=False))
         self._brokers: dict[int, BrokerProcess] = {}
         self._view: ClusterView | None = None
-        self._files: JsonLinesFiles | None = None
-        self._events: EventLog | None = None
+        self._events: TestbedLog | None = None
         self._is_ready = False
         """Whether every broker has served requests since `start`; some may have been ended by faults after that."""
         self._earlier: run_folder.ClusterEntry | None = None
@@ -208,7 +209,11 @@ class LocalCluster:
         if self._is_ready:
             return
         self._claim_directory()
-        self._open_event_log()
+        self._events = TestbedLog(self.directory / "testbed" / "events", run=self.run)
+        timeout = self._properties["zookeeper.session.timeout.ms"]
+        self._events.begin(
+            self._described, brokers=len(self._racks), session_timeout_ms=int(timeout) if timeout.isdecimal() else None
+        )
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
         if self.embedded_zookeeper is not None:
             self._start_zookeeper(self.embedded_zookeeper)
@@ -463,18 +468,7 @@ class LocalCluster:
             )
         run_folder.remove_cluster_file(self.directory)
 
-    def _open_event_log(self) -> None:
-        self._files = JsonLinesFiles(self.directory / "testbed" / "events", "testbed")
-        self._events = EventLog(
-            run=self.run,
-            node="testbed",
-            incarnation=self._files.incarnation,
-            clock=MachineClock(),
-            write=self._files.write,
-        )
-        self._record(ProcessStarted(role="testbed", pid=run_folder.this_process().pid))
-
-    def _record(self, payload: FaultInjected | ProcessStarted | ProcessExiting | StepReached) -> None:
+    def _record(self, payload: Payload) -> None:
         if self._events is None:
             raise ClusterError("this cluster has not been started")
         self._events.append(payload)
@@ -521,10 +515,9 @@ class LocalCluster:
             self._view = None
 
     def _close_event_log(self, reason: str) -> None:
-        if self._files is not None:
-            self._record(ProcessExiting(reason=reason))
-            self._files.close()
-            self._files = self._events = None
+        if self._events is not None:
+            self._events.close(reason)
+            self._events = None
             self._write_cluster_file()
             if not self._is_ready and self._earlier is not None:
                 run_folder.write_cluster_file(self.directory, self._earlier)

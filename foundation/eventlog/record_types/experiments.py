@@ -1,4 +1,4 @@
-"""Records of fences, named points, injected faults and the steps of a scenario."""
+"""Records of fences, named points, injected faults, the steps of a scenario and the settings of a run."""
 
 from __future__ import annotations
 
@@ -54,4 +54,28 @@ class StepReached(RecordPayload, frozen=True, kw_only=True, gc=False):
     """What happens in it, in words."""
 
 
-ExperimentRecord: TypeAlias = FenceHit | PointReached | FaultInjected | StepReached
+class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by the testbed or the simulator when a run begins: how it was set up.
+
+    Whatever is not known is null or empty. A reader takes each setting from the first such record that has it.
+    """
+
+    world: str = ""
+    """Where the brokers run: `simulator` or `processes`."""
+    brokers: int | None = None
+    """How many brokers the cluster has."""
+    partitions: int | None = None
+    """How many partitions the experiment creates; null where clients create topics as they like."""
+    session_timeout_ms: int | None = None
+    """`zookeeper.session.timeout.ms` of the brokers; null where they differ."""
+    seed: int | None = None
+    """What every random number of a simulated run is derived from."""
+    fault: str = ""
+    """The fault that the experiment injects into the controller, for example `kill`; empty where none is planned."""
+    software_version: str = ""
+    """The version of Understudy."""
+    software_commit: str = ""
+    """The commit of Understudy's sources, shortened."""
+
+
+ExperimentRecord: TypeAlias = FenceHit | PointReached | FaultInjected | StepReached | RunDescribed

@@ -36,6 +36,7 @@ from foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
     ResponseSent,
+    RunDescribed,
     SessionExpiredRecord,
     SessionOpened,
     StepReached,
@@ -261,6 +262,19 @@ class RandomRun:
 
     def make_step(self) -> Payload:
         return StepReached(step="Ünïcode", note="\u2028\ttab")
+
+    def make_described(self) -> Payload:
+        return RunDescribed(
+            world=self.random.choice(("", "simulator", "processes")),
+            brokers=self.random.choice((None, None, 3)),
+            partitions=self.random.choice((None, 0, 12)),
+            session_timeout_ms=self.random.choice((None, None, 6000)),
+            seed=self.random.choice((None, 0, 7)),
+            fault=self.random.choice(("", "kill", "a 'quoted' fault")),
+        )
+
+    def make_session(self) -> Payload:
+        return SessionOpened(session_id=3, timeout_ms=self.random.choice((4000, 6000)))
 
     def make_brokers(self) -> Payload:
         return BrokersChanged(

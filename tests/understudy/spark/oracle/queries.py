@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 
 from foundation.eventlog.leadership_history import DOWN_FAULTS, NO_ELECTION, UNCLEAN, UP_FAULTS
+from foundation.eventlog.metric_tables import Settings
 from foundation.eventlog.metrics import NO_ERROR, ORDERLY_ENDS
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from foundation.eventlog.reigns import CONTROLLER, NOT_A_FAULT, UNDONE
+from foundation.eventlog.settings import BROKER_NODE
 
 _KEY = "us, node, incarnation, seq"
 """A record's place in the order of its run; its `struct` compares like `foundation.eventlog.run_records.Key`."""
@@ -378,7 +380,32 @@ _TOTALS = {
           ON f.run = r.run""",
 }
 
-VIEWS: dict[str, str] = {**_REIGNS, **_FAILOVERS, **_PARTITIONS, **_REQUESTS, **_TOTALS}
+
+def _first_known(field: str) -> str:
+    """Return SQL for the value of `field` in the first `RunDescribed` of a run that has one."""
+    known = f"data.{field} IS NOT NULL AND CAST(data.{field} AS STRING) <> ''"
+    return f"min_by(data.{field}, struct({_KEY})) FILTER (WHERE {known}) AS {field}"
+
+
+_SETTINGS = {
+    "described": f"""
+        SELECT run, {", ".join(_first_known(name) for name in Settings.__struct_fields__)}
+        FROM RunDescribed GROUP BY run""",
+    "settings": f"""
+        SELECT r.run, d.world, coalesce(d.brokers, r.brokers) AS brokers,
+               coalesce(d.partitions, c.partitions) AS partitions,
+               coalesce(d.session_timeout_ms, s.timeout_ms) AS session_timeout_ms,
+               d.seed, d.fault, d.software_version, d.software_commit
+        FROM (SELECT run, nullif(count(DISTINCT CASE WHEN node RLIKE '^{BROKER_NODE}$' THEN node END), 0) AS brokers
+              FROM records GROUP BY run) r
+        LEFT JOIN described d ON d.run = r.run
+        LEFT JOIN (SELECT run, nullif(max(data.partitions), 0) AS partitions FROM ControllerReady GROUP BY run) c
+          ON c.run = r.run
+        LEFT JOIN (SELECT run, max(data.timeout_ms) AS timeout_ms FROM SessionOpened GROUP BY run) s
+          ON s.run = r.run""",
+}
+
+VIEWS: dict[str, str] = {**_REIGNS, **_FAILOVERS, **_PARTITIONS, **_REQUESTS, **_TOTALS, **_SETTINGS}
 """The SQL of each view, after those that it reads. The first read `records` and a view for each type in `TYPES`."""
 
 TYPES = tuple(name for name in PAYLOAD_BY_TYPE if any(re.search(rf"\b{name}\b", sql) for sql in VIEWS.values()))

@@ -169,6 +169,6 @@ def _metrics(run: str, tables: Mapping[str, list[Table]]) -> RunMetrics:
         )
         for name in SORTED_BY
     }
-    (totals,) = tables["totals"]
-    moments = tuple(tables.get("moments", ()))
-    return msgspec.convert({"run": run, "totals": totals, "moments": moments, **sorted_tables}, RunMetrics)
+    (settings,), (totals,) = tables["settings"], tables["totals"]
+    single = {"run": run, "settings": settings, "totals": totals}
+    return msgspec.convert({**single, "moments": tuple(tables.get("moments", ())), **sorted_tables}, RunMetrics)
