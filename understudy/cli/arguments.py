@@ -33,6 +33,14 @@ def count(text: str) -> int:
     return number
 
 
+def counts(text: str) -> tuple[int, ...]:
+    """Parse whole numbers from 1 that are separated by commas, none of them given twice."""
+    found = tuple(count(part.strip()) for part in text.split(","))
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} has a number twice")
+    return found
+
+
 def port(text: str) -> int:
     """Parse a TCP port; 0 stands for any free one."""
     if not text.isdecimal() or int(text) > 65535:

