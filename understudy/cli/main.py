@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from understudy.cli import (
     check,
+    compare,
     crash_points,
     demo,
     health,
@@ -36,6 +37,7 @@ VERBS = (
     crash_points,
     sweep,
     replay,
+    compare,
     import_kafka,
     zookeeper,
 )

@@ -1,0 +1,153 @@
+"""`understudy compare`: runs in folders, the page in the terminal, the HTML page, and bad input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep over two session timeouts, with two runs each."""
+    folder = tmp_path_factory.mktemp("sweep") / "runs"
+    timeouts = ["--session-timeout-ms", "2000,6000"]
+    assert main(["sweep", "--partitions", "2", *timeouts, "--repeat", "2", "--output", str(folder)]) == 0
+    return folder
+
+
+def write(run: str, folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name, lines in killed_controller(run).lines.items():
+        (folder / name).write_bytes(b"".join(lines))
+    return folder
+
+
+def test_a_sweep_is_compared_and_the_page_opens_its_worst_runs(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs.parent)
+    assert main(["compare", "runs", "--by", "session_timeout_ms", "--baseline", "session_timeout_ms=6000"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith(
+        "4 runs, 4 failovers, 2 groups by session_timeout_ms\n  compared with session_timeout_ms=6000"
+    )
+    assert "too few runs" in page
+    commands = [line.split() for line in page.splitlines() if "understudy replay " in line]
+    assert commands
+    for command in commands:
+        assert main([*command[1:], "--engine", "python"]) == 0
+        assert capsys.readouterr().out.startswith(f"Run {Path(command[2]).name}: ")
+
+
+def test_the_same_runs_give_the_same_pages(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", str(runs), "--by", "session_timeout_ms,fault", "--baseline", "session_timeout_ms=2000"]
+    printed = []
+    for number in ("1", "2"):
+        assert main([*command, "--html", str(tmp_path / f"{number}.html")]) == 0
+        printed.append(capsys.readouterr().out.replace(f"{number}.html", "html"))
+    assert printed[0] == printed[1]
+    assert (tmp_path / "1.html").read_bytes() == (tmp_path / "2.html").read_bytes()
+    assert (tmp_path / "1.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_everything_as_json(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(runs), "--by", "session_timeout_ms", "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert [each["settings"] for each in page["groups"]] == [
+        {"session_timeout_ms": "2000"},
+        {"session_timeout_ms": "6000"},
+    ]
+    assert all(each["quantities"]["detection"]["n"] == 2 for each in page["groups"])
+
+
+def test_runs_of_an_earlier_release_are_grouped_by_what_their_records_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("run-1", tmp_path / "one")
+    write("run-2", tmp_path / "two")
+    assert main(["compare", str(tmp_path), "--by", "brokers,world"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("2 runs, 2 failovers, 1 group by brokers, world")
+    assert "3 · unknown" in page
+    assert f"understudy replay {tmp_path / 'one'}\n" in page
+
+
+def test_a_file_with_records_of_two_runs_is_measured_with_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = write("run-1", tmp_path / "one") / "broker-2-0001-0001.jsonl"
+    other = write("run-2", tmp_path / "two") / "broker-2-0001-0001.jsonl"
+    log.write_bytes(log.read_bytes() + other.read_bytes())
+    other.unlink()
+    assert main(["compare", str(tmp_path), "--by", "world", "--json"]) == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    assert (group["runs"], group["failovers"]) == (2, 2)
+
+
+def test_damage_to_the_logs_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write("run-1", tmp_path / "one") / "broker-2-0001-0001.jsonl"
+    log.write_bytes(log.read_bytes()[:-20])
+    assert main(["compare", str(tmp_path), str(tmp_path / "missing"), "--by", "world"]) == 0
+    assert "Logs: 2 findings" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by", "colour"], "--by: colour is no setting; the settings are world, brokers, partitions, "),
+        (["--by", "world", "--baseline", "colour=1"], "--baseline: colour is no setting"),
+        (["--by", "world", "--baseline", "brokers=3"], "--baseline names brokers, by which the runs are not grouped"),
+        (["--by", "brokers", "--baseline", "brokers=4"], "--baseline brokers=4 matches no run: brokers is 3"),
+        (["--by", "brokers", "--html", "no/such/folder/page.html"], "give a file that can be written"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(
+    runs: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(runs), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_wrong_setting_is_named_before_the_logs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(tmp_path / "missing"), "--by", "colour"]) == 2
+    assert "colour is no setting" in capsys.readouterr().err
+
+
+def test_folders_without_a_run_or_a_failover_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(tmp_path), "--by", "world"]) == 2
+    assert "there is no run to compare; expected event-log files (*.jsonl)" in capsys.readouterr().err
+    for name, lines in RandomRun(1, records=1).logs.lines.items():
+        (tmp_path / name).write_bytes(b"".join(lines))
+    assert main(["compare", str(tmp_path), "--by", "world"]) == 2
+    assert "none of the runs has a failover" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("baseline", ["brokers", "brokers=3,brokers=4"])
+def test_a_baseline_that_is_no_value_of_a_setting_is_refused(
+    baseline: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", str(runs), "--by", "brokers", "--baseline", baseline])
+    assert "--baseline" in capsys.readouterr().err
+
+
+def test_spark_reads_one_folder_of_tables(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", str(runs), str(runs), "--by", "brokers", "--spark", "local[1]"])
+    assert "--spark reads the tables of one folder" in capsys.readouterr().err
+
+
+def test_without_numpy_the_extra_is_named(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("understudy.compare")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert main(["compare", str(runs), "--by", "world"]) == 1
+    assert "pip install 'understudy[analysis]'" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""Spark compares runs from tables in Parquet, with the same numbers as plain Python."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.spark.test_replay_job import write
+from understudy.cli.main import main
+from understudy.compare.comparison import Comparison, compare
+from understudy.compare.groups import CannotCompare, observe
+from understudy.replay.result import replay_in_python
+from understudy.spark.compare_job import compare_tables, read_tables
+from understudy.spark.replay_job import SparkReplay
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep over two session timeouts and two faults, runs with several failovers, and one without settings."""
+    folder = tmp_path_factory.mktemp("runs")
+    grid = ["--session-timeout-ms", "2000,6000", "--fault", "kill,pause", "--partitions", "2", "--repeat", "7"]
+    assert main(["sweep", *grid, "--output", str(folder / "sweep")]) == 0
+    for seed in range(6):
+        write(RandomRun(seed, records=300).logs, folder / f"random-{seed}")
+    write(killed_controller(), folder / "killed")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkReplay, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    spark.replay([logs], output=folder)
+    return folder
+
+
+def in_spark(spark: SparkReplay, tables: Path, by: tuple[str, ...], baseline: dict[str, str]) -> Comparison:
+    return compare_tables(read_tables(spark.session, tables), by, baseline)
+
+
+def test_the_comparison_is_that_of_plain_python(spark: SparkReplay, logs: Path, tables: Path) -> None:
+    runs = [observe(run, "") for run in replay_in_python([logs]).runs]
+    assert len(runs) == 35
+    for by, baseline in (
+        (("session_timeout_ms", "fault"), {"session_timeout_ms": "6000"}),
+        (("world",), {}),
+    ):
+        expected = compare(runs, by, baseline)
+        found = in_spark(spark, tables, by, baseline)
+        assert found == expected
+        assert found.runs == 35
+        assert bool(baseline) == (found.tests > 0)
+
+
+def test_what_cannot_be_compared_is_named(spark: SparkReplay, tables: Path, tmp_path: Path) -> None:
+    with pytest.raises(CannotCompare, match="--by: colour is no setting"):
+        in_spark(spark, tables, ("colour",), {})
+    with pytest.raises(CannotCompare, match="--baseline brokers=9 matches no run"):
+        in_spark(spark, tables, ("brokers",), {"brokers": "9"})
+    with pytest.raises(CannotCompare, match="lacks the table settings, totals, failovers"):
+        in_spark(spark, tmp_path, ("brokers",), {})
+
+
+def test_the_command_prints_the_same_page_from_tables_as_from_logs(logs: Path, tables: Path) -> None:
+    """The commands that open runs are missing: tables do not contain where the logs are."""
+
+    def page(*arguments: object) -> list[str]:
+        command = [sys.executable, "-m", "understudy.cli.main", "compare", *map(str, arguments), "--by", "fault"]
+        done = subprocess.run(
+            [*command, "--baseline", "fault=kill"], capture_output=True, text=True, check=False, timeout=180
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.partition("Worst runs")[0].splitlines()
+
+    found = page(tables, "--spark", "local[1]")
+    assert found[0].startswith("35 runs, ")
+    assert found == page(logs)

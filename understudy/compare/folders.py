@@ -1,0 +1,57 @@
+"""Observes the runs in folders of event logs; the only place where a comparison computes tables."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from foundation.eventlog.reader import LogFinding, find_files
+from understudy.compare.groups import Observation, observe
+from understudy.replay.kernel import Measured, for_page, groups_to_join, measure_files, without
+from understudy.replay.runs import RunFiles, find_runs
+
+
+class ObservedFolders(NamedTuple):
+    """What the files in some folders hold."""
+
+    runs: tuple[Observation, ...]
+    findings: tuple[LogFinding, ...]
+    """Damage to the files, and paths without any."""
+
+
+def observe_folders(
+    paths: Sequence[Path], *, begin: Callable[[int], None], step: Callable[[], None]
+) -> ObservedFolders:
+    """Observe all runs in the event logs at or below `paths`.
+
+    Args:
+        begin: called with the number of runs before the first is read.
+        step: called after each run.
+    """
+    files, findings = find_files(paths)
+    groups = find_runs(files)
+    begin(len(groups))
+
+    def measured(group: RunFiles) -> Measured:
+        found = for_page(measure_files(group))
+        step()
+        return found
+
+    results = [measured(group) for group in groups]
+    joined = groups_to_join(results)
+    results = [*without(results, joined), *map(measured, joined)]
+    runs = [observe(metrics, _command(result.group)) for result in results for metrics in result.runs]
+    return ObservedFolders(
+        runs=tuple(sorted(runs, key=lambda run: run.run)),
+        findings=(*findings, *(finding for result in results for finding in result.findings)),
+    )
+
+
+def _command(group: RunFiles) -> str:
+    """Return the command that shows the run in some files: that of the smallest folder with all of them."""
+    folder = Path(os.path.commonpath([Path(file).parent for file in group.files]))
+    here = Path.cwd()
+    return f"understudy replay {shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))}"
