@@ -11,10 +11,22 @@ import os
 import sys
 from collections.abc import Sequence
 
-from understudy.cli import check, crash_points, demo, health, import_kafka, replay, simulate, status, up, zookeeper
+from understudy.cli import (
+    check,
+    crash_points,
+    demo,
+    health,
+    import_kafka,
+    ingest,
+    replay,
+    simulate,
+    status,
+    up,
+    zookeeper,
+)
 from understudy.cli.arguments import Failed
 
-VERBS = (demo, up, status, check, health, simulate, crash_points, replay, import_kafka, zookeeper)
+VERBS = (demo, up, status, check, health, simulate, crash_points, replay, ingest, import_kafka, zookeeper)
 """The modules of the verbs, in the order of `--help`."""
 
 EXIT_INTERRUPTED = 130

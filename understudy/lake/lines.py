@@ -1,8 +1,8 @@
 """Decodes lines of event logs for tables: each line once, and each payload only if its type is wanted.
 
-`foundation.eventlog.reader` defines what a line, an envelope and a record are, and names the flaws; this module decides
-the same for each line alone, and a test compares the two. A record's type is found as text and its line then decoded as
-a whole by a decoder for that type. Any other line is decoded in two steps, the envelope first.
+`foundation.eventlog.lines` defines what an envelope and a record are, and `foundation.eventlog.reader` names the flaws.
+This module decides the same for each line alone, and a test compares the two. A record's type is found as text and its
+line then decoded as a whole by a decoder for that type. Any other line is decoded in two steps, the envelope first.
 """
 
 from __future__ import annotations
@@ -12,35 +12,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from foundation.eventlog.reader import (
-    LINE_TOO_LONG,
-    MAX_CLOCK_MS,
-    MAX_LINE_BYTES,
-    MAX_SEQ,
-    NOT_A_RECORD,
-    UNKNOWN_TYPE,
-    UNKNOWN_VERSION,
-)
-from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
+from foundation.eventlog.lines import MAX_CLOCK_MS, MAX_LINE_BYTES, MAX_SEQ, PAYLOAD_DECODERS, Header, decode_header
+from foundation.eventlog.reader import LINE_TOO_LONG, NOT_A_RECORD, UNKNOWN_TYPE, UNKNOWN_VERSION
+from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION
 
 _TYPE_KEY = b'"type":"'
-
-
-class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An envelope whose payload is still bytes."""
-
-    version: int
-    run: str
-    node: str
-    incarnation: int
-    seq: int
-    mono_ms: float
-    wall_ms: float
-    type: str
-    cause: int | None = None
-    zxid: int = 0
-    controller_epoch: int = 0
-    data: msgspec.Raw
 
 
 class Line(NamedTuple):
@@ -64,8 +40,6 @@ class Line(NamedTuple):
 _NO_ENVELOPE = Line(None, "", NOT_A_RECORD)
 _TOO_LONG = Line(None, "", LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes")
 
-_HEADERS = msgspec.json.Decoder(Header)
-
 
 class LineDecoder:
     """Decodes lines one by one.
@@ -75,10 +49,9 @@ class LineDecoder:
     """
 
     def __init__(self, types: Iterable[str]) -> None:
-        wanted = frozenset(types)
-        self._payloads = {name: msgspec.json.Decoder(PAYLOAD_BY_TYPE[name]) for name in wanted}
+        self._wanted = frozenset(types)
         self._whole: Mapping[bytes, tuple[str, msgspec.json.Decoder[Any]]] = {
-            name.encode(): (name, _envelope_decoder(name)) for name in wanted
+            name.encode(): (name, _envelope_decoder(name)) for name in self._wanted
         }
 
     def decode(self, line: bytes) -> Line:
@@ -100,24 +73,20 @@ class LineDecoder:
 
     def _decode_in_steps(self, line: bytes) -> Line:
         try:
-            header = _HEADERS.decode(line)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            header = decode_header(line)
+        except msgspec.MsgspecError:
             return _NO_ENVELOPE
-        if not _is_in_range(header):
-            return _NO_ENVELOPE
-        name = FORMER_TYPE_NAMES.get(header.type, header.type)
         if header.version != RECORD_VERSION:
-            return Line(header, name, UNKNOWN_VERSION, f"version {header.version}")
-        if name not in PAYLOAD_BY_TYPE:
-            return Line(header, name, UNKNOWN_TYPE, name)
-        decoder = self._payloads.get(name)
-        if decoder is None:
-            return Line(header, name, "")
+            return Line(header, header.type, UNKNOWN_VERSION, f"version {header.version}")
+        if header.type not in PAYLOAD_BY_TYPE:
+            return Line(header, header.type, UNKNOWN_TYPE, header.type)
+        if header.type not in self._wanted:
+            return Line(header, header.type, "")
         try:
-            payload = decoder.decode(header.data)
+            payload = PAYLOAD_DECODERS[header.type].decode(header.data)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            return Line(header, name, NOT_A_RECORD, name)
-        return Line(_with_payload(header, payload), name, "")
+            return Line(header, header.type, NOT_A_RECORD, header.type)
+        return Line(_with_payload(header, payload), header.type, "")
 
 
 class _Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -149,7 +118,7 @@ def _envelope_decoder(name: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(typed)
 
 
-def _is_in_range(envelope: Header | _Envelope) -> bool:
+def _is_in_range(envelope: _Envelope) -> bool:
     return (
         0 <= envelope.mono_ms <= MAX_CLOCK_MS
         and 0 <= envelope.wall_ms <= MAX_CLOCK_MS

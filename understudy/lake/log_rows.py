@@ -14,11 +14,11 @@ from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
+from foundation.eventlog.lines import MAX_LINE_BYTES
 from foundation.eventlog.reader import (
     CLOCK_WENT_BACK,
     EMPTY_FILE,
     GAP,
-    MAX_LINE_BYTES,
     NOT_A_RECORD,
     REPEAT,
     TORN_LINE,

@@ -1,9 +1,10 @@
 """Everything that runs in Apache Spark; the only package that imports pyspark.
 
-`gateway` starts a Java for Spark, and `replay_job` computes the tables of `foundation.eventlog.metric_tables`. `source`
-lets Spark read event logs. An analyst imports these names from here; each is loaded at first use:
+`gateway` and `context` start Spark, `replay_job` computes the tables of `foundation.eventlog.metric_tables`, `source`
+lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst imports these
+names from here; each is loaded at first use:
 
-    from understudy.spark import register
+    from understudy.spark import read_lake, register
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from understudy.spark.lake_tables import read_lake as read_lake
     from understudy.spark.source import register as register
 
-_MODULES = {"register": "understudy.spark.source"}
+_MODULES = {"read_lake": "understudy.spark.lake_tables", "register": "understudy.spark.source"}
 
-__all__ = ["register"]
+__all__ = ["read_lake", "register"]
 
 
 def __getattr__(name: str) -> object:
@@ -27,6 +29,5 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":
             raise
-        raise ModuleNotFoundError(
-            "understudy.spark needs pyarrow: pip install 'understudy[analysis]'", name="pyarrow"
-        ) from None
+        needed = f"understudy.spark.{name} needs pyarrow: pip install 'understudy[analysis]'"
+        raise ModuleNotFoundError(needed, name="pyarrow") from None

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from foundation.eventlog import reader
+from foundation.eventlog.lines import MAX_LINE_BYTES
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from understudy.lake import log_rows
@@ -124,7 +125,7 @@ def test_a_long_line_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         found = [row for row in rows(folder, piece=piece) if row["file"] == str(log)]
         assert len(found) == len(lines) + 1
         assert [row["flaws"] for row in found if row["flaws"]] == [
-            [f"{reader.LINE_TOO_LONG}: more than {reader.MAX_LINE_BYTES} bytes"]
+            [f"{reader.LINE_TOO_LONG}: more than {MAX_LINE_BYTES} bytes"]
         ]
 
 
