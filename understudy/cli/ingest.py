@@ -8,6 +8,7 @@ folder is no lake, or a run to remove is not in it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +17,10 @@ from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, Verbs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-    from understudy.lake.ingest import Ingested
-    from understudy.replay.runs import RunFiles
+    from understudy.lake.ingest import Engine, Ingested
 
 SHOWN = 5
 """So many refused runs and skipped files are printed, and the number of others."""
@@ -79,41 +80,42 @@ def _remove(options: argparse.Namespace) -> int:
 
 
 def _ingest(options: argparse.Namespace) -> int:
-    from understudy.lake.ingest import IN_PROCESS_BYTES, InProcess, find_logs, ingest
+    from understudy.java import JavaNotFound
+    from understudy.lake.ingest import IN_PROCESS_BYTES, find_logs, in_process, ingest
     from understudy.lake.writer import check_is_lake
 
     check_is_lake(options.lake)
     with Activity(sys.stderr, plain_lines=False) as activity:
+
+        def open_engine(size: int) -> AbstractContextManager[Engine]:
+            if options.engine == "python" or (options.engine == "auto" and size <= IN_PROCESS_BYTES):
+                return in_process(size)
+            return _spark_engine(options, activity.step)
+
         activity.step("listing the event logs")
-        groups = find_logs(options.runs)
-        is_small = sum(group.bytes for group in groups) <= IN_PROCESS_BYTES
-        if options.engine == "python" or (options.engine == "auto" and is_small):
-            result = ingest(groups, options.lake, InProcess(), activity.step)
-        else:
-            result = _ingest_in_spark(options, groups, activity.step)
+        try:
+            result = ingest(find_logs(options.runs), options.lake, open_engine, activity.step)
+        except JavaNotFound as error:
+            raise Failed(f"{error}; or use --engine python, which needs none") from None
     for line in describe(result, options.lake):
         print(line)
     return 1 if result.refused else 0
 
 
-def _ingest_in_spark(
-    options: argparse.Namespace, groups: Sequence[RunFiles], progress: Callable[[str], None]
-) -> Ingested:
-    from understudy.java import JavaNotFound, choose_java
-    from understudy.lake.ingest import ingest
-    from understudy.spark.context import DRIVER_MEMORY, SparkFailed, SparkSettings, spark_context
+@contextlib.contextmanager
+def _spark_engine(options: argparse.Namespace, progress: Callable[[str], None]) -> Iterator[Engine]:
+    from understudy.java import choose_java
+    from understudy.spark.context import SparkFailed, SparkSettings, spark_context
     from understudy.spark.gateway import GatewayFailed
     from understudy.spark.ingest_job import SparkEngine
 
+    java = choose_java(options.java_home)
+    settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
     try:
-        settings = SparkSettings(
-            java=choose_java(options.java_home), master=options.master, memory=options.driver_memory or DRIVER_MEMORY
-        )
         with spark_context(settings, progress) as context:
-            result = ingest(groups, options.lake, SparkEngine(context), progress)
+            yield SparkEngine(context)
             progress("stopping Spark")
-        return result
-    except (JavaNotFound, GatewayFailed, SparkFailed) as error:
+    except (GatewayFailed, SparkFailed) as error:
         raise Failed(str(error)) from None
 
 

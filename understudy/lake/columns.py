@@ -8,6 +8,7 @@ fields are `_0`, `_1` and so on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import accumulate
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -68,11 +69,13 @@ def arrow_type(field: inspect.Type) -> pa.DataType:
             raise AssertionError(f"no Arrow type is known for {field}; add it to this module")
 
 
+@cache
 def payload_type(payload: type[Payload]) -> pa.StructType:
     """Return the Arrow type of a record's `data`, with the names that its fields have in a line."""
     return arrow_type(_info(payload))
 
 
+@cache
 def record_schema(name: str) -> pa.Schema:
     """Return the schema of the table of one record type: the envelope, then the fields of the payload.
 
@@ -82,6 +85,7 @@ def record_schema(name: str) -> pa.Schema:
     return pa.schema([*ENVELOPE_FIELDS, *(_payload_column(field) for field in payload_type(PAYLOAD_BY_TYPE[name]))])
 
 
+@cache
 def table_schema(name: str) -> pa.Schema:
     """Return the schema of one table of metrics: `run`, then the fields of its struct."""
     return pa.schema([RUN, *arrow_type(_info(TABLES[name]))])
@@ -91,6 +95,7 @@ def _payload_column(field: pa.Field) -> pa.Field:
     return field.with_name(f"data_{field.name}") if field.name in _ENVELOPE_NAMES else field
 
 
+@cache
 def _info(struct: type[msgspec.Struct]) -> inspect.StructType:
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)

@@ -7,14 +7,16 @@ new version of the lake, so that a killed ingest loses no more than one round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from foundation.eventlog.reader import find_files
 from understudy.lake import marks
 from understudy.lake.manifest import LakeError, Manifest, RunEntry
-from understudy.lake.parts import Refusal, Written, schema_digest, write_part
+from understudy.lake.parts import schema_digest
+from understudy.lake.runs_to_parts import Refusal, Written, write_part
 from understudy.lake.writer import LakeWriter, check_is_lake
 from understudy.replay.runs import RunFiles, find_runs, joined, pack
 
@@ -49,6 +51,9 @@ class InProcess:
 
     def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[Written]:
         return (write_part(lake, task) for task in tasks)
+
+
+OpenEngine: TypeAlias = Callable[[int], AbstractContextManager[Engine]]
 
 
 @dataclass(slots=True)
@@ -87,10 +92,22 @@ def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
     return find_runs(files)
 
 
+def in_process(size: int) -> AbstractContextManager[Engine]:
+    """Open the engine that needs no Java, whatever the size of the logs."""
+    return nullcontext(InProcess())
+
+
 def ingest(
-    groups: Sequence[RunFiles], lake: Path, engine: Engine, progress: Callable[[str], object] = lambda step: None
+    groups: Sequence[RunFiles],
+    lake: Path,
+    open_engine: OpenEngine = in_process,
+    progress: Callable[[str], object] = lambda step: None,
 ) -> Ingested:
     """Bring runs into a lake, which is made where the folder is missing or empty.
+
+    Args:
+        open_engine: opens an engine for logs of a number of bytes; called only if there is something to write.
+        progress: called with the name of each step before the step begins.
 
     Raises:
         LakeError: the folder is no lake, is of a later format, or another process is writing to it.
@@ -100,21 +117,34 @@ def ingest(
     with LakeWriter(lake) as writer:
         result = Ingested()
         wanted = _wanted(groups, writer.manifest, result)
-        known = set(writer.manifest.runs)
-        tasks = pack(wanted, _task_bytes(wanted, engine.cores))
-        size = max(1, engine.cores * _TASKS_PER_ROUND_AND_CORE)
-        done = 0
-        for begin in range(0, len(tasks), size):
-            progress(f"writing {len(wanted)} runs into {lake}, {done} done")
-            written = list(engine.write(writer.lake, tasks[begin : begin + size]))
-            writer.commit(written)
-            done += sum(map(len, tasks[begin : begin + size]))
-            _note(written, known, result)
+        if wanted:
+            with open_engine(sum(group.bytes for group in wanted)) as engine:
+                _write(writer, wanted, engine, result, progress)
         _remove_incomplete(writer, result)
         progress("merging small files")
         writer.compact()
         result.version = writer.manifest.version
     return result
+
+
+def _write(
+    writer: LakeWriter,
+    wanted: Sequence[RunFiles],
+    engine: Engine,
+    result: Ingested,
+    progress: Callable[[str], object],
+) -> None:
+    """Write and commit runs round by round."""
+    known = set(writer.manifest.runs)
+    tasks = pack(wanted, _task_bytes(wanted, engine.cores))
+    size = engine.cores * _TASKS_PER_ROUND_AND_CORE
+    done = 0
+    for begin in range(0, len(tasks), size):
+        progress(f"writing {len(wanted)} runs into {writer.lake}, {done} done")
+        written = list(engine.write(writer.lake, tasks[begin : begin + size]))
+        writer.commit(written)
+        _note(written, known, result)
+        done += sum(map(len, tasks[begin : begin + size]))
 
 
 def remove(runs: Sequence[str], lake: Path) -> int:

@@ -8,6 +8,7 @@ line then decoded as a whole by a decoder for that type. Any other line is decod
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -111,6 +112,7 @@ def _with_payload(header: Header, payload: object) -> _Envelope:
     return _Envelope(**values | {"data": payload})
 
 
+@cache
 def _envelope_decoder(name: str) -> msgspec.json.Decoder[Any]:
     typed = msgspec.defstruct(
         f"{name}Envelope", [("data", PAYLOAD_BY_TYPE[name])], bases=(_Envelope,), frozen=True, kw_only=True, gc=False

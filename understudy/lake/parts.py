@@ -9,26 +9,21 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import BinaryIO, Self
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from foundation.eventlog.metric_tables import TABLES, RunMetrics
-from foundation.eventlog.reader import LogFinding, bounded_lines
+from foundation.eventlog.metric_tables import TABLES
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.lake.columns import RUN, IntegerTooLarge, fits, metric_table, record_schema, record_table, table_schema
-from understudy.lake.lines import LineDecoder
-from understudy.lake.manifest import FileMark, Part, RunEntry, sync_file, sync_folder
-from understudy.lake.marks import mark
-from understudy.replay.kernel import Measured, measure_files
-from understudy.replay.runs import RunFiles
+from understudy.lake.columns import RUN, record_schema, table_schema
+from understudy.lake.manifest import Part, sync_file, sync_folder
 
 RECORDS = "records"
 TABLES_FOLDER = "tables"
@@ -46,35 +41,11 @@ FINDINGS_SCHEMA = pa.schema(
 )
 """The columns of the table of findings, after `foundation.eventlog.reader.LogFinding`."""
 
-GROWING_FILE = "file is growing"
-"""A file grew each time while it was read: the tables of metrics may lack its last records. Ingest it again later."""
-NUMBER_TOO_LARGE = "number too large"
-"""A record with a number of more than 64 bits, which the table of its type therefore lacks."""
-
 _PART_NAME = re.compile(r"[0-9a-f]{16}")
 _BUFFERED_BYTES = 64 * 1024 * 1024
-_DECODED_BYTES = 16 * 1024 * 1024
-_READINGS = 3
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """A run that cannot be in the lake."""
-
-    run: str
-    why: str
-    others: tuple[str, ...] = ()
-    """Runs that have records in its files, and whose tables would lack them."""
-
-
-class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """A part whose files are on disk."""
-
-    name: str
-    part: Part
-    runs: dict[str, RunEntry]
-    refused: tuple[Refusal, ...] = ()
-
-
+@cache
 def schema_of(folder: str) -> pa.Schema:
     """Return the schema of a table by its folder, for example `tables/reigns`."""
     kind, _, name = folder.partition("/")
@@ -89,6 +60,7 @@ def folders() -> list[str]:
     return [*tables, *(f"{RECORDS}/{name}" for name in PAYLOAD_BY_TYPE)]
 
 
+@cache
 def schema_digest() -> str:
     """Return a checksum of the schemas of all tables, by which older parts are recognised."""
     text = "".join(f"{folder} {schema_of(folder)}\n" for folder in sorted(folders()))
@@ -102,152 +74,6 @@ def is_part_name(text: str) -> bool:
 
 def path_of(lake: Path, folder: str, part: str) -> Path:
     return lake / folder / f"{part}.parquet"
-
-
-# ------------------------------------------------------------------ runs to parts
-
-
-def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
-    """Write the tables of some runs as a new part.
-
-    A run whose files have records of other runs too is refused, and the others are written.
-
-    Raises:
-        OSError: a file cannot be read, or the part cannot be written.
-    """
-    refused: list[Refusal] = []
-    while True:
-        taken = [group for group in groups if group.run not in {each.run for each in refused}]
-        with PartWriter(lake) as writer:
-            runs = {}
-            for group in taken:
-                entry = _write_run(writer, group)
-                if isinstance(entry, Refusal):
-                    refused.append(entry)
-                    break
-                runs[group.run] = entry
-            else:
-                return Written(name=writer.name, part=writer.close(), runs=runs, refused=tuple(refused))
-
-
-def _write_run(writer: PartWriter, group: RunFiles) -> RunEntry | Refusal:
-    try:
-        measured, marks, extra = _measure(group)
-    except OSError as error:
-        return Refusal(group.run, f"{error.filename} cannot be read: {error.strerror}")
-    others = tuple(metrics.run for metrics in measured.runs if metrics.run != group.run)
-    if others or not measured.runs:
-        holds = f"has records of {', '.join(others)} too" if others else "has no record that can be read"
-        return Refusal(group.run, f"{' and '.join(group.files[:3])} {holds}; give the logs of each run apart", others)
-    records, too_large = _write_records(writer, group.run, marks)
-    try:
-        _write_metrics(writer, measured.runs[0])
-    except IntegerTooLarge:
-        return Refusal(group.run, "its tables have a number of more than 64 bits")
-    _write_findings(writer, group.run, sorted([*measured.findings, *extra, *too_large]))
-    return RunEntry(part=writer.name, files=marks, lines=measured.lines, records=records)
-
-
-def _measure(group: RunFiles) -> tuple[Measured, tuple[FileMark, ...], list[LogFinding]]:
-    """Return the metrics of a run, and marks of the files as they were; read again where a file has grown meanwhile."""
-    for _ in range(_READINGS):
-        marks = tuple(mark(file) for file in group.files)
-        measured = measure_files(group)
-        growing = [each.path for each in marks if Path(each.path).stat().st_size != each.bytes]
-        if not growing:
-            return measured, marks, []
-    return measured, marks, [LogFinding(file, 0, GROWING_FILE, "") for file in growing]
-
-
-def _write_metrics(writer: PartWriter, metrics: RunMetrics) -> None:
-    for name in TABLES:
-        content = getattr(metrics, name)
-        rows = content if isinstance(content, tuple) else (content,)
-        if rows:
-            writer.add(f"{TABLES_FOLDER}/{name}", metric_table(name, [(metrics.run, row) for row in rows]))
-
-
-def _write_findings(writer: PartWriter, run: str, findings: Iterable[LogFinding]) -> None:
-    names = FINDINGS_SCHEMA.names[1:]
-    rows = [{"run": run} | {name: getattr(finding, name) for name in names} for finding in findings]
-    if rows:
-        writer.add(f"{TABLES_FOLDER}/{FINDINGS}", pa.Table.from_pylist(rows, schema=FINDINGS_SCHEMA))
-
-
-def _write_records(writer: PartWriter, run: str, marks: Iterable[FileMark]) -> tuple[int, list[LogFinding]]:
-    """Write the first record of each sequence number; return how many, and those that have too large numbers."""
-    decoder = LineDecoder(PAYLOAD_BY_TYPE)
-    batch = _RecordBatch(writer)
-    seen: dict[tuple[str, int], set[int]] = {}
-    for file in marks:
-        for number, line in enumerate(_lines(file), 1):
-            found = decoder.decode(line)
-            envelope = found.envelope
-            if envelope is None or envelope.run != run:
-                continue
-            numbers = seen.setdefault((envelope.node, envelope.incarnation), set())
-            if envelope.seq in numbers:
-                continue
-            numbers.add(envelope.seq)
-            if found.flaw:
-                continue
-            batch.add(found.type, envelope, _Place(file.path, number), len(line))
-    batch.flush()
-    return batch.records, batch.findings
-
-
-def _lines(file: FileMark) -> Iterator[bytes]:
-    """Yield the lines of a file as it was when it was marked."""
-    left = file.bytes
-    with Path(file.path).open("rb") as stream:
-        for line in bounded_lines(stream):
-            if left <= 0:
-                return
-            yield line[:left]
-            left -= len(line) + 1
-
-
-class _Place(NamedTuple):
-    file: str
-    line: int
-
-
-class _RecordBatch:
-    """Gathers records by type, and hands them to the writer as tables.
-
-    Attributes:
-        records: how many the writer has got.
-        findings: the records with a number of more than 64 bits, which it has not got.
-    """
-
-    def __init__(self, writer: PartWriter) -> None:
-        self.records = 0
-        self.findings: list[LogFinding] = []
-        self._writer = writer
-        self._gathered: dict[str, list[tuple[Any, _Place]]] = {}
-        self._bytes = 0
-
-    def add(self, name: str, envelope: Any, place: _Place, size: int) -> None:
-        """Add a record of `size` bytes."""
-        self._gathered.setdefault(name, []).append((envelope, place))
-        self._bytes += size
-        if self._bytes >= _DECODED_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        for name, gathered in self._gathered.items():
-            try:
-                table = record_table(name, [envelope for envelope, _ in gathered])
-            except IntegerTooLarge:
-                table = record_table(name, [envelope for envelope, _ in gathered if fits(envelope)])
-                self.findings += [
-                    LogFinding(*place, NUMBER_TOO_LARGE, name) for envelope, place in gathered if not fits(envelope)
-                ]
-            if table.num_rows:
-                self._writer.add(f"{RECORDS}/{name}", table)
-            self.records += table.num_rows
-        self._gathered.clear()
-        self._bytes = 0
 
 
 # ------------------------------------------------------------------ parts to parts

@@ -12,7 +12,8 @@ from typing import Self
 
 from understudy.lake import manifest as manifests
 from understudy.lake.manifest import EMPTY, LakeBusy, LakeError, Manifest, NotALake, Part, RunEntry
-from understudy.lake.parts import RECORDS, TABLES_FOLDER, Written, copy_parts, is_part_name, path_of
+from understudy.lake.parts import RECORDS, TABLES_FOLDER, copy_parts, is_part_name, path_of
+from understudy.lake.runs_to_parts import Written
 
 LOCK = "lock"
 

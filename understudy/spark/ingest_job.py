@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from pyspark import SparkContext
 
-from understudy.lake.parts import Written, write_part
+from understudy.lake.runs_to_parts import Written, write_part
 from understudy.replay.runs import RunFiles
 from understudy.spark.context import spark_errors
 

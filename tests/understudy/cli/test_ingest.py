@@ -17,7 +17,7 @@ from understudy.cli.ingest import describe
 from understudy.cli.main import main
 from understudy.lake.ingest import Ingested
 from understudy.lake.lake import Lake
-from understudy.lake.parts import Refusal
+from understudy.lake.runs_to_parts import Refusal
 from understudy.lake.writer import LakeWriter
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from foundation.eventlog import reader
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.lake.ingest import Ingested, InProcess, find_logs, ingest
+from understudy.lake.ingest import Ingested, find_logs, ingest
 from understudy.lake.lake import Lake
 from understudy.replay.result import replay_in_python
 
 
 def take(lake: Path, *paths: Path) -> Ingested:
-    return ingest(find_logs(paths), lake, InProcess())
+    return ingest(find_logs(paths), lake)
 
 
 def content(lake: Path) -> dict[str, list[dict[str, Any]]]:

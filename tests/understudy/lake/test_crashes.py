@@ -178,7 +178,7 @@ def test_the_first_ingest_may_end_at_any_step(lakes: Path, steps: Steps) -> None
 KILL_AT = """
 import os, signal, sys
 from pathlib import Path
-from understudy.lake.ingest import InProcess, find_logs, ingest
+from understudy.lake.ingest import find_logs, ingest
 
 moment = sys.argv[3]
 
@@ -188,7 +188,7 @@ def kill(event, arguments):
 
 groups = find_logs([Path(sys.argv[1])])
 sys.addaudithook(kill)
-ingest(groups, Path(sys.argv[2]), InProcess())
+ingest(groups, Path(sys.argv[2]))
 """
 
 

@@ -22,7 +22,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from tests.understudy.lake.lakes import assert_holds, content, counted_files, files_below, take
 from understudy.lake import ingest as ingesting
-from understudy.lake import manifest, parts, writer
+from understudy.lake import manifest, parts, runs_to_parts, writer
 from understudy.lake.ingest import NothingToIngest, find_logs, remove
 from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeBusy, LakeError, LaterLake, NotALake
@@ -222,8 +222,8 @@ def test_numbers_of_more_than_64_bits_are_findings(tmp_path: Path) -> None:
     take(tmp_path / "lake", folder)
     opened = Lake(tmp_path / "lake")
     assert [(found.line, found.kind, found.what) for found in opened.findings()] == [
-        (1, parts.NUMBER_TOO_LARGE, "ProcessStarted"),
-        (2, parts.NUMBER_TOO_LARGE, "BrokerRegistered"),
+        (1, runs_to_parts.NUMBER_TOO_LARGE, "ProcessStarted"),
+        (2, runs_to_parts.NUMBER_TOO_LARGE, "BrokerRegistered"),
     ]
     assert opened.read("BrokerRegistered").num_rows == 3
     assert [metrics.run for metrics in opened.run_metrics()] == ["run-1"]
@@ -240,10 +240,10 @@ def test_a_file_that_grows_while_it_is_read_is_a_finding(tmp_path: Path, monkeyp
             stream.write(b"{")
         return measured
 
-    monkeypatch.setattr("understudy.lake.parts.measure_files", measure_and_grow)
+    monkeypatch.setattr("understudy.lake.runs_to_parts.measure_files", measure_and_grow)
     take(tmp_path / "lake", folder)
     assert [found.kind for found in Lake(tmp_path / "lake").findings() if found.file == str(log)] == [
-        parts.GROWING_FILE, reader.TORN_LINE,
+        runs_to_parts.GROWING_FILE, reader.TORN_LINE,
     ]  # fmt: skip
     monkeypatch.undo()
     log.write_bytes(log.read_bytes()[:size])
@@ -306,7 +306,7 @@ def test_a_second_writer_is_refused_where_locks_do_not_work(
     first, second = (LakeWriter(lake) for _ in range(2))
     with first, second:
         groups = find_logs([runs / "random-1"])
-        written = [parts.write_part(lake.absolute(), groups)]
+        written = [runs_to_parts.write_part(lake.absolute(), groups)]
         second.remove({"run-1"})
         with pytest.raises(LakeBusy, match="another process has"):
             first.commit(written)
@@ -397,13 +397,13 @@ def test_a_full_disk_is_named(runs: Path, tmp_path: Path) -> None:
 INGEST_WITH_SMALL_FILES = """
 import resource, signal, sys
 from pathlib import Path
-from understudy.lake.ingest import InProcess, find_logs, ingest
+from understudy.lake.ingest import find_logs, ingest
 
 groups = find_logs([Path(sys.argv[1])])
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 try:
-    ingest(groups, Path(sys.argv[2]), InProcess())
+    ingest(groups, Path(sys.argv[2]))
 except OSError as error:
     print(error.strerror)
 """

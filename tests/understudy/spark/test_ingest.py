@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_workers_write_the_same_lake(
     monkeypatch.setattr(ingesting, "_MAX_TASK_BYTES", 1)
     monkeypatch.setattr(ingesting, "_TASKS_PER_ROUND_AND_CORE", 1)
     lake = tmp_path / "lake"
-    result = ingest(find_logs([runs]), lake, SparkEngine(session.sparkContext))
+    result = ingest(find_logs([runs]), lake, lambda _: nullcontext(SparkEngine(session.sparkContext)))
     assert (len(result.added), result.refused) == (5, [])
     assert result.version > 1, "each round of tasks is a version"
     assert_holds(lake, runs)
@@ -53,7 +54,7 @@ def test_a_task_that_fails_is_named_and_changes_nothing(session: SparkSession, r
     (lake / "tables" / "elections").rename(tmp_path / "moved")
     (lake / "tables" / "elections").touch()
     with pytest.raises(SparkFailed, match=f"the event logs cannot be written into {lake}: "):
-        ingest(find_logs([runs]), lake, SparkEngine(session.sparkContext))
+        ingest(find_logs([runs]), lake, lambda _: nullcontext(SparkEngine(session.sparkContext)))
     (lake / "tables" / "elections").unlink()
     (tmp_path / "moved").rename(lake / "tables" / "elections")
     assert content(lake) == before
