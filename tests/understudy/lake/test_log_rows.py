@@ -144,3 +144,15 @@ def test_a_file_that_cannot_be_read_is_a_row(tmp_path: Path, monkeypatch: pytest
 def test_a_file_that_a_worker_does_not_see_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadSource, match="every worker sees"):
         list(read_ranges([FileRange(str(tmp_path / "broker-1-0001-0001.jsonl"), 0, 10)], None, is_stream=False))
+
+
+def test_a_clock_that_goes_back_is_a_flaw_of_the_line_where_it_does(tmp_path: Path) -> None:
+    folder = write(killed_controller(), tmp_path)
+    log = folder / "broker-1-0001-0001.jsonl"
+    whole = rows(folder)
+    text = log.read_bytes()
+    assert b'"mono_ms":1210,' in text
+    log.write_bytes(text.replace(b'"mono_ms":1210,', b'"mono_ms":9210,'))
+    flawed = [row for row in rows(folder) if row["flaws"]]
+    assert [(row["flaws"], row["mono_ms"]) for row in flawed] == [([reader.CLOCK_WENT_BACK], 1215.0)]
+    assert len(rows(folder)) == len(whole)

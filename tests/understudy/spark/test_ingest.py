@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -87,3 +89,27 @@ def test_every_schema_can_be_written_as_text(tmp_path: Path, runs: Path) -> None
     opened = Lake(tmp_path / "lake")
     for name in (*TABLES, *PAYLOAD_BY_TYPE, "findings"):
         assert ddl(opened.schema(name)).startswith("`run` STRING, ")
+
+
+def start(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command without any variable that names a Java or a Spark."""
+    command = [sys.executable, "-m", "understudy.cli.main", "ingest", *map(str, arguments)]
+    environment = {"PATH": "/nowhere", "HOME": "/nowhere", "LANG": "C.UTF-8"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
+
+
+def test_the_command_ingests_in_spark_with_the_java_from_pip(runs: Path, tmp_path: Path) -> None:
+    done = start(runs, "--lake", tmp_path / "lake", "--engine", "spark")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{tmp_path}/lake has version 1: 5 runs added, 0 replaced, 0 unchanged; ")
+    assert_holds(tmp_path / "lake", runs)
+    again = start(runs, "--lake", tmp_path / "lake", "--engine", "spark", "--master", "nowhere")
+    assert again.returncode == 0, "Spark is not started where there is nothing to write"
+    assert "0 runs added, 0 replaced, 5 unchanged" in again.stdout
+
+
+def test_an_unknown_master_is_one_line(runs: Path, tmp_path: Path) -> None:
+    done = start(runs, "--lake", tmp_path / "lake", "--engine", "spark", "--master", "nowhere")
+    assert done.returncode == 1
+    (message,) = done.stderr.splitlines()
+    assert message.startswith("understudy ingest: Spark does not run with master nowhere: ")
