@@ -17,8 +17,9 @@ import msgspec
 import pyarrow as pa
 from msgspec import inspect
 
-from foundation.eventlog.metric_tables import TABLES
+from foundation.eventlog.metric_tables import TABLES, Table
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+from foundation.eventlog.row_tables import ROW_TABLES
 
 RUN = pa.field("run", pa.string())
 
@@ -34,6 +35,9 @@ ENVELOPE_FIELDS: tuple[pa.Field, ...] = (
     pa.field("controller_epoch", pa.int64()),
 )
 """The columns before those of the payload in a table of records: the envelope without its version and its type."""
+
+RUN_TABLES: dict[str, type[Table]] = TABLES | ROW_TABLES
+"""All tables that are computed from the records of a run, by name."""
 
 _ENVELOPE_NAMES = frozenset(field.name for field in ENVELOPE_FIELDS)
 
@@ -87,8 +91,8 @@ def record_schema(name: str) -> pa.Schema:
 
 @cache
 def table_schema(name: str) -> pa.Schema:
-    """Return the schema of one table of metrics: `run`, then the fields of its struct."""
-    return pa.schema([RUN, *arrow_type(_info(TABLES[name]))])
+    """Return the schema of one of `RUN_TABLES`: `run`, then the fields of its struct."""
+    return pa.schema([RUN, *arrow_type(_info(RUN_TABLES[name]))])
 
 
 def _payload_column(field: pa.Field) -> pa.Field:
@@ -131,10 +135,10 @@ def record_table(name: str, envelopes: Sequence[Any]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=record_schema(name))
 
 
-def metric_table(name: str, rows: Sequence[tuple[str, msgspec.Struct]]) -> pa.Table:
+def run_table(name: str, rows: Sequence[tuple[str, msgspec.Struct]]) -> pa.Table:
     """Return (run, row) pairs as the table `name`."""
     columns = [pa.array([run for run, _ in rows], pa.string())]
-    columns += _struct_columns(_info(TABLES[name]), [row for _, row in rows])
+    columns += _struct_columns(_info(RUN_TABLES[name]), [row for _, row in rows])
     return pa.Table.from_arrays(columns, schema=table_schema(name))
 
 

@@ -14,6 +14,7 @@ from msgspec import inspect
 from foundation.eventlog.metric_tables import TABLES, RunMetrics, Table
 from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.lake.columns import RUN_TABLES
 from understudy.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
 from understudy.lake.parts import FINDINGS, RECORDS, TABLES_FOLDER, path_of, schema_of
 
@@ -48,7 +49,7 @@ class Lake:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables of metrics that have rows, `findings` included."""
+        """The names of the tables that have rows but those of records; `findings` is one of them."""
         return self._names(TABLES_FOLDER)
 
     @property
@@ -74,11 +75,11 @@ class Lake:
         Raises:
             LakeError: neither a table nor a record type has this name.
         """
-        if name in TABLES or name == FINDINGS or name in self.tables:
+        if name in RUN_TABLES or name == FINDINGS or name in self.tables:
             return f"{TABLES_FOLDER}/{name}"
         if name in PAYLOAD_BY_TYPE or name in self.record_types:
             return f"{RECORDS}/{name}"
-        known = ", ".join((*TABLES, FINDINGS, *sorted(PAYLOAD_BY_TYPE)))
+        known = ", ".join((*RUN_TABLES, FINDINGS, *sorted(PAYLOAD_BY_TYPE)))
         raise LakeError(f"there is no table {name!r}; expected one of {known}")
 
     def schema(self, name: str) -> pa.Schema:
@@ -87,7 +88,7 @@ class Lake:
         A name that only later software knows has the columns with which it was written.
         """
         folder = self.folder(name)
-        if name in TABLES or name == FINDINGS or name in PAYLOAD_BY_TYPE:
+        if name in RUN_TABLES or name == FINDINGS or name in PAYLOAD_BY_TYPE:
             return schema_of(folder)
         return pq.read_schema(self.files(*folder.split("/"))[0])
 
@@ -156,7 +157,7 @@ class Lake:
 
 def _defaults(name: str) -> dict[str, object]:
     """Return the scalar defaults of a table's fields by column."""
-    struct = TABLES.get(name) or PAYLOAD_BY_TYPE.get(name)
+    struct = RUN_TABLES.get(name) or PAYLOAD_BY_TYPE.get(name)
     fields = msgspec.structs.fields(struct) if struct is not None else ()
     return {field.encode_name: field.default for field in fields if isinstance(field.default, bool | int | float | str)}
 

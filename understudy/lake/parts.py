@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from foundation.eventlog.metric_tables import TABLES
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.lake.columns import RUN, record_schema, table_schema
+from understudy.lake.columns import RUN, RUN_TABLES, record_schema, table_schema
 from understudy.lake.manifest import Part, sync_file, sync_folder
 
 RECORDS = "records"
@@ -56,7 +55,7 @@ def schema_of(folder: str) -> pa.Schema:
 
 def folders() -> list[str]:
     """Return the folders of all tables."""
-    tables = (f"{TABLES_FOLDER}/{name}" for name in (*TABLES, FINDINGS))
+    tables = (f"{TABLES_FOLDER}/{name}" for name in (*RUN_TABLES, FINDINGS))
     return [*tables, *(f"{RECORDS}/{name}" for name in PAYLOAD_BY_TYPE)]
 
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 import gc
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
+from foundation.eventlog import row_tables
 from foundation.eventlog.metric_tables import TABLES, RunMetrics
 from foundation.eventlog.reader import LogFinding, bounded_lines
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.lake.columns import IntegerTooLarge, fits, metric_table, record_table
+from foundation.eventlog.row_tables import ROW_TABLES
+from foundation.eventlog.run_records import RunRecords
+from understudy.lake.columns import IntegerTooLarge, fits, record_table, run_table
 from understudy.lake.lines import LineDecoder
 from understudy.lake.manifest import FileMark, Part, RunEntry
 from understudy.lake.marks import mark
 from understudy.lake.parts import FINDINGS, FINDINGS_SCHEMA, RECORDS, TABLES_FOLDER, PartWriter
-from understudy.replay.kernel import Measured, measure_files
+from understudy.replay.kernel import Measured, read_and_measure
 from understudy.replay.runs import RunFiles
 
 GROWING_FILE = "file is growing"
@@ -83,27 +87,30 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
 
 
 def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, RunEntry]:
-    records, metrics = _Records(writer), _Metrics(writer)
+    records, tables = _Records(writer), _Tables(writer)
     entries: dict[str, RunEntry] = {}
     findings: list[tuple[str, LogFinding]] = []
     for group in groups:
-        measured, marks, growing = _measured(group)
+        measured, found, marks, growing = _measured(group)
+        tables.add(measured.runs[0], found)
         records.add(group.run, marks)
-        metrics.add(measured.runs[0])
         findings += [(group.run, finding) for finding in (*measured.findings, *growing)]
         entries[group.run] = RunEntry(part=writer.name, files=marks, lines=measured.lines, records=0)
     records.flush()
-    metrics.flush()
+    tables.flush()
     _write_findings(writer, [*findings, *records.findings])
     return {run: msgspec.structs.replace(entry, records=records.written.get(run, 0)) for run, entry in entries.items()}
 
 
-def _measured(group: RunFiles) -> tuple[Measured, tuple[FileMark, ...], list[LogFinding]]:
-    """Return the metrics of a run, and marks of the files as they were; read again where a file has grown meanwhile."""
+def _measured(group: RunFiles) -> tuple[Measured, RunRecords, tuple[FileMark, ...], list[LogFinding]]:
+    """Return what was measured of a run, its records, marks of the files as they were, and findings of growing files.
+
+    The files are read again where one has grown meanwhile.
+    """
     try:
         for _ in range(_READINGS):
             marks = tuple(mark(file) for file in group.files)
-            measured = measure_files(group)
+            measured, records = read_and_measure(group)
             growing = [each.path for each in marks if Path(each.path).stat().st_size != each.bytes]
             if not growing:
                 break
@@ -114,7 +121,7 @@ def _measured(group: RunFiles) -> tuple[Measured, tuple[FileMark, ...], list[Log
         holds = f"has records of {', '.join(others)} too" if others else "has no record that can be read"
         why = f"{' and '.join(group.files[:3])} {holds}; give the logs of each run apart"
         raise _Refused([Refusal(group.run, why, others)])
-    return measured, marks, [LogFinding(file, 0, GROWING_FILE, "") for file in growing]
+    return measured, records[group.run], marks, [LogFinding(file, 0, GROWING_FILE, "") for file in growing]
 
 
 def _write_findings(writer: PartWriter, findings: Collection[tuple[str, LogFinding]]) -> None:
@@ -124,27 +131,34 @@ def _write_findings(writer: PartWriter, findings: Collection[tuple[str, LogFindi
         writer.add(f"{TABLES_FOLDER}/{FINDINGS}", pa.Table.from_pylist(rows, schema=FINDINGS_SCHEMA))
 
 
-class _Metrics:
-    """Gathers the rows of all tables of metrics, and hands them to the writer."""
+class _Tables:
+    """Gathers the rows of all tables of `RUN_TABLES`, and hands them to the writer."""
 
     def __init__(self, writer: PartWriter) -> None:
         self._writer = writer
         self._rows: dict[str, list[tuple[str, msgspec.Struct]]] = {}
         self._count = 0
 
-    def add(self, metrics: RunMetrics) -> None:
+    def add(self, metrics: RunMetrics, records: RunRecords) -> None:
+        """Add the rows of a run."""
         for name in TABLES:
             content = getattr(metrics, name)
-            rows = content if isinstance(content, tuple) else (content,)
-            self._rows.setdefault(name, []).extend((metrics.run, row) for row in rows)
-            self._count += len(rows)
-        if self._count >= _GATHERED_ROWS:
-            self.flush()
+            self._extend(name, metrics.run, content if isinstance(content, tuple) else (content,))
+        for name in ROW_TABLES:
+            self._extend(name, metrics.run, row_tables.rows(name, records))
+
+    def _extend(self, name: str, run: str, rows: Iterable[msgspec.Struct]) -> None:
+        left = iter(rows)
+        while some := [(run, row) for row in islice(left, _GATHERED_ROWS)]:
+            self._rows.setdefault(name, []).extend(some)
+            self._count += len(some)
+            if self._count >= _GATHERED_ROWS:
+                self.flush()
 
     def flush(self) -> None:
         for name, rows in self._rows.items():
             try:
-                table = metric_table(name, rows)
+                table = run_table(name, rows)
             except IntegerTooLarge:
                 runs = sorted({run for run, row in rows if not fits(row)})
                 why = f"its table {name} has a number of more than 64 bits"

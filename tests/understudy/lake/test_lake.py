@@ -14,20 +14,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from foundation.eventlog import reader
+from foundation.eventlog import reader, row_tables
 from foundation.eventlog.metric_tables import TABLES, RunMetrics
 from foundation.eventlog.metrics import measure
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from foundation.eventlog.row_tables import ROW_TABLES
+from foundation.eventlog.run_records import RunRecords
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from tests.understudy.lake.lakes import assert_holds, content, counted_files, files_below, take
 from understudy.lake import ingest as ingesting
 from understudy.lake import manifest, parts, runs_to_parts, writer
+from understudy.lake.columns import RUN_TABLES
 from understudy.lake.ingest import NothingToIngest, find_logs, remove
 from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeBusy, LakeError, LaterLake, NotALake
 from understudy.lake.writer import LakeWriter, UnknownRun
-from understudy.replay.kernel import measure_files
+from understudy.replay.kernel import read_and_measure
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def test_a_lake_holds_what_the_logs_hold(runs: Path, tmp_path: Path) -> None:
     assert (result.replaced, result.unchanged, result.refused, result.skipped, result.version) == ([], [], [], [], 1)
     assert_holds(tmp_path / "lake", runs)
     opened = Lake(tmp_path / "lake")
-    assert set(opened.tables) == {name for name in TABLES if opened.read(name).num_rows}
+    assert set(opened.tables) == {name for name in RUN_TABLES if opened.read(name).num_rows}
     assert result.records == sum(opened.read(name).num_rows for name in opened.record_types)
 
 
@@ -54,6 +57,23 @@ def test_metrics_equal_those_of_the_reference(runs: Path, tmp_path: Path) -> Non
     take(tmp_path / "lake", runs)
     expected = [measure(run, records) for run, records in reader.read([runs]).by_run().items()]
     assert sorted(Lake(tmp_path / "lake").run_metrics(), key=lambda found: found.run) == expected
+
+
+def test_rows_of_requests_leaderships_events_and_faults_equal_those_of_the_records(runs: Path, tmp_path: Path) -> None:
+    take(tmp_path / "lake", runs)
+    by_run = {run: RunRecords.from_envelopes(found) for run, found in reader.read([runs]).by_run().items()}
+    for name in ROW_TABLES:
+        found = Lake(tmp_path / "lake").read(name).to_pylist()
+        expected = [
+            {"run": run} | msgspec.to_builtins(row) for run in by_run for row in row_tables.rows(name, by_run[run])
+        ]
+        assert expected, f"no run has rows in {name}: nothing was compared"
+        listed = [as_lists(row) for row in expected]
+        assert sorted(found, key=lambda row: str(row["run"])) == sorted(listed, key=lambda row: str(row["run"]))
+
+
+def as_lists(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
 
 
 def test_damaged_logs_are_ingested_with_their_findings(tmp_path: Path) -> None:
@@ -235,12 +255,12 @@ def test_a_file_that_grows_while_it_is_read_is_a_finding(tmp_path: Path, monkeyp
     size = log.stat().st_size
 
     def measure_and_grow(group: Any) -> Any:
-        measured = measure_files(group)
+        measured = read_and_measure(group)
         with log.open("ab") as stream:
             stream.write(b"{")
         return measured
 
-    monkeypatch.setattr("understudy.lake.runs_to_parts.measure_files", measure_and_grow)
+    monkeypatch.setattr("understudy.lake.runs_to_parts.read_and_measure", measure_and_grow)
     take(tmp_path / "lake", folder)
     assert [found.kind for found in Lake(tmp_path / "lake").findings() if found.file == str(log)] == [
         runs_to_parts.GROWING_FILE, reader.TORN_LINE,
@@ -368,7 +388,7 @@ def test_runs_of_older_parts_are_written_again(runs: Path, tmp_path: Path, monke
 def test_every_name_has_a_schema_and_unknown_ones_are_named(runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs / "killed")
     opened = Lake(tmp_path / "lake")
-    for name in (*TABLES, "findings", *PAYLOAD_BY_TYPE):
+    for name in (*RUN_TABLES, "findings", *PAYLOAD_BY_TYPE):
         assert opened.read(name).schema == opened.schema(name)
     with pytest.raises(LakeError, match="there is no table 'failover'; expected one of totals, reigns, failovers"):
         opened.read("failover")

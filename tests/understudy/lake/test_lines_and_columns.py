@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from foundation.eventlog import reader
-from foundation.eventlog.metric_tables import TABLES
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, type_name
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write_damaged
-from understudy.lake.columns import IntegerTooLarge, column, fits, record_schema, record_table, table_schema
+from understudy.lake.columns import RUN_TABLES, IntegerTooLarge, column, fits, record_schema, record_table, table_schema
 from understudy.lake.lines import LineDecoder
 
 SAMPLES = sorted((Path(__file__).parents[2] / "foundation" / "eventlog" / "samples").iterdir())
@@ -72,7 +71,7 @@ def test_every_record_type_has_columns_with_different_names() -> None:
 
 
 def test_every_metric_table_has_columns() -> None:
-    for name, struct in TABLES.items():
+    for name, struct in RUN_TABLES.items():
         assert table_schema(name).names == ["run", *struct.__struct_fields__]
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from foundation.eventlog.metric_tables import TABLES
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write
 from tests.understudy.lake.lakes import assert_holds, content, take
 from understudy.lake import ingest as ingesting
+from understudy.lake.columns import RUN_TABLES
 from understudy.lake.ingest import find_logs, ingest
 from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeError
@@ -65,7 +65,15 @@ def test_a_task_that_fails_is_named_and_changes_nothing(session: SparkSession, r
 def test_spark_reads_every_table(session: SparkSession, runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs)
     opened = Lake(tmp_path / "lake")
-    for name in ("totals", "partitions", "failovers", "RequestSent", "LeadershipWritten", "StopReplicaApplied"):
+    for name in (
+        "totals",
+        "partitions",
+        "failovers",
+        "leaderships",
+        "RequestSent",
+        "LeadershipWritten",
+        "StopReplicaApplied",
+    ):
         frame = read_lake(session, tmp_path / "lake", name)
         assert frame.columns == opened.schema(name).names
         found = [row.asDict(recursive=True) for row in frame.collect()]
@@ -87,7 +95,7 @@ def test_tables_without_rows_and_unknown_names(session: SparkSession, runs: Path
 def test_every_schema_can_be_written_as_text(tmp_path: Path, runs: Path) -> None:
     take(tmp_path / "lake", runs / "killed")
     opened = Lake(tmp_path / "lake")
-    for name in (*TABLES, *PAYLOAD_BY_TYPE, "findings"):
+    for name in (*RUN_TABLES, *PAYLOAD_BY_TYPE, "findings"):
         assert ddl(opened.schema(name)).startswith("`run` STRING, ")
 
 
