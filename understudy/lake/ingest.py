@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 
 from foundation.eventlog.reader import find_files
 from understudy.lake import marks
+from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeError, Manifest, RunEntry
 from understudy.lake.parts import schema_digest
 from understudy.lake.runs_to_parts import Refusal, Written, write_part
@@ -151,9 +152,11 @@ def remove(runs: Sequence[str], lake: Path) -> int:
     """Remove runs from a lake and delete their rows; return the version of the lake.
 
     Raises:
+        NotALake: the folder is no lake; it is left as it is.
         UnknownRun: one of them is not in the lake; none is removed.
         LakeError, OSError: as for `ingest`.
     """
+    Lake(lake)
     with LakeWriter(lake) as writer:
         writer.remove(frozenset(runs))
         return writer.manifest.version

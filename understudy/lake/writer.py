@@ -87,6 +87,7 @@ class LakeWriter:
             UnknownRun: one of them is not in the lake.
             LakeBusy, OSError: as for `commit`.
         """
+        self._delete_unreferenced(1)  # also what a removal that was killed has left
         for run in removed:
             if run not in self.manifest.runs:
                 raise UnknownRun(f"{self.lake} has no run {run!r}; it has {len(self.manifest.runs)} others")

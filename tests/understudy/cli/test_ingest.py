@@ -74,6 +74,9 @@ def test_many_refusals_are_counted() -> None:
 
 def test_what_is_no_lake_or_no_log_has_exit_code_2(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ingest(capsys, "nowhere")[0] == 2
+    code, output = ingest(capsys, "--remove", "run-1")
+    assert code == 2
+    assert output.startswith("understudy ingest: lake is not a lake: it has no manifest; `understudy ingest RUN")
     assert not Path("lake").exists()
     Path("lake").mkdir()
     Path("lake/notes.txt").touch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
@@ -18,6 +20,7 @@ from tests.understudy.lake.lakes import assert_holds, content, counted_files, fi
 from understudy.lake import manifest, writer
 from understudy.lake.ingest import remove
 from understudy.lake.lake import Lake
+from understudy.lake.writer import UnknownRun
 
 pytestmark = pytest.mark.slow
 
@@ -101,10 +104,10 @@ def ingest_all(lakes: Path, lake: Path) -> None:
 
 
 def remove_one(lakes: Path, lake: Path) -> None:
-    if "random-1" in Lake(lake).runs:
+    was_removed = "random-1" not in Lake(lake).runs
+    with pytest.raises(UnknownRun) if was_removed else contextlib.nullcontext():
         remove(["random-1"], lake)
-    else:
-        ingest_nothing(lakes, lake)
+    assert all("random-1" not in pq.read_table(path)["run"].to_pylist() for path in files_below(lake))
 
 
 def ingest_nothing(lakes: Path, lake: Path) -> None:
