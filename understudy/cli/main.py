@@ -18,6 +18,7 @@ from understudy.cli import (
     demo,
     health,
     import_kafka,
+    ingest,
     replay,
     simulate,
     status,
@@ -38,6 +39,7 @@ VERBS = (
     sweep,
     replay,
     compare,
+    ingest,
     import_kafka,
     zookeeper,
 )

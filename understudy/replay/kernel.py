@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from foundation.eventlog.metric_tables import PartitionNumbers, RunMetrics, Table
-from foundation.eventlog.metrics import measure, measure_records
+from foundation.eventlog.metrics import measure_records
 from foundation.eventlog.reader import LogFinding, read
 from foundation.eventlog.row_tables import rows
 from foundation.eventlog.run_reader import NotClean, read_clean_run
@@ -40,15 +40,23 @@ class Measured(msgspec.Struct, frozen=True):
 
 def measure_files(group: RunFiles) -> Measured:
     """Compute the tables of the run in some files, the fast way where the logs allow it."""
+    measured, _ = read_and_measure(group)
+    return measured
+
+
+def read_and_measure(group: RunFiles) -> tuple[Measured, dict[str, RunRecords]]:
+    """Compute the tables of the run in some files; return them, and the records of each run for `row_tables.rows`."""
     files = [Path(file) for file in group.files]
     with _without_garbage_collection():
         try:
             clean = read_clean_run(files)
-            return Measured(group, (measure_records(clean.run, clean.records),), clean.findings, clean.lines)
+            metrics = measure_records(clean.run, clean.records)
+            return Measured(group, (metrics,), clean.findings, clean.lines), {clean.run: clean.records}
         except (NotClean, msgspec.MsgspecError, OSError):
             reading = read(files)
-        runs = tuple(measure(run, records) for run, records in reading.by_run().items())
-        return Measured(group, runs, reading.findings, reading.lines)
+        records = {run: RunRecords.from_envelopes(found) for run, found in reading.by_run().items()}
+        runs = tuple(measure_records(run, found) for run, found in records.items())
+        return Measured(group, runs, reading.findings, reading.lines), records
 
 
 def table_rows(group: RunFiles, name: str) -> Iterator[tuple[str, list[Table]]]:

@@ -1,4 +1,38 @@
 """Everything that runs in Apache Spark; the only package that imports pyspark.
 
-`gateway` starts a Java for Spark, and `replay_job` computes the tables of `foundation.eventlog.metric_tables`.
+`gateway` and `context` start Spark, `replay_job` computes the tables of `foundation.eventlog.metric_tables`, `source`
+lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst imports these
+names from here; each is loaded at first use:
+
+    from understudy.spark import read_lake, register, spark_session
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from understudy.spark.lake_tables import read_lake as read_lake
+    from understudy.spark.session import spark_session as spark_session
+    from understudy.spark.source import register as register
+
+_MODULES = {
+    "read_lake": "understudy.spark.lake_tables",
+    "register": "understudy.spark.source",
+    "spark_session": "understudy.spark.session",
+}
+
+__all__ = ["read_lake", "register", "spark_session"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        needed = f"understudy.spark.{name} needs pyarrow: pip install 'understudy[analysis]'"
+        raise ModuleNotFoundError(needed, name="pyarrow") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
 from understudy.java import choose_java
 from understudy.spark.context import SparkSettings
@@ -15,3 +16,9 @@ from understudy.spark.replay_job import SparkReplay
 def spark() -> Iterator[SparkReplay]:
     with SparkReplay(SparkSettings(java=choose_java(), memory="1g")) as replay:
         yield replay
+
+
+@pytest.fixture(scope="session")
+def session(spark: SparkReplay) -> SparkSession:
+    """A session in the same Spark, for tests of what runs where a session exists already."""
+    return spark.session

@@ -1,0 +1,123 @@
+"""Spark's workers write the same lake as one process, and Spark reads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.lake.damaged_logs import write
+from tests.understudy.lake.lakes import assert_holds, content, take
+from understudy.lake import ingest as ingesting
+from understudy.lake.columns import RUN_TABLES
+from understudy.lake.ingest import find_logs, ingest
+from understudy.lake.lake import Lake
+from understudy.lake.manifest import LakeError
+from understudy.spark import read_lake
+from understudy.spark.context import SparkFailed
+from understudy.spark.ddl import ddl
+from understudy.spark.ingest_job import SparkEngine
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    write(killed_controller(), tmp_path / "runs" / "killed")
+    for seed in range(4):
+        write(RandomRun(seed, records=150).logs, tmp_path / "runs" / f"random-{seed}")
+    return tmp_path / "runs"
+
+
+def test_workers_write_the_same_lake(
+    session: SparkSession, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingesting, "_MAX_TASK_BYTES", 1)
+    monkeypatch.setattr(ingesting, "_TASKS_PER_ROUND_AND_CORE", 1)
+    lake = tmp_path / "lake"
+    result = ingest(find_logs([runs]), lake, lambda _: nullcontext(SparkEngine(session.sparkContext)))
+    assert (len(result.added), result.refused) == (5, [])
+    assert result.version > 1, "each round of tasks is a version"
+    assert_holds(lake, runs)
+    take(tmp_path / "other", runs)
+    assert content(lake) == content(tmp_path / "other")
+
+
+def test_a_task_that_fails_is_named_and_changes_nothing(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    take(lake, runs / "killed")
+    before = content(lake)
+    (lake / "tables" / "elections").rename(tmp_path / "moved")
+    (lake / "tables" / "elections").touch()
+    with pytest.raises(SparkFailed, match=f"the event logs cannot be written into {lake}: "):
+        ingest(find_logs([runs]), lake, lambda _: nullcontext(SparkEngine(session.sparkContext)))
+    (lake / "tables" / "elections").unlink()
+    (tmp_path / "moved").rename(lake / "tables" / "elections")
+    assert content(lake) == before
+
+
+def test_spark_reads_every_table(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    take(tmp_path / "lake", runs)
+    opened = Lake(tmp_path / "lake")
+    for name in (
+        "totals",
+        "partitions",
+        "failovers",
+        "leaderships",
+        "RequestSent",
+        "LeadershipWritten",
+        "StopReplicaApplied",
+    ):
+        frame = read_lake(session, tmp_path / "lake", name)
+        assert frame.columns == opened.schema(name).names
+        found = [row.asDict(recursive=True) for row in frame.collect()]
+        expected = opened.read(name).to_pylist()
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+    causes = read_lake(session, str(tmp_path / "lake"), "failovers").where("run = 'run-1'").select("cause", "outage_ms")
+    assert [tuple(row) for row in causes.collect()] == [("kill", 3050.0)]
+
+
+def test_tables_without_rows_and_unknown_names(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    take(tmp_path / "lake", runs / "killed")
+    assert "refusals" not in Lake(tmp_path / "lake").tables
+    assert read_lake(session, tmp_path / "lake", "refusals").count() == 0
+    assert read_lake(session, tmp_path / "lake", "TaskFailed").columns[-2:] == ["task", "error"]
+    with pytest.raises(LakeError, match="there is no table 'nothing'"):
+        read_lake(session, tmp_path / "lake", "nothing")
+
+
+def test_every_schema_can_be_written_as_text(tmp_path: Path, runs: Path) -> None:
+    take(tmp_path / "lake", runs / "killed")
+    opened = Lake(tmp_path / "lake")
+    for name in (*RUN_TABLES, *PAYLOAD_BY_TYPE, "findings"):
+        assert ddl(opened.schema(name)).startswith("`run` STRING, ")
+
+
+def start(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command without any variable that names a Java or a Spark."""
+    command = [sys.executable, "-m", "understudy.cli.main", "ingest", *map(str, arguments)]
+    environment = {"PATH": "/nowhere", "HOME": "/nowhere", "LANG": "C.UTF-8"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
+
+
+def test_the_command_ingests_in_spark_with_the_java_from_pip(runs: Path, tmp_path: Path) -> None:
+    done = start(runs, "--lake", tmp_path / "lake", "--engine", "spark")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{tmp_path}/lake has version 1: 5 runs added, 0 replaced, 0 unchanged; ")
+    assert_holds(tmp_path / "lake", runs)
+    again = start(runs, "--lake", tmp_path / "lake", "--engine", "spark", "--master", "nowhere")
+    assert again.returncode == 0, "Spark is not started where there is nothing to write"
+    assert "0 runs added, 0 replaced, 5 unchanged" in again.stdout
+
+
+def test_an_unknown_master_is_one_line(runs: Path, tmp_path: Path) -> None:
+    done = start(runs, "--lake", tmp_path / "lake", "--engine", "spark", "--master", "nowhere")
+    assert done.returncode == 1
+    (message,) = done.stderr.splitlines()
+    assert message.startswith("understudy ingest: Spark does not run with master nowhere: ")

@@ -1,0 +1,66 @@
+"""The programs in docs/spark.md run as they are written there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import understudy.lake
+import understudy.spark
+from tests.understudy.lake.lakes import take
+from understudy.lake import Lake
+from understudy.simulator.seeds import run_seed
+
+PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
+PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+TIMEOUT_S = 180.0
+
+
+@pytest.mark.slow
+def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")
+    take(tmp_path / "lake", tmp_path / "runs")
+    lake = Lake(tmp_path / "lake")
+    from_lake, from_logs, from_arrow = [run_program(program, tmp_path) for program in PROGRAMS]
+    counted = re.findall(r"^\| *([a-z ]+)\| *(\d+)\|", from_lake, re.MULTILINE)
+    causes = lake.read("failovers")["cause"].to_pylist()
+    assert sorted((cause.strip(), int(count)) for cause, count in counted) == sorted(
+        (cause, causes.count(cause)) for cause in set(causes)
+    )
+    sent = lake.read("RequestSent").select(["run", "api"]).to_pylist()
+    assert f"|seed-1|  LeaderAndIsr|{sent.count({'run': 'seed-1', 'api': 'LeaderAndIsr'}):>4}|" in from_logs
+    assert "'RequestSent'" in from_arrow
+    assert from_arrow.count("'outage_ms'") == 3
+
+
+def run_program(program: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("package", [understudy.lake, understudy.spark])
+def test_exported_names_exist_and_are_loaded_when_they_are_used(package: object) -> None:
+    names = getattr(package, "__all__")  # noqa: B009  # of a module
+    assert [getattr(package, name).__name__ for name in names] == names
+    name = getattr(package, "__name__")  # noqa: B009
+    program = f"import sys, {name}; print([name for name in ('pyarrow', 'pyspark') if name in sys.modules])"
+    assert run_program(program, Path.cwd()) == "[]\n"
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        getattr(package, "Nothing")  # noqa: B009
+
+
+@pytest.mark.parametrize("name", ["understudy.lake.Lake", "understudy.spark.register", "understudy.spark.read_lake"])
+def test_a_missing_pyarrow_is_named(name: str) -> None:
+    package, _, exported = name.rpartition(".")
+    program = f"import sys; sys.modules['pyarrow'] = None; from {package} import {exported}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"{name} needs pyarrow: pip install 'understudy[analysis]'" in done.stderr

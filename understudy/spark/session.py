@@ -1,0 +1,34 @@
+"""Opens a Spark session for an analyst, with the Java from pip and the data source registered."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+
+from understudy.java import choose_java
+from understudy.spark.context import LOCAL_MASTER, SparkSettings, spark_context
+from understudy.spark.source import register
+
+SESSION_MEMORY = "1g"
+"""The heap of a session's Java, in which the queries of an analyst run."""
+
+
+@contextlib.contextmanager
+def spark_session(*, master: str = LOCAL_MASTER, memory: str = SESSION_MEMORY) -> Iterator[SparkSession]:
+    """Run a Spark session while the block runs. `spark.read.format("understudy")` reads event logs in it.
+
+    Args:
+        master: where Spark runs, as in the option --master of spark-submit.
+        memory: the heap of the driver's Java, as in `-Xmx`.
+
+    Raises:
+        JavaNotFound: there is no Java.
+        GatewayFailed: Java did not start.
+        SparkFailed: Spark does not run with `master`.
+    """
+    with spark_context(SparkSettings.with_class_cache(choose_java(), master=master, memory=memory)) as context:
+        session = SparkSession(context)
+        register(session)
+        yield session
