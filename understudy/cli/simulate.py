@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import Failed, Verbs, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, Verbs, claim_for_events, count
 from understudy.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from understudy.simulator.seed_tasks import SeedOutcome
+    from understudy.spark.context import SparkSettings
+    from understudy.spark.seed_ledger import SeedHunt
 
 SHOWN_FAILURES = 5
 
@@ -24,15 +32,32 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--events", type=Path, metavar="DIR", help="leave the event logs of --seed here, as a cluster of processes does"
     )
+    parser.add_argument("--spark", metavar="MASTER", help="run --seeds on the workers of Spark, for example local[*]")
+    parser.add_argument(
+        "--lake",
+        type=Path,
+        metavar="DIR",
+        help="with --spark: keep a ledger of the seeds and the records of failed ones in this lake; go on behind them",
+    )
+    parser.add_argument("--keep-all", action="store_true", help="with --lake: keep the records of all seeds")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.lake is not None and options.spark is None:
+        options.usage_error("--lake goes with --spark; `understudy ingest` takes the event logs of --seed")
+    if options.keep_all and options.lake is None:
+        options.usage_error("--keep-all goes with --lake")
     if options.seed is not None:
+        if options.spark is not None:
+            options.usage_error("--spark goes with --seeds")
         return _replay(options.seed, options.seconds, options.events)
     if options.events is not None:
-        options.usage_error("--events goes with --seed: one run, one folder")
-    return _run_many(range(options.first, options.first + options.seeds), options.seconds, options.workers)
+        options.usage_error("--events goes with --seed: one run, one folder; --spark and --lake keep those of many")
+    seeds = range(options.first, options.first + options.seeds)
+    if options.spark is not None:
+        return _run_many_in_spark(seeds, options)
+    return _run_many(seeds, options.seconds, options.workers)
 
 
 def _replay(seed: int, seconds: int, events: Path | None) -> int:
@@ -49,24 +74,81 @@ def _replay(seed: int, seconds: int, events: Path | None) -> int:
 
 
 def _run_many(seeds: range, seconds: int, workers: int) -> int:
+    from understudy.simulator.seed_tasks import outcome_of
     from understudy.simulator.seeds import run_seeds
 
+    outcomes = (outcome_of(report) for report in run_seeds(seeds, seconds, workers=workers))
+    return _summarised(seeds, seconds, outcomes, f"on {workers} workers")
+
+
+def _run_many_in_spark(seeds: range, options: argparse.Namespace) -> int:
+    from understudy.java import JavaNotFound, choose_java
+    from understudy.lake.manifest import LakeError, NotALake
+    from understudy.spark.context import SparkFailed, SparkSettings
+    from understudy.spark.gateway import GatewayFailed
+
+    try:
+        settings = SparkSettings.with_class_cache(choose_java(), master=options.spark)
+        outcomes = _outcomes_in_spark(seeds, options, settings)
+        return _summarised(seeds, options.seconds, outcomes, f"on {settings.engine}")
+    except NotALake as error:
+        raise BadInput(str(error)) from None
+    except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
+        raise Failed(str(error)) from None
+    except OSError as error:
+        raise Failed(f"the lake {options.lake} cannot be written: {error}") from None
+
+
+def _outcomes_in_spark(seeds: range, options: argparse.Namespace, settings: SparkSettings) -> Iterator[SeedOutcome]:
+    """Run the seeds that are not in the ledger; yield the outcomes of all."""
+    from understudy.spark.context import spark_context
+    from understudy.spark.seeds_job import run_seeds
+
+    hunt = None if options.lake is None else _hunt(options.lake, options.seconds)
+    known = {} if hunt is None else hunt.known
+    left = [seed for seed in seeds if seed not in known]
+    if len(left) < len(seeds):
+        print(f"{len(seeds) - len(left)} of {len(seeds)} seeds are in the ledger already", file=sys.stderr, flush=True)
+    yield from (known[seed] for seed in seeds if seed in known)
+    if not left:
+        return
+    with spark_context(settings) as context:
+        logs = None if hunt is None else hunt.logs
+        for outcomes in run_seeds(context, left, options.seconds, events=logs, keep_all=options.keep_all):
+            if hunt is not None:
+                hunt.keep(outcomes)
+            yield from outcomes
+
+
+def _hunt(lake: Path, seconds: int) -> SeedHunt:
+    """Open the ledger of a lake."""
+    try:
+        from understudy.spark.seed_ledger import SeedHunt
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'") from None
+    return SeedHunt.in_lake(lake, seconds)
+
+
+def _summarised(seeds: range, seconds: int, outcomes: Iterable[SeedOutcome], where: str) -> int:
+    """Print the reports of failed seeds as they come, and a line about all. Raises `Failed` if one failed."""
     failed = elections = faults = actions = 0
     with Progress(len(seeds), "seeds") as progress:
-        for report in run_seeds(seeds, seconds, workers=workers):
-            progress.step(failed=bool(report.problems))
-            elections += report.judgement.elections
-            faults += len(report.schedule.faults)
-            actions += len(report.actions)
-            if report.problems:
+        for outcome in outcomes:
+            progress.step(failed=outcome.failed)
+            elections += outcome.elections
+            faults += outcome.faults
+            actions += outcome.actions
+            if outcome.failed:
                 failed += 1
                 if failed <= SHOWN_FAILURES:
                     progress.wipe()
-                    print(report, flush=True)
+                    print(outcome.report, flush=True)
     print(
         f"{len(seeds)} seeds from {seeds.start}, of {seconds} simulated seconds: {faults} faults, "
         f"{actions} client actions, {elections} controller elections, "
-        f"{failed} failed; {progress.seconds:.0f} s on {workers} workers"
+        f"{failed} failed; {progress.seconds:.0f} s {where}"
     )
     if failed:
         raise Failed(f"{failed} of {len(seeds)} seeds failed; each report above names the command that replays it")

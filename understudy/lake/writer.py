@@ -26,7 +26,10 @@ SMALL_PARTS = 8
 MERGED_BYTES = 64 * 1024 * 1024
 """Merging stops at about this size."""
 
-_OWN_NAMES = frozenset({LOCK, manifests.FOLDER, RECORDS, TABLES_FOLDER})
+SEEDS = "seeds"
+"""The folder of the ledger of seeds and their event logs (`understudy.spark.seed_ledger`)."""
+
+_OWN_NAMES = frozenset({LOCK, manifests.FOLDER, RECORDS, TABLES_FOLDER, SEEDS})
 
 
 class UnknownRun(LakeError):

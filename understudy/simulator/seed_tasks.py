@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from understudy.simulator.seeds import run_seed
+from understudy.simulator.seeds import SeedReport, run_seed
 
 
 class SeedTask(msgspec.Struct, frozen=True):
@@ -48,20 +48,25 @@ class SeedOutcome(msgspec.Struct, frozen=True):
 def run_task(task: SeedTask) -> Iterator[SeedOutcome]:
     """Run the seeds of a task in turn. Raises OSError where event logs cannot be written."""
     for seed in task.seeds:
-        report = run_seed(seed, task.seconds)
-        failed = bool(report.problems)
-        if task.events and (failed or task.keep_all):
+        outcome = outcome_of(run_seed(seed, task.seconds))
+        if task.events and (outcome.failed or task.keep_all):
             leave_events(seed, task.seconds, Path(task.events))
-        yield SeedOutcome(
-            seed=seed,
-            seconds=task.seconds,
-            failed=failed,
-            faults=len(report.schedule.faults),
-            actions=len(report.actions),
-            elections=report.judgement.elections,
-            records=report.judgement.records,
-            report=str(report) if failed else "",
-        )
+        yield outcome
+
+
+def outcome_of(report: SeedReport) -> SeedOutcome:
+    """Return the few numbers of a report."""
+    failed = bool(report.problems)
+    return SeedOutcome(
+        seed=report.seed,
+        seconds=report.seconds,
+        failed=failed,
+        faults=len(report.schedule.faults),
+        actions=len(report.actions),
+        elections=report.judgement.elections,
+        records=report.judgement.records,
+        report=str(report) if failed else "",
+    )
 
 
 def leave_events(seed: int, seconds: int, folder: Path) -> Path:

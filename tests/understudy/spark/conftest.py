@@ -1,4 +1,8 @@
-"""The Spark session that all tests of the replay share, because each start takes seconds."""
+"""The Spark that the tests of a module share, because each start takes seconds.
+
+A process can have only one SparkContext. So each module whose tests start Spark in this process is an `xdist_group` of
+its own: pytest-xdist runs its tests one after the other, and the module's Spark has ended before the next one's starts.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,13 @@ from understudy.spark.context import SparkSettings
 from understudy.spark.replay_job import SparkReplay
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark() -> Iterator[SparkReplay]:
     with SparkReplay(SparkSettings(java=choose_java(), memory="1g")) as replay:
         yield replay
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session(spark: SparkReplay) -> SparkSession:
     """A session in the same Spark, for tests of what runs where a session exists already."""
     return spark.session

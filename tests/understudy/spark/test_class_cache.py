@@ -104,7 +104,7 @@ def run_folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark processes")
+@pytest.mark.xdist_group("spark class_cache")
 def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = choose_java()
     if chosen.version is None or chosen.version < class_cache.FIRST_JAVA:
@@ -120,7 +120,7 @@ def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, m
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark processes")
+@pytest.mark.xdist_group("spark class_cache")
 def test_a_broken_cache_is_ignored(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(class_cache.VARIABLE, str(tmp_path))
     chosen = choose_java()

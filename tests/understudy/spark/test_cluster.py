@@ -20,7 +20,7 @@ from understudy.spark import replay_job
 from understudy.spark.context import SparkFailed, SparkSettings
 from understudy.spark.replay_job import SparkReplay
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark processes")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
 
 RUNS = 40
 TIMEOUT_S = 120.0

@@ -23,7 +23,7 @@ from understudy.spark.context import SparkFailed
 from understudy.spark.replay_job import SparkReplay, TablesExist
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark replay_job")]
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 

@@ -1,0 +1,130 @@
+"""Seeds on Spark: the same outcomes as in this process, a ledger, a lake, and a worker that is killed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark import SparkContext
+
+from tests.understudy.spark.standalone_cluster import StandaloneCluster
+from understudy.cli.main import main
+from understudy.java import choose_java
+from understudy.lake.lake import Lake
+from understudy.simulator import seed_tasks
+from understudy.simulator.seed_tasks import SeedTask, leave_events, run_task
+from understudy.simulator.seeds import SeedReport, run_seed
+from understudy.spark import seeds_job
+from understudy.spark.context import SparkSettings, spark_context
+from understudy.spark.seed_ledger import SeedHunt
+from understudy.spark.seeds_job import run_seeds
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark seeds")]
+
+SECONDS = 6
+TIMEOUT_S = 120.0
+
+
+def test_outcomes_are_those_of_this_process() -> None:
+    with spark_context(SparkSettings(java=choose_java())) as context:
+        (outcomes,) = run_seeds(context, range(1, 11), SECONDS)
+    assert outcomes == list(run_task(SeedTask(tuple(range(1, 11)), SECONDS)))
+
+
+def test_a_hunt_keeps_a_ledger_and_goes_on_behind_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = tmp_path / "lake"
+    hunt = ["simulate", "--from", "1", "--seconds", str(SECONDS), "--spark", "local[2]", "--lake", str(lake)]
+    assert main([*hunt, "--seeds", "3", "--keep-all"]) == 0
+    assert capsys.readouterr().out.startswith("3 seeds from 1, of 6 simulated seconds: ")
+    assert list(Lake(lake).runs) == ["seed-1", "seed-2", "seed-3"]
+    assert main([*hunt, "--seeds", "5"]) == 0
+    output = capsys.readouterr()
+    assert "3 of 5 seeds are in the ledger already" in output.err
+    assert output.out.startswith("5 seeds from 1, of 6 simulated seconds: ")
+    assert list(Lake(lake).runs) == ["seed-1", "seed-2", "seed-3"], "no seed failed, so no other is kept"
+    rows = pq.read_table(lake / "seeds" / "ledger").to_pylist()
+    assert sorted((row["seed"], row["failed"]) for row in rows) == [(seed, False) for seed in range(1, 6)]
+    assert list((lake / "seeds" / "logs").iterdir()) == []
+    assert main([*hunt, "--seeds", "5"]) == 0, "nothing is left to run"
+
+
+def test_a_failed_seed_is_in_the_lake_and_its_logs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(seed: int, seconds: int, *, events: Path | None = None) -> SeedReport:
+        report = run_seed(seed, seconds, events=events)
+        return replace(report, problems=("a problem of this test",)) if seed == 2 else report
+
+    monkeypatch.setattr(seed_tasks, "run_seed", failing)
+    hunt = SeedHunt.in_lake(tmp_path / "lake", SECONDS)
+    assert hunt.known == {}
+    hunt.keep(list(run_task(SeedTask((1, 2), SECONDS, str(hunt.logs)))))
+    assert list(Lake(tmp_path / "lake").runs) == ["seed-2"]
+    assert [path.name for path in hunt.logs.iterdir()] == ["seed-2"]
+    known = SeedHunt.in_lake(tmp_path / "lake", SECONDS).known
+    assert [(seed, outcome.failed) for seed, outcome in known.items()] == [(1, False), (2, True)]
+    assert "a problem of this test" in known[2].report
+    assert SeedHunt.in_lake(tmp_path / "lake", SECONDS + 1).known == {}, "other seconds are another hunt"
+
+
+def test_a_hunt_that_was_killed_before_its_ledger_was_written_runs_again(tmp_path: Path) -> None:
+    hunt = SeedHunt.in_lake(tmp_path / "lake", SECONDS)
+    leave_events(1, SECONDS, hunt.logs)
+    outcomes = list(run_task(SeedTask((1,), SECONDS, str(hunt.logs), keep_all=True)))
+    hunt.keep(outcomes)
+    before = Lake(tmp_path / "lake").read("totals").to_pylist()
+    list(run_task(SeedTask((1,), SECONDS, str(hunt.logs), keep_all=True)))
+    hunt.keep(outcomes)
+    assert Lake(tmp_path / "lake").read("totals").to_pylist() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds", "2", "--lake", "x"], "--lake goes with --spark"),
+        (["--seeds", "2", "--spark", "local[2]", "--keep-all"], "--keep-all goes with --lake"),
+        (["--seed", "2", "--spark", "local[2]"], "--spark goes with --seeds"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", *arguments])
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes").touch()
+    assert main(["simulate", "--seeds", "1", "--spark", "local[2]", "--lake", str(tmp_path)]) == 2
+    assert "is not a lake" in capsys.readouterr().err
+
+
+def test_a_killed_worker_changes_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeds_job, "SEEDS_PER_TASK", 1)
+    seeds = range(1, 25)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    finished_before_the_kill = []
+
+    def kill_a_worker_in_the_middle(cluster: StandaloneCluster, context: SparkContext) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while not (finished := len(list(logs.glob("seed-*")))) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        cluster.kill_worker(0)
+        finished_before_the_kill.append(finished)
+
+    (tmp_path / "cluster").mkdir()
+    with (
+        StandaloneCluster(tmp_path / "cluster", choose_java(), workers=2) as cluster,
+        spark_context(SparkSettings(java=choose_java(), master=cluster.master)) as context,
+    ):
+        killer = threading.Thread(target=kill_a_worker_in_the_middle, args=(cluster, context))
+        killer.start()
+        found = [o for outcomes in run_seeds(context, seeds, SECONDS, events=logs, keep_all=True) for o in outcomes]
+        killer.join()
+    assert 0 < finished_before_the_kill[0] < len(seeds), "the worker was killed while seeds ran"
+    assert sorted(found, key=lambda outcome: outcome.seed) == list(run_task(SeedTask(tuple(seeds), SECONDS)))
+    assert sorted(path.name for path in logs.glob("seed-*")) == sorted(f"seed-{seed}" for seed in seeds)
