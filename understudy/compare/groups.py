@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -75,6 +76,11 @@ class Observation:
     """The values of each quantity."""
     phases: tuple[tuple[int, ...], ...]
     """`PHASES` of each failover that has all of them."""
+
+
+def command_in_lake(lake: str, run: str) -> str:
+    """Return the command that shows a run of a lake."""
+    return f"understudy replay {shlex.quote(lake)} --run {shlex.quote(run)}"
 
 
 def observe(run: RunMetrics, opened_by: str) -> Observation:

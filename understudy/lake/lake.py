@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +106,26 @@ class Lake:
             [schema.empty_table(), *(self._read(path, name, schema) for path in self.files(kind, name))]
         )
 
-    def run_metrics(self) -> Iterator[RunMetrics]:
+    def run_metrics(self, wanted: Collection[str] | None = None) -> Iterator[RunMetrics]:
         """Yield the metrics of each run as `foundation.eventlog.metrics.measure` computes them from its logs.
 
         They come in no particular order; the rows of one part of the lake are in memory at a time.
+
+        Args:
+            wanted: the ids of the runs; None for all.
 
         Raises:
             LakeError: a run was ingested before a number was computed, or a file has been deleted since the lake was
                 opened.
         """
         for name, part in self._manifest.parts.items():
-            runs = [run for run, entry in self._manifest.runs.items() if entry.part == name]
+            runs = [
+                run
+                for run, entry in self._manifest.runs.items()
+                if entry.part == name and (wanted is None or run in wanted)
+            ]
+            if not runs:
+                continue
             rows = {table: self._rows_by_run(name, part, table) for table in TABLES}
             for run in runs:
                 yield _metrics(run, {table: found.get(run, []) for table, found in rows.items()})

@@ -88,6 +88,11 @@ class _Format(msgspec.Struct, frozen=True):
 EMPTY = Manifest(format=FORMAT, version=0, runs={}, parts={})
 
 
+def is_lake(folder: Path) -> bool:
+    """Return whether a folder is a lake, of any format; what else it holds does not matter."""
+    return folder.is_dir() and bool(versions(folder))
+
+
 def versions(lake: Path) -> list[int]:
     """Return the versions whose manifests exist, sorted.
 

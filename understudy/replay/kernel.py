@@ -100,10 +100,12 @@ def without(results: Iterable[Measured], replaced: Iterable[RunFiles]) -> list[M
 
 def for_page(result: Measured) -> Measured:
     """Return the result with no more partitions than a page shows; the totals still count all of them."""
-    runs = tuple(
-        msgspec.structs.replace(metrics, partitions=worst_partitions(metrics.partitions)) for metrics in result.runs
-    )
-    return msgspec.structs.replace(result, runs=runs)
+    return msgspec.structs.replace(result, runs=tuple(map(run_for_page, result.runs)))
+
+
+def run_for_page(metrics: RunMetrics) -> RunMetrics:
+    """Return the tables of a run with no more partitions than a page shows."""
+    return msgspec.structs.replace(metrics, partitions=worst_partitions(metrics.partitions))
 
 
 def worst_partitions(rows: Iterable[PartitionNumbers], most: int = WORST_PARTITIONS) -> tuple[PartitionNumbers, ...]:

@@ -27,9 +27,12 @@ from understudy.compare.groups import (
     baseline_keys,
     check_failovers,
     check_settings,
+    command_in_lake,
     observe_rows,
 )
+from understudy.lake.manifest import is_lake
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
+from understudy.spark.lake_tables import read_lake
 
 TABLES_READ = ("settings", "totals", "failovers")
 """The tables that a comparison reads."""
@@ -51,15 +54,20 @@ def compare_folder(
         GatewayFailed: Java did not start.
     """
     with spark_context(settings, progress) as context:
-        return compare_tables(read_tables(SparkSession(context), folder), by, baseline, progress)
+        tables = read_tables(SparkSession(context), folder)
+        lake = str(folder) if is_lake(folder) else ""
+        return compare_tables(tables, by, baseline, progress, lake=lake)
 
 
 def read_tables(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
-    """Open the tables that `understudy replay --output` has written into a folder.
+    """Open the tables of a lake, or those that `understudy replay --output` has written into a folder.
 
     Raises:
         CannotCompare: the folder lacks one of them.
+        LakeError: the lake is of a later format.
     """
+    if is_lake(folder):
+        return {name: read_lake(session, folder, name) for name in TABLES_READ}
     missing = [name for name in TABLES_READ if not (folder / name).is_dir()]
     if missing:
         expected = "expected tables as `understudy replay --output` writes them"
@@ -68,12 +76,18 @@ def read_tables(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
 
 
 def compare_tables(
-    tables: Mapping[str, DataFrame], by: Sequence[str], baseline: Mapping[str, str], progress: Progress = no_progress
+    tables: Mapping[str, DataFrame],
+    by: Sequence[str],
+    baseline: Mapping[str, str],
+    progress: Progress = no_progress,
+    *,
+    lake: str = "",
 ) -> Comparison:
     """Compare groups of runs with equal values of the settings `by`; see `understudy.compare.comparison.compare`.
 
     Args:
         tables: `TABLES_READ`, each with the column `run` before its own.
+        lake: the lake that they are from, whose runs a command opens; empty for tables of another kind.
 
     Raises:
         CannotCompare: a setting is unknown, no run has a failover, or `baseline` matches no run.
@@ -83,7 +97,7 @@ def compare_tables(
     check_settings(tuple(baseline), "--baseline")
     with spark_errors("the tables cannot be compared in Spark"):
         progress("bringing the runs of each group together")
-        groups = _observations(tables).map(partial(_keyed, by=tuple(by))).groupByKey().map(_group).cache()
+        groups = _observations(tables, lake).map(partial(_keyed, by=tuple(by))).groupByKey().map(_group).cache()
         sizes = dict(groups.map(_size).collect())
         check_failovers(sum(sizes.values()))
         pairs = baseline_keys(sizes, by, baseline)
@@ -96,7 +110,7 @@ def compare_tables(
     return assemble(summaries, tested, pairs, by, baseline)
 
 
-def _observations(tables: Mapping[str, DataFrame]) -> RDD[Observation]:
+def _observations(tables: Mapping[str, DataFrame], lake: str) -> RDD[Observation]:
     """Join the rows of each run, and return what is compared of it."""
     settings = tables["settings"].selectExpr("run", f"struct({_columns('settings')}) AS settings")
     failovers = tables["failovers"].selectExpr("run", f"struct({_columns('failovers')}) AS failover")
@@ -105,21 +119,21 @@ def _observations(tables: Mapping[str, DataFrame]) -> RDD[Observation]:
         .join(failovers.groupBy("run").agg({"failover": "collect_list"}), "run", "left")
         .toDF("run", "settings", "leaderless_ms", "failovers")
     )
-    return rows.rdd.map(_observed)
+    return rows.rdd.map(partial(_observed, lake=lake))
 
 
 def _columns(table: str) -> str:
     return ", ".join(TABLES[table].__struct_fields__)
 
 
-def _observed(row: Row) -> Observation:
+def _observed(row: Row, lake: str) -> Observation:
     failovers = msgspec.convert([each.asDict() for each in row["failovers"] or ()], list[Failover])
     return observe_rows(
         row["run"],
         msgspec.convert(row["settings"].asDict(), Settings),
         sorted(failovers, key=lambda failover: failover.epoch),
         row["leaderless_ms"],
-        opened_by="",
+        opened_by=command_in_lake(lake, row["run"]) if lake else "",
     )
 
 

@@ -1,0 +1,87 @@
+"""`understudy replay` and `understudy compare` read a lake, and show what the logs show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.cli.main import main
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    runs = {"run-1": killed_controller("run-1"), "run-2": RandomRun(2, records=200).logs}
+    for name, written in runs.items():
+        folder = tmp_path / "logs" / name
+        folder.mkdir(parents=True)
+        for file, lines in written.lines.items():
+            (folder / file).write_bytes(b"".join(lines))
+    with (tmp_path / "logs" / "run-1" / "broker-2-0001-0001.jsonl").open("ab") as log:
+        log.write(b'{"torn":')
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def lake(logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    assert main(["ingest", str(logs), "--lake", str(tmp_path / "lake")]) == 0
+    capsys.readouterr()
+    return tmp_path / "lake"
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_lake_and_its_logs_give_the_same_tables(logs: Path, lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from_logs = json.loads(shown(capsys, "replay", logs, "--engine", "python", "--json"))
+    from_lake = json.loads(shown(capsys, "replay", lake, "--json"))
+    assert from_lake == from_logs
+    assert len(from_lake["findings"]) == 1
+
+
+def test_a_page_names_the_lake(logs: Path, lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from_logs = shown(capsys, "replay", logs, "--engine", "python")
+    from_lake = shown(capsys, "replay", lake)
+    computed = [line for line in from_lake.splitlines() if "computed by" in line]
+    assert computed[0].startswith("  computed by version 1 of the lake ")
+    others = [[line for line in page.splitlines() if "computed by" not in line] for page in (from_lake, from_logs)]
+    assert others[0] == others[1]
+
+
+def test_one_run_is_shown_of_a_lake_or_of_logs(logs: Path, lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for where in (lake, logs):
+        page = shown(capsys, "replay", where, "--run", "run-1", *(() if where is lake else ("--engine", "python")))
+        assert page.startswith("Run run-1: 8.100 s")
+    assert main(["replay", str(lake), "--run", "run-9"]) == 2
+    assert "--run run-9: there is no such run" in capsys.readouterr().err
+
+
+def test_what_does_not_go_with_a_lake_is_refused(logs: Path, lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(lake), str(logs)]) == 2
+    assert "a lake is replayed alone" in capsys.readouterr().err
+    assert main(["replay", str(lake), "--output", "tables"]) == 2
+    assert "leave --output out" in capsys.readouterr().err
+    assert main(["compare", str(lake), str(logs), "--by", "brokers"]) == 2
+    assert "a lake is compared alone" in capsys.readouterr().err
+
+
+def test_a_lake_of_a_later_format_is_refused(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (manifest,) = (lake / "manifest").glob("*.json")
+    manifest.write_bytes(manifest.read_bytes().replace(b'"format":1', b'"format":99'))
+    for command in (["replay", str(lake)], ["compare", str(lake), "--by", "brokers"]):
+        assert main(command) == 1
+        assert "99" in capsys.readouterr().err
+
+
+def test_runs_of_a_lake_are_compared_and_opened(lake: Path, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = shown(capsys, "compare", lake, "--by", "brokers")
+    from_logs = shown(capsys, "compare", logs, "--by", "brokers")
+    assert page.split("Worst runs")[0] == from_logs.split("Worst runs")[0]
+    commands = [line.split() for line in page.splitlines() if line.strip().startswith("understudy replay ")]
+    assert commands
+    for command in commands:
+        assert shown(capsys, *command[1:]).startswith(f"Run {command[-1]}: ")
