@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
 from typing import TypeAlias
 
@@ -96,3 +97,9 @@ def claim_for_events(folder: Path) -> None:
         raise BadInput(f"--events {folder}: {error.strerror}; give a folder that can be written") from None
     if other is not None:
         raise BadInput(f"--events {folder}: it holds another run's event logs, such as {other}; give a new folder")
+
+
+def check_pyarrow() -> None:
+    """Raise `Failed` where pyarrow is not installed, which everything about lakes needs."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'")

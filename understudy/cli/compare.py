@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, names, property_assignment
+from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, names, property_assignment
 from understudy.cli.progress import Progress
-from understudy.lake.manifest import is_lake
 
 if TYPE_CHECKING:
     from understudy.compare.comparison import Comparison
@@ -89,6 +88,7 @@ def _compare(options: argparse.Namespace) -> None:
     from understudy.compare.html_page import write_page
     from understudy.compare.json_page import as_json
     from understudy.compare.text_page import render
+    from understudy.lake.manifest import is_lake
 
     if options.spark is not None:
         comparison, findings = _in_spark(options), 0
@@ -126,14 +126,10 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
 
 def _in_lake(options: argparse.Namespace) -> ObservedFolders:
     """Observe the runs of a lake, from its tables."""
-    try:
-        from understudy.lake.lake import Lake
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'") from None
+    check_pyarrow()
     from understudy.compare.folders import ObservedFolders
     from understudy.compare.groups import command_in_lake, observe
+    from understudy.lake.lake import Lake
     from understudy.lake.manifest import LakeError
 
     if len(options.runs) > 1:

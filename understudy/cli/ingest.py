@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,10 +52,7 @@ def register(verbs: Verbs) -> None:
 def run(options: argparse.Namespace) -> int:
     if bool(options.runs) == bool(options.remove):
         options.usage_error("give either RUN folders to ingest, or --remove RUN_ID")
-    try:
-        import pyarrow  # noqa: F401
-    except ModuleNotFoundError:
-        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'") from None
+    check_pyarrow()
     from understudy.lake.ingest import NothingToIngest
     from understudy.lake.manifest import LakeError, LaterLake, NotALake
     from understudy.lake.writer import UnknownRun

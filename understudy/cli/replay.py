@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs
-from understudy.lake.manifest import is_lake
+from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow
 
 if TYPE_CHECKING:
     from understudy.replay.result import Replay
@@ -46,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the page or the tables. Raises `Failed` if there is no record."""
+    from understudy.lake.manifest import is_lake
+
     if any(is_lake(path) for path in options.runs):
         _from_lake(options)
     elif options.engine == "python":
@@ -89,12 +90,8 @@ def _in_spark(options: argparse.Namespace) -> None:
 
 def _from_lake(options: argparse.Namespace) -> None:
     """Print the page of a lake, whose tables were computed when its runs were ingested."""
-    try:
-        from understudy.lake.lake import Lake
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'") from None
+    check_pyarrow()
+    from understudy.lake.lake import Lake
     from understudy.lake.manifest import LakeError
     from understudy.replay.kernel import run_for_page
     from understudy.replay.result import Replay

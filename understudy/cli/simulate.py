@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, claim_for_events, count
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -122,12 +122,9 @@ def _outcomes_in_spark(seeds: range, options: argparse.Namespace, settings: Spar
 
 def _hunt(lake: Path, seconds: int) -> SeedHunt:
     """Open the ledger of a lake."""
-    try:
-        from understudy.spark.seed_ledger import SeedHunt
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'") from None
+    check_pyarrow()
+    from understudy.spark.seed_ledger import SeedHunt
+
     return SeedHunt.in_lake(lake, seconds)
 
 

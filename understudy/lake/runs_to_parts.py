@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +21,7 @@ from understudy.lake.lines import LineDecoder
 from understudy.lake.manifest import FileMark, Part, RunEntry
 from understudy.lake.marks import mark
 from understudy.lake.parts import FINDINGS, FINDINGS_SCHEMA, RECORDS, TABLES_FOLDER, PartWriter
-from understudy.replay.kernel import Measured, read_and_measure
+from understudy.replay.kernel import Measured, read_and_measure, without_garbage_collection
 from understudy.replay.runs import RunFiles
 
 GROWING_FILE = "file is growing"
@@ -75,7 +73,7 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
         OSError: a file cannot be read, or the part cannot be written.
     """
     refused: dict[str, Refusal] = {}
-    with _without_garbage_collection():
+    with without_garbage_collection():
         while True:
             with PartWriter(lake) as writer:
                 try:
@@ -243,15 +241,3 @@ def _lines(file: FileMark) -> Iterator[bytes]:
                 return
             yield line[:left]
             left -= len(line) + 1
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector from searching thousands of records that are in no cycle."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -47,7 +47,7 @@ def measure_files(group: RunFiles) -> Measured:
 def read_and_measure(group: RunFiles) -> tuple[Measured, dict[str, RunRecords]]:
     """Compute the tables of the run in some files; return them, and the records of each run for `row_tables.rows`."""
     files = [Path(file) for file in group.files]
-    with _without_garbage_collection():
+    with without_garbage_collection():
         try:
             clean = read_clean_run(files)
             metrics = measure_records(clean.run, clean.records)
@@ -62,7 +62,7 @@ def read_and_measure(group: RunFiles) -> tuple[Measured, dict[str, RunRecords]]:
 def table_rows(group: RunFiles, name: str) -> Iterator[tuple[str, list[Table]]]:
     """Return the rows of one of `ROW_TABLES` for each run that some files have records of."""
     files = [Path(file) for file in group.files]
-    with _without_garbage_collection():
+    with without_garbage_collection():
         try:
             clean = read_clean_run(files)
             found = [(clean.run, list(rows(name, clean.records)))]
@@ -115,7 +115,7 @@ def worst_partitions(rows: Iterable[PartitionNumbers], most: int = WORST_PARTITI
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Keep the garbage collector from searching millions of records that are in no cycle."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -390,7 +390,7 @@ def test_every_name_has_a_schema_and_unknown_ones_are_named(runs: Path, tmp_path
     opened = Lake(tmp_path / "lake")
     for name in (*RUN_TABLES, "findings", *PAYLOAD_BY_TYPE):
         assert opened.read(name).schema == opened.schema(name)
-    with pytest.raises(LakeError, match="there is no table 'failover'; expected one of totals, reigns, failovers"):
+    with pytest.raises(LakeError, match="there is no table 'failover'; expected one of settings, totals, reigns"):
         opened.read("failover")
 
 

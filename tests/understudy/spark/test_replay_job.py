@@ -15,6 +15,7 @@ from foundation.eventlog.reader import read
 from foundation.eventlog.row_tables import ROW_TABLES
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.lake.damaged_logs import write_damaged
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
 from understudy.replay.report import render
 from understudy.replay.result import Replay, replay_in_python
@@ -115,23 +116,7 @@ def test_every_record_type_of_every_version(spark: SparkReplay) -> None:
 
 
 def test_logs_with_damaged_lines_and_records_of_newer_software(spark: SparkReplay, tmp_path: Path) -> None:
-    folder = write(killed_controller(), tmp_path / "a folder with ünicode & 100%")
-    log = folder / "broker-2-0001-0001.jsonl"
-    lines = log.read_bytes().splitlines(keepends=True)
-    lines[3] = b"\x00\xff" + lines[3]
-    lines[4] = b"\n"
-    lines[5] = lines[5].replace(b'"version":1', b'"version":2')
-    lines[6] = lines[6].replace(b'"type":"', b'"type":"Newer')
-    lines[7] = lines[7].replace(b'"data":{', b'"data":{"unknown":[1,{"a":"}"}],')
-    lines[8] = lines[8].replace(b'"data":{', b'"missing":{').replace(b"}}", b'},"data":{}}')
-    lines[9] = lines[9].replace(b'"seq":', b'"seq":-')
-    lines.insert(10, lines[2])
-    lines.insert(11, b'{"version":1,"run":"\xff"}\n')
-    lines.insert(12, b'{"a":' * 5000 + b"\n")
-    lines.insert(13, lines[2].rstrip() + b" trailing\n")
-    log.write_bytes(b"".join(lines)[:-20])
-    (folder / "broker-3-0009-0001.jsonl").touch()
-    (folder / "broker-3-0010-0001.jsonl").write_bytes(b"not a log at all\n\xff")
+    folder = write_damaged(tmp_path / "a folder with ünicode & 100%")
     (tmp_path / "empty").mkdir()
     kinds = {finding.kind for finding in assert_same_replay(spark, [folder, tmp_path / "empty"]).findings}
     assert kinds == {
