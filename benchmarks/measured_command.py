@@ -1,4 +1,4 @@
-"""Runs a command and measures the processor time and memory of all its processes, whoever waits for them.
+"""Runs a command and measures the processor time and memory of all its processes, also of those that others wait for.
 
 Spark's Python workers are children of a Java process, and no `wait` of ours ever counts them. So the tree of processes
 is looked at in /proc ten times a second; what a process does after the last look at it is not counted.

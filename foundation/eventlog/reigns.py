@@ -281,7 +281,7 @@ class _TakeoverWrites:
 
     def within(self, elected: At[ControllerElected], since: int, until: int) -> int | None:
         """Return for how long at least one write of a takeover was awaited, in microseconds; None where its writes
-        cannot be told from others."""
+        cannot be distinguished."""
         if elected.cause is None:
             return None
         total, covered = 0, since

@@ -1,7 +1,7 @@
 """Draws a comparison as SVG: distributions side by side, phases stacked, leaderless time by cause.
 
 Every picture has a title, axes with units, and a text alternative. Colours come from style sheet variables, which the
-page sets for light and dark; lines and areas differ in dashes and patterns too, so that no colour has to be told apart.
+page sets for light and dark; lines and areas differ in dashes and patterns too, so that a reader needs no colour.
 """
 
 from __future__ import annotations
