@@ -106,6 +106,9 @@ class SeedHunt:
         """
         check_is_lake(lake)
         ledger = SeedLedger(lake, f"{software_version()} {software_commit()}".strip())
+        for unfinished in ledger.logs.glob(".seed-*"):
+            # A worker that was killed has left it.
+            shutil.rmtree(unfinished, ignore_errors=True)
         return cls(lake, ledger, ledger.outcomes(seconds))
 
     def keep(self, outcomes: Sequence[SeedOutcome]) -> None:

@@ -8,9 +8,11 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyspark
 
@@ -119,6 +121,48 @@ class StandaloneCluster:
             assert time.monotonic() < deadline, f"not within {START_TIMEOUT_S:g} s: {pattern}\n{self.log(name)}"
             time.sleep(0.05)
         return found
+
+
+class KillInTheMiddle:
+    """Kills a worker when the first task has finished, while all others wait for that.
+
+    Args:
+        folder: an empty folder that the workers see.
+    """
+
+    def __init__(self, folder: Path, cluster: StandaloneCluster) -> None:
+        self._one_has_finished = folder / "one-has-finished"
+        self._killed = folder / "killed"
+        self._cluster = cluster
+        self._thread = threading.Thread(target=self._kill)
+
+    def __enter__(self) -> KillInTheMiddle:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+
+    def waiting(self, work: Callable[[Iterable[Any]], Iterator[bytes]]) -> Callable[[Iterable[Any]], Iterator[bytes]]:
+        """Return `work` as a function that is sent to workers by value and waits for the kill."""
+        one_has_finished, killed, timeout_s = self._one_has_finished, self._killed, START_TIMEOUT_S
+
+        def waiting_work(task: Iterable[Any]) -> Iterator[bytes]:
+            results = list(work(task))
+            deadline = time.monotonic() + timeout_s
+            while one_has_finished.exists() and not killed.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            one_has_finished.touch()
+            return iter(results)
+
+        return waiting_work
+
+    def _kill(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._one_has_finished.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._cluster.kill_worker(0)
+        self._killed.touch()
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from tests.foundation.eventlog.stories import RandomRun
-from tests.understudy.spark.standalone_cluster import StandaloneCluster, port_of_no_server
+from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
 from understudy.java import choose_java
 from understudy.replay.result import replay_in_python
 from understudy.replay.runs import pack
+from understudy.replay.tasks import measure_task
 from understudy.spark import replay_job
 from understudy.spark.context import SparkFailed, SparkSettings
 from understudy.spark.replay_job import SparkReplay
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
 
-RUNS = 40
-TIMEOUT_S = 120.0
+RUNS = 20
 
 
 @pytest.fixture
@@ -44,34 +41,18 @@ def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
         yield running
 
 
-def finished_tasks(context: SparkContext) -> int:
-    tracker = context.statusTracker()
-    stages = [stage for job in tracker.getActiveJobsIds() for stage in getattr(tracker.getJobInfo(job), "stageIds", ())]
-    return sum(getattr(tracker.getStageInfo(stage), "numCompletedTasks", 0) for stage in stages)
-
-
 def test_a_killed_worker_changes_no_result(
-    cluster: StandaloneCluster, logs: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: StandaloneCluster, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_job, "pack", partial(pack, task_bytes=1))
-    finished_before_the_kill = []
-
-    def kill_a_worker_in_the_middle(context: SparkContext) -> None:
-        deadline = time.monotonic() + TIMEOUT_S
-        while not (finished := finished_tasks(context)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        cluster.kill_worker(0)
-        finished_before_the_kill.append(finished)
-
-    with SparkReplay(SparkSettings(java=choose_java(), master=cluster.master)) as spark:
-        killer = threading.Thread(target=kill_a_worker_in_the_middle, args=(spark._running(),))
-        killer.start()
-        found = spark.replay([logs], whole=True)
-        killer.join()
+    with KillInTheMiddle(tmp_path, cluster) as kill:
+        monkeypatch.setattr(replay_job, "measure_task", kill.waiting(measure_task))
+        with SparkReplay(SparkSettings(java=choose_java(), master=cluster.master)) as spark:
+            found = spark.replay([logs], whole=True)
+    assert cluster.workers[0].poll() is not None
     expected = replay_in_python([logs])
     assert found.runs == expected.runs
     assert (found.findings, found.lines) == (expected.findings, expected.lines)
-    assert 0 < finished_before_the_kill[0] < RUNS, "the worker was killed while tasks ran"
 
 
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, logs: Path) -> None:

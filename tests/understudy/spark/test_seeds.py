@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark import SparkContext
 
-from tests.understudy.spark.standalone_cluster import StandaloneCluster
+from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster
 from understudy.cli.main import main
 from understudy.java import choose_java
 from understudy.lake.lake import Lake
 from understudy.simulator import seed_tasks
-from understudy.simulator.seed_tasks import SeedTask, leave_events, run_task
+from understudy.simulator.seed_tasks import SeedTask, encoded, leave_events, run_task
 from understudy.simulator.seeds import SeedReport, run_seed
 from understudy.spark import seeds_job
 from understudy.spark.context import SparkSettings, spark_context
@@ -26,7 +23,6 @@ from understudy.spark.seeds_job import run_seeds
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark seeds")]
 
 SECONDS = 6
-TIMEOUT_S = 120.0
 
 
 def test_outcomes_are_those_of_this_process() -> None:
@@ -71,6 +67,9 @@ def test_a_failed_seed_is_in_the_lake_and_its_logs_are_kept(tmp_path: Path, monk
 
 def test_a_hunt_that_was_killed_before_its_ledger_was_written_runs_again(tmp_path: Path) -> None:
     hunt = SeedHunt.in_lake(tmp_path / "lake", SECONDS)
+    (hunt.logs / ".seed-1-of-a-killed-worker").mkdir()
+    hunt = SeedHunt.in_lake(tmp_path / "lake", SECONDS)
+    assert list(hunt.logs.iterdir()) == []
     leave_events(1, SECONDS, hunt.logs)
     outcomes = list(run_task(SeedTask((1,), SECONDS, str(hunt.logs), keep_all=True)))
     hunt.keep(outcomes)
@@ -104,27 +103,18 @@ def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.Capt
 
 def test_a_killed_worker_changes_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seeds_job, "SEEDS_PER_TASK", 1)
-    seeds = range(1, 25)
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    finished_before_the_kill = []
-
-    def kill_a_worker_in_the_middle(cluster: StandaloneCluster, context: SparkContext) -> None:
-        deadline = time.monotonic() + TIMEOUT_S
-        while not (finished := len(list(logs.glob("seed-*")))) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        cluster.kill_worker(0)
-        finished_before_the_kill.append(finished)
-
-    (tmp_path / "cluster").mkdir()
+    seeds = range(1, 13)
+    for folder in ("cluster", "logs", "kill"):
+        (tmp_path / folder).mkdir()
     with (
         StandaloneCluster(tmp_path / "cluster", choose_java(), workers=2) as cluster,
         spark_context(SparkSettings(java=choose_java(), master=cluster.master)) as context,
+        KillInTheMiddle(tmp_path / "kill", cluster) as kill,
     ):
-        killer = threading.Thread(target=kill_a_worker_in_the_middle, args=(cluster, context))
-        killer.start()
-        found = [o for outcomes in run_seeds(context, seeds, SECONDS, events=logs, keep_all=True) for o in outcomes]
-        killer.join()
-    assert 0 < finished_before_the_kill[0] < len(seeds), "the worker was killed while seeds ran"
+        monkeypatch.setattr(seeds_job, "encoded", kill.waiting(encoded))
+        rounds = run_seeds(context, seeds, SECONDS, events=tmp_path / "logs", keep_all=True)
+        found = [outcome for outcomes in rounds for outcome in outcomes]
+        assert cluster.workers[0].poll() is not None
     assert sorted(found, key=lambda outcome: outcome.seed) == list(run_task(SeedTask(tuple(seeds), SECONDS)))
-    assert sorted(path.name for path in logs.glob("seed-*")) == sorted(f"seed-{seed}" for seed in seeds)
+    left = {path.name for path in (tmp_path / "logs").iterdir() if not path.name.startswith(".")}
+    assert left == {f"seed-{seed}" for seed in seeds}
