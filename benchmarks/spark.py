@@ -24,7 +24,7 @@ from understudy.spark import class_cache
 
 RUNS = int(os.environ.get("UNDERSTUDY_BENCH_RUNS", "150"))
 COPIES = int(os.environ.get("UNDERSTUDY_BENCH_COPIES", "10"))
-SECONDS = 45
+SECONDS = 60
 FIRST_SEED = 1_000
 
 _COMMAND = [sys.executable, "-m", "understudy.cli.main", "replay"]

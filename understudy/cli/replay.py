@@ -63,9 +63,10 @@ def run(options: argparse.Namespace) -> int:
 def _in_spark(options: argparse.Namespace) -> None:
     from understudy.java import JavaNotFound, choose_java
     from understudy.spark import class_cache
+    from understudy.spark.background import SparkInBackground
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
-    from understudy.spark.replay_job import SparkReplay, TablesExist
+    from understudy.spark.replay_job import TablesExist
 
     try:
         java = choose_java(options.java_home)
@@ -73,7 +74,7 @@ def _in_spark(options: argparse.Namespace) -> None:
         settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
         with contextlib.ExitStack() as stack:
             with Activity(sys.stderr, plain_lines=False) as activity:
-                spark = stack.enter_context(SparkReplay(settings, progress=activity.step))
+                spark = stack.enter_context(SparkInBackground(settings))
                 result = spark.replay(options.runs, output=options.output, whole=options.json, progress=activity.step)
             # Stopping Spark takes a second.
             _print(result, options)

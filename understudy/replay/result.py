@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from foundation.eventlog.metric_tables import RunMetrics
-from foundation.eventlog.reader import LogFinding, find_files
+from foundation.eventlog.reader import LogFinding
 from understudy.replay.kernel import Measured, groups_to_join, measure_files, without
-from understudy.replay.runs import find_runs
+from understudy.replay.runs import FoundLogs, find_logs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,28 +31,21 @@ class Replay:
 
 def replay_in_python(paths: Sequence[Path]) -> Replay:
     """Compute the metrics of all runs in the logs at or below `paths`, in this process and its memory."""
-    files, findings = find_files(paths)
-    results = [measure_files(group) for group in find_runs(files)]
+    logs = find_logs(paths)
+    results = [measure_files(group) for group in logs.groups]
     again = groups_to_join(results)
     results = [*without(results, again), *(measure_files(group) for group in again)]
-    return replay_of(results, files, findings, "plain Python")
+    return replay_of(results, logs, "plain Python")
 
 
-def replay_of(
-    results: Iterable[Measured], files: Iterable[Path], findings: Iterable[LogFinding], engine: str
-) -> Replay:
-    """Put what was measured together.
-
-    Args:
-        files: the files, named as findings shall name them.
-        findings: findings about paths without files.
-    """
-    names = {str(file.absolute()): str(file) for file in files}
+def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Replay:
+    """Put what was measured together; findings name files as `logs` does."""
+    names = {str(file.absolute()): str(file) for file in logs.files}
     results = list(results)
     found = [replace(finding, file=names[finding.file]) for result in results for finding in result.findings]
     return Replay(
         runs=tuple(sorted((metrics for result in results for metrics in result.runs), key=lambda run: run.run)),
-        findings=tuple(sorted([*findings, *found])),
+        findings=tuple(sorted([*logs.findings, *found])),
         lines=sum(result.lines for result in results),
         engine=engine,
     )

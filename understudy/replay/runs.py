@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
+from foundation.eventlog.reader import LogFinding, find_files
 
 TASK_BYTES = 8 * 1024 * 1024
 """Runs are packed into tasks of this size, some 25,000 records: a task then outweighs what Spark takes to start it."""
@@ -25,6 +27,21 @@ class RunFiles(msgspec.Struct, frozen=True, order=True):
     """Absolute paths, sorted."""
     bytes: int
     """The size of all files."""
+
+
+class FoundLogs(NamedTuple):
+    """The event logs at or below some paths."""
+
+    files: tuple[Path, ...]
+    findings: tuple[LogFinding, ...]
+    """Paths without event logs."""
+    groups: list[RunFiles]
+
+
+def find_logs(paths: Iterable[Path]) -> FoundLogs:
+    """Find the event-log files at or below `paths`, and group them by run."""
+    files, findings = find_files(paths)
+    return FoundLogs(files, findings, find_runs(files))
 
 
 def find_runs(files: Iterable[Path]) -> list[RunFiles]:

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from understudy.replay.result import Replay
+from understudy.replay.runs import find_logs
 from understudy.spark.context import Progress, SparkSettings, no_progress
-from understudy.spark.replay_job import SparkReplay
+from understudy.spark.replay_job import SparkReplay, check_output
 
 
 class SparkInBackground:
@@ -24,19 +25,31 @@ class SparkInBackground:
     def start(self) -> None:
         self._started = self._thread.submit(self._start)
 
-    def replay(self, paths: Sequence[Path], *, progress: Progress = no_progress) -> Replay:
-        """Compute the metrics of all runs in the logs at or below `paths`; start Spark where `start` has not.
+    def replay(
+        self,
+        paths: Sequence[Path],
+        *,
+        output: Path | None = None,
+        whole: bool = False,
+        progress: Progress = no_progress,
+    ) -> Replay:
+        """Compute the metrics as `SparkReplay.replay`; start Spark where `start` has not, and list files meanwhile.
 
         Raises:
             GatewayFailed: Java did not start.
-            SparkFailed: Spark does not run.
+            SparkFailed: Spark does not run, or `output` cannot be written.
+            TablesExist: `output` holds tables already.
         """
-        progress("waiting for Spark")
+        if output is not None:
+            check_output(output)
         if self._started is None:
             self.start()
         assert self._started is not None
+        progress("listing the event logs")
+        logs = find_logs(paths)
+        progress("waiting for Spark")
         self._started.result()
-        return self._spark.replay(paths, progress=progress)
+        return self._spark.replay_found(logs, output=output, whole=whole, progress=progress)
 
     def __enter__(self) -> Self:
         return self

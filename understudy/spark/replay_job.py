@@ -12,11 +12,10 @@ from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import SparkSession
 
 from foundation.eventlog.metric_tables import TABLES
-from foundation.eventlog.reader import find_files
 from foundation.eventlog.row_tables import ROW_TABLES
 from understudy.replay.kernel import Measured, groups_to_join, without
 from understudy.replay.result import Replay, replay_of
-from understudy.replay.runs import RunFiles, find_runs, pack
+from understudy.replay.runs import FoundLogs, RunFiles, find_logs, pack
 from understudy.replay.tasks import (
     decoded,
     holds_none_of,
@@ -93,18 +92,23 @@ class SparkReplay:
             SparkFailed: `output` cannot be written.
             TablesExist: `output` holds tables already.
         """
-        if output is not None:
-            _check_output(output)
         progress("listing the event logs")
-        files, findings = find_files(paths)
-        groups = find_runs(files)
+        return self.replay_found(find_logs(paths), output=output, whole=whole, progress=progress)
+
+    def replay_found(
+        self, logs: FoundLogs, *, output: Path | None = None, whole: bool = False, progress: Progress = no_progress
+    ) -> Replay:
+        """Compute the metrics of all runs in logs that have been found; see `replay`."""
+        if output is not None:
+            check_output(output)
+        groups = logs.groups
         megabytes = sum(group.bytes for group in groups) / 1e6
-        progress(f"computing the tables of {len(groups):,} runs in {len(files):,} files, {megabytes:,.1f} MB")
+        progress(f"computing the tables of {len(groups):,} runs in {len(logs.files):,} files, {megabytes:,.1f} MB")
         if output is None:
             results = self._measure(groups, measure_task if whole else measure_task_for_page)
         else:
             results = self._measure_and_write(groups, output, whole=whole, progress=progress)
-        return replay_of(results, files, findings, self._settings.engine)
+        return replay_of(results, logs, self._settings.engine)
 
     def _running(self) -> SparkContext:
         assert self._context is not None, "Spark is not running"
@@ -150,7 +154,8 @@ class SparkReplay:
         return self._running().parallelize(tasks, max(1, len(tasks)))
 
 
-def _check_output(output: Path) -> None:
+def check_output(output: Path) -> None:
+    """Raise `TablesExist` where a folder holds tables already."""
     existing = [name for name in (*TABLES, *ROW_TABLES) if (output / name).exists()]
     if existing:
         raise TablesExist(f"{output} holds tables already ({', '.join(existing)}); give another folder, or remove them")
