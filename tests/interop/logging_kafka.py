@@ -161,10 +161,8 @@ def main() -> None:
                 text = path.read_text(encoding="utf-8").splitlines(keepends=True)
                 with gzip.GzipFile(target / f"{path.name}.gz", "wb", mtime=0) as packed:
                     packed.write("".join(_shortened(iter(text), folder)).encode())
-        (SAMPLES / "testbed").mkdir()
-        for path in sorted((folder / "testbed" / "events").iterdir()):
-            with gzip.GzipFile(SAMPLES / "testbed" / f"{path.name}.gz", "wb", mtime=0) as packed:
-                packed.write(path.read_bytes())
+        faults = sorted((folder / "testbed" / "events").iterdir())
+        (SAMPLES / "faults.jsonl").write_bytes(b"".join(path.read_bytes() for path in faults))
         (SAMPLES / "version-2").mkdir()
         for path in sorted(cluster.zookeeper_log.glob("log.*")):
             with gzip.GzipFile(SAMPLES / "version-2" / f"{path.name}.gz", "wb", mtime=0) as packed:

@@ -41,7 +41,7 @@ def imports(tmp_path_factory: pytest.TempPathFactory) -> Imports:
     logs = [f"--broker={broker}={SAMPLES / f'broker-{broker}'}" for broker in BROKERS]
     for name, arguments in (("logs", logs), ("both", [*logs, *zookeeper]), ("zookeeper", zookeeper)):
         assert main(["import-kafka", *arguments, "--output", str(folder / name)]) == 0
-    faults = recorded(unpacked(SAMPLES / "testbed", folder / "testbed"))
+    faults = recorded(SAMPLES / "faults.jsonl")
     return Imports(folder / "logs", folder / "both", folder / "zookeeper", faults)
 
 
