@@ -64,12 +64,17 @@ def decode_header(line: bytes) -> Header:
         msgspec.MsgspecError: the line is no envelope, or a number is out of its range.
     """
     header = _decode(HEADER_DECODER, line)
-    clocks_are_valid = 0 <= header.mono_ms <= MAX_CLOCK_MS and 0 <= header.wall_ms <= MAX_CLOCK_MS
-    if not (clocks_are_valid and 1 <= header.seq <= MAX_SEQ and 1 <= header.incarnation <= MAX_SEQ):
+    if not is_in_range(header.mono_ms, header.wall_ms, header.seq, header.incarnation):
         raise msgspec.ValidationError("a number of the envelope is out of its range")
     if header.type in FORMER_TYPE_NAMES:
         return msgspec.structs.replace(header, type=FORMER_TYPE_NAMES[header.type])
     return header
+
+
+def is_in_range(mono_ms: float, wall_ms: float, seq: int, incarnation: int) -> bool:
+    """Return whether the numbers of an envelope are in their ranges."""
+    clocks_are_valid = 0 <= mono_ms <= MAX_CLOCK_MS and 0 <= wall_ms <= MAX_CLOCK_MS
+    return clocks_are_valid and 1 <= seq <= MAX_SEQ and 1 <= incarnation <= MAX_SEQ
 
 
 def with_payload(header: Header) -> Envelope:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from foundation.eventlog.lines import MAX_CLOCK_MS, MAX_LINE_BYTES, MAX_SEQ, PAYLOAD_DECODERS, Header, decode_header
+from foundation.eventlog.lines import MAX_LINE_BYTES, PAYLOAD_DECODERS, Header, decode_header, is_in_range
 from foundation.eventlog.reader import LINE_TOO_LONG, NOT_A_RECORD, UNKNOWN_TYPE, UNKNOWN_VERSION
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION
 
@@ -121,9 +121,4 @@ def _envelope_decoder(name: str) -> msgspec.json.Decoder[Any]:
 
 
 def _is_in_range(envelope: _Envelope) -> bool:
-    return (
-        0 <= envelope.mono_ms <= MAX_CLOCK_MS
-        and 0 <= envelope.wall_ms <= MAX_CLOCK_MS
-        and 1 <= envelope.seq <= MAX_SEQ
-        and 1 <= envelope.incarnation <= MAX_SEQ
-    )
+    return is_in_range(envelope.mono_ms, envelope.wall_ms, envelope.seq, envelope.incarnation)
