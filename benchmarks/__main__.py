@@ -7,7 +7,7 @@ import importlib
 
 from benchmarks.rows import print_rows
 
-BENCHMARKS = ("codec", "zookeeper", "simulator", "cluster", "controller", "scale", "spark")
+BENCHMARKS = ("codec", "zookeeper", "simulator", "cluster", "controller", "scale", "spark", "follow")
 
 
 def main() -> None:

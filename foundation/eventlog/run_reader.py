@@ -21,7 +21,6 @@ from foundation.eventlog.lines import (
     MAX_LINE_BYTES,
     MAX_SEQ,
     PAYLOAD_DECODERS,
-    Header,
 )
 from foundation.eventlog.reader import TORN_LINE, LogFinding
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Payload
@@ -33,18 +32,9 @@ from foundation.eventlog.run_records import (
     Key,
     RunRecords,
     Signs,
-    StatePayload,
     StateRecord,
 )
-
-LARGE_LINE_BYTES = 64 * 1024
-"""The payload of a state record whose line is longer is not kept, but decoded again when the states are folded."""
-
-
-_STATE_TYPES = {kind.__name__: kind for kind in STATE_TYPES}
-_STATE_DECODERS: dict[str, msgspec.json.Decoder[StatePayload]] = {
-    name: msgspec.json.Decoder(kind) for name, kind in _STATE_TYPES.items()
-}
+from foundation.eventlog.state_records import state_record
 
 
 class NotClean(Exception):
@@ -130,7 +120,7 @@ class _Reading:
     def add(self, file: Path) -> None:
         decode, actions, run, start, floor = HEADER_DECODER.decode, self._actions, self._run, self._start, math.floor
         node, incarnation, seq, before, signs = "", 0, 0, 0.0, list[int]()
-        started_ms, offset, lines, torn = self._started_ms, 0, 0, 0
+        started_ms, offset, lines, torn, path = self._started_ms, 0, 0, 0, str(file)
         with file.open("rb") as stream:
             for line in iter(partial(stream.readline, MAX_LINE_BYTES + 2), b""):
                 try:
@@ -168,7 +158,12 @@ class _Reading:
                 action = actions.get(header.type)
                 if action is None:
                     key = Key(us, node, incarnation, seq)
-                    self._states.append(_state_record(key, header, file, offset, line))
+                    state = state_record(
+                        header.type, key, header.controller_epoch, header.data, len(line), file=path, offset=offset
+                    )
+                    if state is None:
+                        raise NotClean(f"{file}:{lines + 1}: record type {header.type!r}")
+                    self._states.append(state)
                 else:
                     data = action[0](header.data)
                     if action[1] is not None:
@@ -183,25 +178,3 @@ class _Reading:
         self._lines += lines + torn
         if torn:
             self._findings.append(LogFinding(str(file), lines + 1, TORN_LINE, ""))
-
-
-def _state_record(key: Key, header: Header, file: Path, offset: int, line: bytes) -> StateRecord:
-    name = FORMER_TYPE_NAMES.get(header.type, header.type)
-    if name not in _STATE_TYPES:
-        raise NotClean(f"record type {header.type!r}")
-    if len(line) > LARGE_LINE_BYTES:
-        read = partial(_read_again, name, file, offset, len(line))
-    else:
-        read = partial(_same, _STATE_DECODERS[name].decode(header.data))
-    return StateRecord(_STATE_TYPES[name], key, header.controller_epoch, read)
-
-
-def _same(payload: StatePayload) -> StatePayload:
-    return payload
-
-
-def _read_again(name: str, file: Path, offset: int, length: int) -> StatePayload:
-    with file.open("rb") as stream:
-        stream.seek(offset)
-        header = HEADER_DECODER.decode(stream.read(length))
-    return _STATE_DECODERS[name].decode(header.data)

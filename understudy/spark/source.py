@@ -302,7 +302,7 @@ class EventLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files, _ = _find(self._settings.paths)
         ends = dict(start)
         for file in map(str, files):
-            end = _last_newline(file, start.get(file, 0))
+            end = last_newline(file, start.get(file, 0))
             if end > 0:
                 ends[file] = end
         return dict(sorted(ends.items()))
@@ -323,7 +323,7 @@ def _check_length(file: str, position: int) -> None:
         )
 
 
-def _last_newline(file: str, begin: int) -> int:
+def last_newline(file: str, begin: int) -> int:
     """Return the position after the last newline at or after `begin`, or `begin` without one."""
     with Path(file).open("rb") as stream:
         end = stream.seek(0, 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from foundation.eventlog import run_reader
+from foundation.eventlog import state_records
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.metrics import measure, measure_records
 from foundation.eventlog.reader import read
@@ -24,12 +24,12 @@ def write(logs: Logs, folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-@pytest.mark.parametrize("large_line_bytes", [run_reader.LARGE_LINE_BYTES, 0], ids=["kept", "decoded-again"])
+@pytest.mark.parametrize("large_bytes", [state_records.LARGE_BYTES, 0], ids=["kept", "decoded-again"])
 @pytest.mark.parametrize("seed", range(8))
 def test_both_readers_give_the_same_metrics(
-    seed: int, large_line_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, large_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_reader, "LARGE_LINE_BYTES", large_line_bytes)
+    monkeypatch.setattr(state_records, "LARGE_BYTES", large_bytes)
     files = write(RandomRun(seed, records=300).logs, tmp_path)
     clean, tolerant = read_clean_run(files), read(files)
     assert clean.lines == tolerant.lines
@@ -115,7 +115,7 @@ def test_a_payload_that_does_not_fit_its_type_is_damage_whatever_the_type(tmp_pa
 def test_a_large_record_that_is_damaged_is_found_when_it_is_decoded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_reader, "LARGE_LINE_BYTES", 0)
+    monkeypatch.setattr(state_records, "LARGE_BYTES", 0)
     files = write(killed_controller(), tmp_path)
     for file in files:
         file.write_bytes(file.read_bytes().replace(b'"why":"', b'"why":1,"_":"'))

@@ -1,0 +1,194 @@
+"""Growing logs that are followed: their tables and lake are those of a replay and an ingest after the end."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.lake.damaged_logs import write
+from tests.understudy.lake.lakes import assert_holds
+from tests.understudy.spark.oracle.sql_replay import replay_with_sql
+from understudy.replay.result import Replay, replay_in_python
+from understudy.spark import follow_job
+from understudy.spark.context import SparkFailed
+from understudy.spark.follow_job import LogStream
+from understudy.spark.lake_sink import LakeSink
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark follow")]
+
+TIMEOUT_S = 120.0
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> Path:
+    folder = tmp_path / "followed"
+    folder.mkdir()
+    return folder
+
+
+def wait_for(stream: LogStream, condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {TIMEOUT_S:g} s: {what}"
+        stream.wait(0.1)
+
+
+def wait_for_lines(stream: LogStream, lines: int) -> None:
+    wait_for(stream, lambda: stream.lines >= lines, f"{lines} lines are read")
+
+
+def append(source: Path, target: Path, upto: int | None = None) -> int:
+    """Append what `target` lacks of the first `upto` bytes of `source`; return the lines that are whole in it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    size = target.stat().st_size if target.exists() else 0
+    with target.open("ab") as stream:
+        stream.write(source.read_bytes()[size:upto])
+    return target.read_bytes().count(b"\n")
+
+
+def portions(whole: Path, followed: Path, seed: int) -> Iterator[int]:
+    """Let all logs grow by turns, also in the middle of a line and file by file; yield the number of whole lines."""
+    chance = random.Random(seed)
+    lines: dict[Path, int] = {}
+    files = sorted(whole.rglob("*.jsonl"))
+    sizes = dict.fromkeys(files, 0)
+    while grow := [file for file in files if sizes[file] < file.stat().st_size]:
+        for file in chance.sample(grow, max(1, len(grow) // 2)):
+            sizes[file] += chance.randint(1, max(1, file.stat().st_size // 2))
+            lines[file] = append(file, followed / file.relative_to(whole), sizes[file])
+        yield sum(lines.values())
+
+
+def expected(folder: Path) -> Replay:
+    return replace(replay_in_python([folder]), engine="live")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tables_at_the_end_are_those_of_a_replay(
+    session: SparkSession, followed: Path, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow_job, "BATCH_BYTES", 20_000)
+    whole = tmp_path / "whole"
+    write(RandomRun(seed, records=400, run="first").logs, whole / "first")
+    write(RandomRun(seed + 100, records=200, run="second").logs, whole / "second")
+    with LogStream(session, [followed], tmp_path / "checkpoint") as stream:
+        for lines in portions(whole, followed, seed):
+            wait_for_lines(stream, lines)
+            live = stream.replay("live")
+            assert live.lines == sum(run.totals.records for run in live.runs) == lines
+            assert live.findings == ()
+        assert stream.replay("live", whole=True) == expected(followed)
+        assert stream.finish("live", whole=True) == expected(whole)
+    by_sql = replay_with_sql(session, [followed])
+    assert stream.replay("live", whole=True).runs == by_sql.runs
+
+
+def test_a_stream_started_again_from_its_checkpoint_loses_and_doubles_nothing(
+    session: SparkSession, followed: Path, tmp_path: Path
+) -> None:
+    whole = write(RandomRun(5, records=600).logs, tmp_path / "whole")
+    checkpoint = tmp_path / "checkpoint"
+    starts = 0
+    for number, lines in enumerate(portions(whole, followed, 5)):
+        if number % 3 == 0:
+            with LogStream(session, [followed], checkpoint) as stream:
+                wait_for_lines(stream, lines)
+                assert stream.replay("live", whole=True) == expected_whole_lines(followed, tmp_path / f"cut-{number}")
+            starts += 1
+    with LogStream(session, [followed], checkpoint) as stream:
+        assert stream.finish("live", whole=True) == expected(whole)
+    assert starts > 2
+
+
+def expected_whole_lines(folder: Path, copy: Path) -> Replay:
+    """Replay a copy of the logs without lines that are still being written."""
+    for file in folder.rglob("*.jsonl"):
+        text = file.read_bytes()
+        if b"\n" in text:
+            target = copy / file.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(text[: text.rindex(b"\n") + 1])
+    return expected(copy)
+
+
+def test_damage_and_a_torn_last_line_are_findings(session: SparkSession, followed: Path, tmp_path: Path) -> None:
+    whole = write(killed_controller(), tmp_path / "whole")
+    with LogStream(session, [followed], tmp_path / "checkpoint") as stream:
+        for file in sorted(whole.iterdir()):
+            append(file, followed / file.name)
+        torn = followed / "broker-9-0001-0001.jsonl"
+        torn.write_bytes(b'{"version":1,"ru')
+        wait_for_lines(stream, sum(file.read_bytes().count(b"\n") for file in whole.iterdir()))
+        assert stream.replay("live").findings == ()
+        assert stream.finish("live", whole=True) == expected(followed)
+        assert [finding.kind for finding in stream.finish("live").findings] == ["torn line"]
+    with LogStream(session, [followed], tmp_path / "other") as stream:
+        torn.write_bytes(b"not a record\n")
+        wait_for(stream, lambda: bool(stream.replay("live").findings), "the damaged line is found")
+        assert stream.replay("live", whole=True) == expected(followed)
+
+
+def test_a_log_that_is_deleted_ends_the_stream_by_name(session: SparkSession, followed: Path, tmp_path: Path) -> None:
+    whole = write(killed_controller(), tmp_path / "whole")
+    logs = sorted(whole.iterdir())
+    with LogStream(session, [followed], tmp_path / "checkpoint") as stream:
+        lines = sum(append(file, followed / file.name) for file in logs)
+        wait_for_lines(stream, lines)
+        (followed / logs[0].name).unlink()
+        with pytest.raises(SparkFailed, match=rf"can no longer be followed: \S+{logs[0].name} is gone, and the stream"):
+            wait_for(stream, lambda: False, "the stream ends")
+
+
+def test_the_lake_beside_it_holds_the_runs_as_they_grow(
+    session: SparkSession, followed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.spark.lake_sink.INTERVAL_S", 0.05)
+    whole, lake = write(RandomRun(7, records=300).logs, tmp_path / "whole"), tmp_path / "lake"
+    with (
+        LogStream(session, [followed], tmp_path / "checkpoint") as stream,
+        LakeSink(session.sparkContext, [followed], lake) as sink,
+    ):
+        versions = set()
+        for lines in portions(whole, followed, 7):
+            wait_for(
+                stream, lambda: sink.ingested is not None and sink.ingested.version not in versions, "the lake grows"
+            )
+            assert sink.ingested is not None
+            versions.add(sink.ingested.version)
+            wait_for_lines(stream, lines)
+        stream.finish("live")
+        last = sink.finish()
+    assert last is not None
+    assert last.refused == []
+    assert len(versions) > 2
+    assert_holds(lake, followed)
+    assert sink.finish() is not None, "it may be called again"
+
+
+def test_a_lake_that_cannot_be_written_is_a_problem_until_it_can(
+    session: SparkSession, followed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.spark.lake_sink.INTERVAL_S", 0.05)
+    lake = tmp_path / "lake"
+    lake.write_text("a file")
+    whole = write(killed_controller(), tmp_path / "whole")
+    with (
+        LogStream(session, [followed], tmp_path / "checkpoint") as stream,
+        LakeSink(session.sparkContext, [followed], lake) as sink,
+    ):
+        for file in whole.iterdir():
+            append(file, followed / file.name)
+        wait_for(stream, lambda: bool(sink.problem), "the problem shows")
+        assert sink.problem == f"{lake} is a file; give a folder"
+        lake.unlink()
+        wait_for(stream, lambda: sink.ingested is not None, "the lake is written")
+        assert sink.problem == ""
+        sink.finish()
+    assert_holds(lake, followed)

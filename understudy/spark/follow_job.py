@@ -1,0 +1,158 @@
+"""Follows growing event logs with Structured Streaming, and computes the tables of their runs at any time.
+
+Each batch of the stream brings its rows to the driver, where `understudy.replay.growing` keeps what the metrics need. A
+lake can be kept beside it: a run is written anew into it while it grows, by Spark's workers, and once more at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from foundation.eventlog.reader import find_files
+from understudy.lake.log_rows import FileRange, read_ranges
+from understudy.replay.growing import GrowingLogs, LogRow
+from understudy.replay.result import Replay
+from understudy.spark.context import SparkFailed, spark_errors
+from understudy.spark.source import FORMAT, last_newline, register
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""How much of the logs one batch brings to the driver: about 50,000 records."""
+
+_POLLING_DELAY_MS = 50
+"""How often Spark looks for new lines where there were none. Its default of 10 ms keeps a fifth of a core busy."""
+
+_KEPT_BATCHES = "10"
+"""For so many batches Spark keeps its notes in the checkpoint."""
+
+
+class LogStream:
+    """Follows the event logs at or below `paths` while its block runs.
+
+    Args:
+        checkpoint: a folder where Spark notes what it has read. Where it has notes, the stream goes on behind them.
+
+    Raises:
+        SparkFailed: the checkpoint cannot be used.
+    """
+
+    def __init__(self, session: SparkSession, paths: Sequence[Path], checkpoint: Path) -> None:
+        self._session = session
+        self._paths = paths
+        self._checkpoint = checkpoint
+        self._logs = GrowingLogs(paths)
+        self._lock = threading.Lock()
+        self._has_new = threading.Event()
+        self._last_new = time.monotonic()
+        self._is_first_batch = True
+        self._query: StreamingQuery | None = None
+
+    def __enter__(self) -> Self:
+        register(self._session)
+        self._session.conf.set("spark.sql.streaming.pollingDelay", f"{_POLLING_DELAY_MS}ms")
+        self._session.conf.set("spark.sql.streaming.minBatchesToRetain", _KEPT_BATCHES)
+        with spark_errors("the event logs cannot be followed"):
+            self._query = (
+                self._session.readStream.format(FORMAT)
+                .option("maxBytesPerTrigger", BATCH_BYTES)
+                .option("paths", json.dumps([str(path.absolute()) for path in self._paths]))
+                .load()
+                .select(*LogRow._fields)
+                .writeStream.foreachBatch(self._add)
+                .option("checkpointLocation", str(self._checkpoint.absolute()))
+                .start()
+            )
+        self._last_new = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    @property
+    def lines(self) -> int:
+        """The number of lines that were read."""
+        return self._logs.lines
+
+    @property
+    def seconds_without_new(self) -> float:
+        """For how long no new line has come, since the stream was started."""
+        return time.monotonic() - self._last_new
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for new lines since the last call, and return whether there are any.
+
+        Raises:
+            SparkFailed: the stream has ended, for example because a log was deleted. The message says why.
+        """
+        found = self._has_new.wait(timeout_s)
+        self._has_new.clear()
+        self._check()
+        return found
+
+    def replay(self, engine: str, *, whole: bool = False) -> Replay:
+        """Compute the metrics of what was read; see `GrowingLogs.replay`."""
+        with self._lock:
+            return self._logs.replay(engine, whole=whole)
+
+    def finish(self, engine: str, *, whole: bool = False) -> Replay:
+        """Stop the stream, read what was not read yet, and compute the metrics."""
+        assert self._query is not None
+        self._query.stop()
+        with self._lock:
+            self._catch_up()
+            return self._logs.replay(engine, whole=whole, has_ended=True)
+
+    def _add(self, batch: DataFrame, number: int) -> None:
+        table = batch.toArrow()
+        with self._lock:
+            if self._is_first_batch and number > 0:
+                # The stream goes on behind its checkpoint. The lines before are read here, and known when they come.
+                self._catch_up()
+            self._is_first_batch = False
+            before = self._logs.lines
+            self._logs.add(_rows(table))
+            if self._logs.lines > before:
+                self._last_new = time.monotonic()
+                self._has_new.set()
+
+    def _catch_up(self) -> None:
+        """Read the whole lines that were not read yet, without Spark."""
+        files, _ = find_files(self._paths)
+        for path in map(str, (file.absolute() for file in files)):
+            begin = self._logs.position(path)
+            end = last_newline(path, begin)
+            for batch in read_ranges([FileRange(path, begin, end)], None, is_stream=True) if end > begin else ():
+                self._logs.add(_rows(batch))
+
+    def _check(self) -> None:
+        assert self._query is not None
+        error = self._query.exception()
+        if error is not None:
+            raise SparkFailed(f"the event logs can no longer be followed: {_cause(str(error))}")
+        if not self._query.isActive:
+            raise SparkFailed("the event logs can no longer be followed: the stream was stopped")
+        if self._query.status["isDataAvailable"]:
+            # A batch is on its way; the first one takes seconds.
+            self._last_new = time.monotonic()
+
+
+def _rows(found: pa.Table | pa.RecordBatch) -> Iterator[LogRow]:
+    return map(LogRow._make, zip(*(found[name].to_pylist() for name in LogRow._fields), strict=True))
+
+
+def _cause(message: str) -> str:
+    """Return the line of a Python exception of the data source in a message of Spark."""
+    lines = [line.strip() for line in message.splitlines() if "LogChanged: " in line or "BadSource: " in line]
+    return lines[-1].split(": ", 1)[1] if lines else message.splitlines()[0]
