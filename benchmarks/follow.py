@@ -35,7 +35,7 @@ WARM_UP_S = 10.0
 """Records of the first seconds are not counted: Java compiles then."""
 IDLE_S = 5.0
 
-_SHOWN = re.compile(rb"([\d,]+) lines; the last one came")
+_SHOWN = re.compile(rb"([\d,]+) lines, the last |waiting for event logs")
 
 
 class _Line(NamedTuple):
@@ -105,7 +105,7 @@ def _pages(terminal: int) -> Iterator[tuple[float, int]]:
             return
         now = time.monotonic()
         while found := _SHOWN.search(text):
-            yield now, int(found[1].replace(b",", b""))
+            yield now, int((found[1] or b"0").replace(b",", b""))
             text = text[found.end() :]
 
 

@@ -108,7 +108,7 @@ def _follow(options: argparse.Namespace) -> tuple[Replay, bool]:
         sink = None if options.sink is None else stack.enter_context(LakeSink(context, options.runs, options.sink))
         with Screen(sys.stdout) as screen:
             for page in _pages(stream, engine, interruption, options.until_idle):
-                screen.draw(_rendered(page, options), _status(stream, sink, options))
+                screen.draw(_rendered(page, options), _status(stream, sink))
         last = stream.finish(engine, whole=options.json)
         return last, sink is None or _finished(sink, options)
 
@@ -136,14 +136,17 @@ def _rendered(page: Replay, options: argparse.Namespace) -> str:
     return render(page)
 
 
-def _status(stream: LogStream, sink: LakeSink | None, options: argparse.Namespace) -> str:
-    status = f"{stream.lines:,} lines; the last one came {stream.seconds_without_new:.0f} s ago; Ctrl-C ends"
-    if sink is None:
-        return status
-    if sink.problem:
-        return f"{status}; {sink.problem}"
-    version = "is not written yet" if sink.ingested is None else f"has version {sink.ingested.version}"
-    return f"{status}; {options.sink} {version}"
+def _status(stream: LogStream, sink: LakeSink | None) -> str:
+    parts = ["Ctrl-C ends", "waiting for event logs"]
+    if stream.lines:
+        parts[1] = f"{stream.lines:,} lines, the last {stream.seconds_without_new:.0f} s ago"
+    if sink is not None and sink.problem:
+        parts.append(sink.problem)
+    elif sink is not None:
+        parts.append(
+            "the lake is not written yet" if sink.ingested is None else f"lake version {sink.ingested.version}"
+        )
+    return " · ".join(parts)
 
 
 def _finished(sink: LakeSink, options: argparse.Namespace) -> bool:

@@ -36,7 +36,7 @@ class Screen:
             return
         columns, rows = shutil.get_terminal_size()
         lines = fitted(page.splitlines(), status, columns=columns, rows=rows)
-        self._write(_HOME + "\r\n".join(line + _END_OF_LINE for line in lines) + _END_OF_SCREEN)
+        self._write(_HOME + "\n".join(line + _END_OF_LINE for line in lines) + _END_OF_SCREEN)
 
     def _write(self, text: str) -> None:
         if self._is_terminal:

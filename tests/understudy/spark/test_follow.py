@@ -60,8 +60,8 @@ def portions(whole: Path, followed: Path, seed: int) -> Iterator[int]:
     files = sorted(whole.rglob("*.jsonl"))
     sizes = dict.fromkeys(files, 0)
     while grow := [file for file in files if sizes[file] < file.stat().st_size]:
-        for file in chance.sample(grow, max(1, len(grow) // 2)):
-            sizes[file] += chance.randint(1, max(1, file.stat().st_size // 2))
+        for file in chance.sample(grow, max(1, 2 * len(grow) // 3)):
+            sizes[file] += chance.randint(file.stat().st_size // 4, file.stat().st_size)
             lines[file] = append(file, followed / file.relative_to(whole), sizes[file])
         yield sum(lines.values())
 
@@ -70,11 +70,11 @@ def expected(folder: Path) -> Replay:
     return replace(replay_in_python([folder]), engine="live")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_tables_at_the_end_are_those_of_a_replay(
     session: SparkSession, followed: Path, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow_job, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(follow_job, "BATCH_BYTES", 50_000)
     whole = tmp_path / "whole"
     write(RandomRun(seed, records=400, run="first").logs, whole / "first")
     write(RandomRun(seed + 100, records=200, run="second").logs, whole / "second")
@@ -97,14 +97,14 @@ def test_a_stream_started_again_from_its_checkpoint_loses_and_doubles_nothing(
     checkpoint = tmp_path / "checkpoint"
     starts = 0
     for number, lines in enumerate(portions(whole, followed, 5)):
-        if number % 3 == 0:
+        if number % 2 == 0:
             with LogStream(session, [followed], checkpoint) as stream:
                 wait_for_lines(stream, lines)
                 assert stream.replay("live", whole=True) == expected_whole_lines(followed, tmp_path / f"cut-{number}")
             starts += 1
     with LogStream(session, [followed], checkpoint) as stream:
         assert stream.finish("live", whole=True) == expected(whole)
-    assert starts > 2
+    assert starts > 1
 
 
 def expected_whole_lines(folder: Path, copy: Path) -> Replay:
@@ -167,7 +167,7 @@ def test_the_lake_beside_it_holds_the_runs_as_they_grow(
         last = sink.finish()
     assert last is not None
     assert last.refused == []
-    assert len(versions) > 2
+    assert len(versions) > 1
     assert_holds(lake, followed)
     assert sink.finish() is not None, "it may be called again"
 
