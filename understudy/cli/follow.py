@@ -84,8 +84,6 @@ def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
 
 
 def _follow(options: argparse.Namespace) -> tuple[Replay, bool]:
-    from pyspark.sql import SparkSession
-
     from understudy.java import choose_java
     from understudy.spark.context import SparkSettings, spark_context
     from understudy.spark.follow_job import LogStream
@@ -104,7 +102,7 @@ def _follow(options: argparse.Namespace) -> tuple[Replay, bool]:
             # PySpark's own handler, which it sets as it starts, would cancel the stream at Ctrl-C.
             interruption = stack.enter_context(interruptible())
             activity.step("starting the stream")
-            stream = stack.enter_context(LogStream(SparkSession(context), options.runs, checkpoint))
+            stream = stack.enter_context(LogStream(context, options.runs, checkpoint))
         sink = None if options.sink is None else stack.enter_context(LakeSink(context, options.runs, options.sink))
         with Screen(sys.stdout) as screen:
             for page in _pages(stream, engine, interruption, options.until_idle):

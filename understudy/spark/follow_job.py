@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -45,8 +46,8 @@ class LogStream:
         SparkFailed: the checkpoint cannot be used.
     """
 
-    def __init__(self, session: SparkSession, paths: Sequence[Path], checkpoint: Path) -> None:
-        self._session = session
+    def __init__(self, context: SparkContext, paths: Sequence[Path], checkpoint: Path) -> None:
+        self._session = SparkSession(context)
         self._paths = paths
         self._checkpoint = checkpoint
         self._logs = GrowingLogs(paths)
