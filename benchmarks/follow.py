@@ -35,7 +35,7 @@ WARM_UP_S = 10.0
 """Records of the first seconds are not counted: Java compiles then."""
 IDLE_S = 5.0
 
-_SHOWN = re.compile(rb"([\d,]+) lines, the last |waiting for event logs")
+_SHOWN = re.compile(rb"([\d,]+) lines, the last |(?:waiting for|reading the) event logs")
 
 
 class _Line(NamedTuple):

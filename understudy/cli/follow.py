@@ -135,7 +135,7 @@ def _rendered(page: Replay, options: argparse.Namespace) -> str:
 
 
 def _status(stream: LogStream, sink: LakeSink | None) -> str:
-    parts = ["Ctrl-C ends", "waiting for event logs"]
+    parts = ["Ctrl-C ends", "reading the event logs" if stream.is_reading else "waiting for event logs"]
     if stream.lines:
         parts[1] = f"{stream.lines:,} lines, the last {stream.seconds_without_new:.0f} s ago"
     if sink is not None and sink.problem:
