@@ -13,7 +13,7 @@ import msgspec
 from foundation.eventlog.metric_tables import PartitionNumbers, RunMetrics, Table
 from foundation.eventlog.metrics import measure_records
 from foundation.eventlog.reader import LogFinding, read
-from foundation.eventlog.row_tables import rows
+from foundation.eventlog.row_tables import ROW_TABLES, rows
 from foundation.eventlog.run_reader import NotClean, read_clean_run
 from foundation.eventlog.run_records import RunRecords
 from understudy.replay.runs import RunFiles, joined
@@ -59,19 +59,13 @@ def read_and_measure(group: RunFiles) -> tuple[Measured, dict[str, RunRecords]]:
         return Measured(group, runs, reading.findings, reading.lines), records
 
 
-def table_rows(group: RunFiles, name: str) -> Iterator[tuple[str, list[Table]]]:
-    """Return the rows of one of `ROW_TABLES` for each run that some files have records of."""
-    files = [Path(file) for file in group.files]
+def row_table_rows(group: RunFiles) -> Iterator[tuple[str, str, list[Table]]]:
+    """Yield the name of each of `ROW_TABLES`, a run that some files have records of, and the table's rows of it."""
     with without_garbage_collection():
-        try:
-            clean = read_clean_run(files)
-            found = [(clean.run, list(rows(name, clean.records)))]
-        except (NotClean, msgspec.MsgspecError, OSError):
-            found = [
-                (run, list(rows(name, RunRecords.from_envelopes(records))))
-                for run, records in read(files).by_run().items()
-            ]
-    yield from found
+        _, records = read_and_measure(group)
+        for run, found in records.items():
+            for name in ROW_TABLES:
+                yield name, run, list(rows(name, found))
 
 
 def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:

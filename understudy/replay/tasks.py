@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from foundation.eventlog.metric_tables import RunMetrics, Table
-from understudy.replay.kernel import Measured, for_page, measure_files, table_rows
+from understudy.replay.kernel import Measured, for_page, measure_files, row_table_rows
 from understudy.replay.runs import RunFiles
 
 _DECODER = msgspec.msgpack.Decoder(Measured)
@@ -47,11 +47,17 @@ def rows_of(table: str) -> Callable[[bytes], list[str]]:
     return lambda result: [row for metrics in decoded(result).runs for row in _rows(metrics, table)]
 
 
-def rows_of_files(table: str) -> Callable[[Iterable[RunFiles]], Iterator[str]]:
-    """Return the rows of one table of `ROW_TABLES` as JSON, each with the id of its run."""
-    return lambda task: (
-        row for group in task for run, found in table_rows(group, table) for row in _as_json(run, found)
+def row_table_rows_of_files(task: Iterable[RunFiles]) -> Iterator[str]:
+    """Return the rows of all tables of `ROW_TABLES`, each as the table's name, a blank, and JSON with the run's id."""
+    return (
+        f"{name} {row}" for group in task for name, run, found in row_table_rows(group) for row in _as_json(run, found)
     )
+
+
+def rows_named(table: str) -> Callable[[str], list[str]]:
+    """Return the JSON of a row of `row_table_rows_of_files` where it is of one table, else nothing."""
+    prefix = f"{table} "
+    return lambda row: [row.removeprefix(prefix)] if row.startswith(prefix) else []
 
 
 def _rows(metrics: RunMetrics, table: str) -> Iterator[str]:

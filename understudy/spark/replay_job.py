@@ -21,8 +21,9 @@ from understudy.replay.tasks import (
     holds_none_of,
     measure_task,
     measure_task_for_page,
+    row_table_rows_of_files,
+    rows_named,
     rows_of,
-    rows_of_files,
     shortened_for_page,
 )
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
@@ -143,9 +144,10 @@ class SparkReplay:
             for name, table in TABLES.items():
                 rows = session.read.schema(table_schema(table)).json(kept.flatMap(rows_of(name)))
                 rows.write.parquet(str((output / name).absolute()))
-            read_again = self._distributed([result.group for result in results])
+            again = [result.group for result in results]
+            all_rows = self._distributed(again).flatMap(row_table_rows_of_files).persist(StorageLevel.DISK_ONLY)
             for name, table in ROW_TABLES.items():
-                rows = session.read.schema(table_schema(table)).json(read_again.flatMap(rows_of_files(name)))
+                rows = session.read.schema(table_schema(table)).json(all_rows.flatMap(rows_named(name)))
                 rows.write.parquet(str((output / name).absolute()))
         return results
 
