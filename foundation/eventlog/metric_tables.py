@@ -309,9 +309,10 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     """Of known type and version."""
     controllers: int
     """Reigns."""
-    without_controller_ms: float
+    without_controller_ms: float | None
     """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
-    end."""
+    end. `None` where no reign has a `ControllerReady`: the log may be that of a cluster which never had a controller,
+    or lack the controller's records."""
     partitions: int
     """Rows of `partitions`, deleted ones included."""
     leaderless_ms: float

@@ -7,12 +7,13 @@ page of many runs compares their failovers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from foundation.eventlog.fences import Fence
-from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics
+from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics, Totals
 from foundation.eventlog.metrics import nearest_rank
 from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.run_records import micros
@@ -85,8 +86,9 @@ def _fault(moment: Moment) -> str:
 
 
 def _controllers(run: RunMetrics) -> list[str]:
-    lines = [f"Controllers: {_ms(run.totals.without_controller_ms)} without one"]
-    return lines + _some([f"  {_reign(reign)}" for reign in run.reigns], 5)
+    without = run.totals.without_controller_ms
+    head = "none was ready" if without is None else f"{_ms(without)} without one"
+    return [f"Controllers: {head}", *_some([f"  {_reign(reign)}" for reign in run.reigns], 5)]
 
 
 def _reign(reign: Reign) -> str:
@@ -231,12 +233,24 @@ def _many_runs(replay: Replay) -> list[list[str]]:
                 [
                     f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}"
                     f"  {_count(len(run.failovers), 'failover')}"
-                    for run in sorted(replay.runs, key=lambda run: (-run.totals.without_controller_ms, run.run))
+                    for run in sorted(replay.runs, key=_longest_first)
                 ],
                 8,
             ),
+            *_never_ready(totals),
         ],
     ]
+
+
+def _longest_first(run: RunMetrics) -> tuple[float, str]:
+    """Return by what runs are sorted; those in which no controller was ready come last."""
+    without = run.totals.without_controller_ms
+    return math.inf if without is None else -without, run.run
+
+
+def _never_ready(totals: Sequence[Totals]) -> list[str]:
+    count = sum(row.without_controller_ms is None for row in totals)
+    return [f"  No controller was ready in {_count(count, 'run')}"] if count else []
 
 
 def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:

@@ -121,6 +121,14 @@ def killed_controller(run: str = "run-1") -> Logs:
     return logs
 
 
+def controller_never_ready(run: str = "never-ready") -> Logs:
+    """One broker is elected, and loads the cluster's state to the end."""
+    logs = Logs(run=run)
+    logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))
+    logs.at(5000, "broker-1", StepReached(step="still loading"))
+    return logs
+
+
 def _request(
     logs: Logs,
     ms: float,

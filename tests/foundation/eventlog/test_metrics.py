@@ -34,7 +34,7 @@ from foundation.eventlog.records import (
     ZkWriteDone,
 )
 from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import GONE, RandomRun, killed_controller
+from tests.foundation.eventlog.stories import GONE, RandomRun, controller_never_ready, killed_controller
 
 
 def measured(logs: Logs) -> RunMetrics:
@@ -297,6 +297,15 @@ def test_an_outage_without_another_election_lasts_to_the_end() -> None:
     run = measured(logs)
     assert run.failovers == ()
     assert run.totals.without_controller_ms == 3000.0
+
+
+def test_time_without_a_controller_is_not_known_where_none_was_ready() -> None:
+    logs = controller_never_ready()
+    totals = measured(logs).totals
+    assert (totals.controllers, totals.without_controller_ms) == (1, None)
+    assert measure("nothing", ()).totals.without_controller_ms is None
+    logs.at(6000, "broker-1", ready(1))
+    assert measured(logs).totals.without_controller_ms == 0.0
 
 
 def test_a_stopped_controller_is_an_outage_while_other_brokers_run() -> None:

@@ -60,6 +60,21 @@ def test_the_page_of_a_killed_controller() -> None:
     ]
 
 
+def test_the_page_names_runs_in_which_no_controller_was_ready() -> None:
+    whole = killed().runs[0]
+    never = msgspec.structs.replace(
+        whole, run="a-run", totals=msgspec.structs.replace(whole.totals, without_controller_ms=None)
+    )
+    assert "Controllers: none was ready" in render(dataclasses.replace(killed(), runs=(never,))).splitlines()
+    page = render(dataclasses.replace(killed(), runs=(never, whole))).splitlines()
+    place = page.index("Longest without a controller")
+    assert [line.rstrip() for line in page[place + 1 : place + 4]] == [
+        f"  {'run-1':<40}  3,050.000 ms  1 failover",
+        f"  {'a-run':<40}             —  1 failover",
+        "  No controller was ready in 1 run",
+    ]
+
+
 @pytest.mark.parametrize("runs", [0, 1, 2, 30])
 def test_a_page_has_a_bounded_size(runs: int) -> None:
     findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))

@@ -352,7 +352,7 @@ _TOTALS = {
     "totals": f"""
         SELECT r.run, r.started_ms, {_ms("e.us")} AS ended_at_ms, r.nodes, r.incarnations, r.records,
                coalesce(c.controllers, 0) AS controllers,
-               {_ms("coalesce(e.us - t.first_us - t.active_us, 0)")} AS without_controller_ms,
+               {_ms("(e.us - t.first_us - t.active_us)")} AS without_controller_ms,
                coalesce(p.partitions, 0) AS partitions,
                {_ms("coalesce(l.us, 0)")} AS leaderless_ms,
                coalesce(p.leaderless_partitions, 0) AS leaderless_partitions,
