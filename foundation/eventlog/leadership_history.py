@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,10 +18,10 @@ from foundation.eventlog.records import (
     Leadership,
     PointReached,
     ProcessExiting,
-    SessionOpened,
     TopicsChanged,
 )
-from foundation.eventlog.run_records import At, P, RunRecords, StateRecord, broker_node, millis
+from foundation.eventlog.run_records import At, RunRecords, StateRecord, broker_node, millis
+from foundation.eventlog.silences import Silences
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
@@ -247,9 +246,12 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
     marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]
     marks += [_Mark(at.node, at.us, False) for at in run.of(ProcessExiting)]
     marks += [_Mark(at.node, at.us, True) for at in run.of(BrokerRegistered)]
-    silences = _Silences(run)
+    silences, registered = Silences(run), _by_node(run.of(BrokerRegistered))
     for changed in run.of(BrokersChanged):
-        marks += [_Mark(node, silences.began(node, changed.us), False) for node in map(broker_node, changed.data.dead)]
+        for node in map(broker_node, changed.data.dead):
+            known = [at for at in registered.get(node, ()) if at.us <= changed.us]
+            began = silences.began(known[-1].incarnation, changed.us) if known else None
+            marks.append(_Mark(node, changed.us if began is None else began, False))
         marks += [_Mark(broker_node(broker), changed.us, True) for broker in (*changed.data.new, *changed.data.bounced)]
     down: dict[str, list[tuple[int, int]]] = {}
     for node, own in groupby(sorted(marks), key=lambda mark: mark.node):
@@ -265,31 +267,8 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
     return down
 
 
-class _Silences:
-    """Finds out since when a broker that is gone has been silent."""
-
-    def __init__(self, run: RunRecords) -> None:
-        self._run = run
-        self._registered = _by_node(run.of(BrokerRegistered))
-        self._opened = _by_node(run.of(SessionOpened))
-
-    def began(self, node: str, gone: int) -> int:
-        """Return the beginning of the silence of a broker that was seen to be gone at `gone`, in microseconds."""
-        registered, opened = _last_until(self._registered, node, gone), _last_until(self._opened, node, gone)
-        if registered is None or opened is None:
-            return gone
-        last_sign = self._run.signs.last_until(registered.incarnation, gone)
-        return max(last_sign, gone - opened.data.timeout_ms * 1000)
-
-
-def _by_node(records: Iterable[At[P]]) -> dict[str, list[At[P]]]:
-    found: dict[str, list[At[P]]] = {}
+def _by_node(records: Iterable[At[BrokerRegistered]]) -> dict[str, list[At[BrokerRegistered]]]:
+    found: dict[str, list[At[BrokerRegistered]]] = {}
     for at in records:
         found.setdefault(at.node, []).append(at)
     return found
-
-
-def _last_until(records: Mapping[str, Sequence[At[P]]], node: str, bound: int) -> At[P] | None:
-    own = records.get(node, ())
-    place = bisect_right(own, bound, key=lambda at: at.us)
-    return own[place - 1] if place else None

@@ -9,6 +9,12 @@ Words used below. *At*: a record's `mono_ms` in whole microseconds (half up), mi
 and *last* compare (at, node, incarnation, seq). The node of broker N is called `broker-N`. A *reign* is what one
 `ControllerElected` begins; reigns are ordered by epoch. *Deleted* is a `WatchFired` for `/controller` of kind
 `deleted`.
+
+A node's *session timeout* at some time is that of its last `SessionOpened` up to then, or without one the run's setting
+`session_timeout_ms`. The *silence* of an incarnation before some time begins with its last record up to then, or, where
+that is more than one and a half session timeouts earlier, one session timeout earlier. ZooKeeper ends a session at the
+tick after its client has sent nothing for a session timeout, and a tick is at most half a session timeout unless it is
+configured otherwise. So the process was lost within a session timeout of that, before or after.
 """
 
 from __future__ import annotations
@@ -34,8 +40,9 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     is, in the window, an `ElectionLost` to this reign's broker.
 
     The reign ends with its fault; else with the last sign of its incarnation, any record, up to when it was noticed
-    or else to the next election. The run's last reign, where no fault ended it, ends with its last words or not at all;
-    what is noticed before them is not its loss.
+    or else to the next election. A reign with neither a fault nor last words, whose loss was noticed, ends where its
+    silence before that begins, if the session timeout is known. The run's last reign, where no fault ended it, ends
+    with its last words or not at all; what is noticed before them is not its loss.
     """
 
     epoch: int
@@ -128,14 +135,12 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
 
     At any time the partition's leader is the one named by the latest state. It is without a leader while that is
     negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` injected into its node, a
-    `PointReached` or `ProcessExiting` of its node, or its silence before a `BrokersChanged` that lists it as dead;
-    until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which
-    wins at the same microsecond).
+    `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before a `BrokersChanged` that lists
+    it as dead; until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or
+    bounced (which wins at the same microsecond).
 
-    Its *silence* begins with the last record, up to that `BrokersChanged`, of the incarnation that had registered last
-    (`BrokerRegistered`), but no longer before the `BrokersChanged` than the session timeout of its node's last
-    `SessionOpened` up to then; without either record, with the `BrokersChanged` itself. A broker that was killed where
-    no fault is on record was up for at most the third of a session timeout, a heartbeat's interval, after that.
+    The silence is that of the incarnation that had registered last (`BrokerRegistered`). Without a registration or a
+    session timeout, the broker is down from the `BrokersChanged` itself.
     """
 
     topic: str

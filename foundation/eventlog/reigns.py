@@ -25,6 +25,7 @@ from foundation.eventlog.records import (
     ZkWriteDone,
 )
 from foundation.eventlog.run_records import At, Incarnation, Key, RunRecords, millis, optional_millis
+from foundation.eventlog.silences import Silences
 
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"
@@ -105,6 +106,7 @@ class _Losses:
 
     def __init__(self, run: RunRecords) -> None:
         self._run = run
+        self._silences = Silences(run)
         self._faults = sorted(
             [
                 _Fault(at.key, at.data.target, at.data.fault)
@@ -131,6 +133,9 @@ class _Losses:
         if following is not None:
             noticed = self._noticed(elected, elected.us, until)
             ended = self._last_sign(elected, noticed.us if noticed else following.us)
+            if words is None and noticed is not None:
+                began = self._silences.began(elected.incarnation, noticed.us)
+                ended = ended if began is None else began
             return Loss(ended=ended, ended_by=words[1] if words else "silence", by_fault=False, noticed=noticed)
         if words is not None:
             return Loss(

@@ -26,6 +26,7 @@ from foundation.eventlog.records import (
     ProcessStarted,
     RequestSent,
     ResponseReceived,
+    RunDescribed,
     SessionExpiredRecord,
     SessionOpened,
     StepReached,
@@ -34,7 +35,13 @@ from foundation.eventlog.records import (
     ZkWriteDone,
 )
 from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import GONE, RandomRun, controller_never_ready, killed_controller
+from tests.foundation.eventlog.stories import (
+    GONE,
+    RandomRun,
+    controller_never_ready,
+    killed_controller,
+    silent_controllers,
+)
 
 
 def measured(logs: Logs) -> RunMetrics:
@@ -319,6 +326,23 @@ def test_a_stopped_controller_is_an_outage_while_other_brokers_run() -> None:
     assert measured(logs).totals.without_controller_ms == 4000.0
 
 
+def test_a_controller_that_was_silent_for_long_was_lost_a_session_timeout_before_it_was_noticed() -> None:
+    first, second, third, _ = measured(silent_controllers()).reigns
+    assert (first.ended_by, first.ended_at_ms) == ("silence", 3100.0), "6000 less the run's session timeout"
+    assert (second.ended_by, second.ended_at_ms) == ("silence", 7100.0), "9000 less the one in its SessionOpened"
+    assert (third.ended_by, third.ended_at_ms) == ("exit", 8300.0), "its exit is on record"
+    for timeout_ms, ended_at_ms in ((3_266, 1834.0), (3_267, 200.0), (5_500, 200.0)):
+        first, *_ = measured(silent_controllers(timeout_ms=timeout_ms)).reigns
+        assert first.ended_at_ms == ended_at_ms, "its last sign is at most one and a half session timeouts before"
+
+
+def test_a_silent_controller_whose_loss_was_not_noticed_was_lost_with_its_last_sign() -> None:
+    opened = (1000.0, "broker-1", SessionOpened(session_id=1, timeout_ms=100))
+    assert failover(opened).lost_at_ms == 1.0
+    assert failover(opened, (2500.0, "broker-3", GONE)).lost_at_ms == 1400.0
+    assert failover((2500.0, "broker-3", GONE)).lost_at_ms == 1.0, "the session timeout is not known"
+
+
 # ------------------------------------------------------------------ partitions
 
 
@@ -381,6 +405,12 @@ def test_a_broker_without_records_for_long_is_down_for_no_longer_than_its_sessio
     assert leaderless_ms(opened, registered, led, dead, elected) == 2100.0
     assert leaderless_ms(registered, led, dead, elected) == 100.0, "the session timeout is not known"
     assert leaderless_ms(opened, led, dead, elected) == 100.0, "the broker's registration is not known"
+    for last_ms, expected in ((3_000.0, 3_100.0), (2_999.0, 2_100.0)):
+        last = (last_ms, "broker-1", StepReached(step="the last sign"))
+        assert leaderless_ms(opened, registered, led, last, dead, elected) == expected
+    described = (900.0, "testbed", RunDescribed(session_timeout_ms=2_500))
+    assert leaderless_ms(described, registered, led, dead, elected) == 2600.0
+    assert leaderless_ms(described, opened, registered, led, dead, elected) == 2100.0, "the granted timeout counts"
 
 
 def test_a_deleted_partition_needs_no_leader() -> None:

@@ -99,17 +99,34 @@ _REIGNS = {
          AND r.us <= coalesce(n.noticed.us, e.next_us)
         WHERE e.fault IS NULL AND e.next_us IS NOT NULL
         GROUP BY e.run, e.reign""",
+    "reign_timeouts": """
+        SELECT n.run, n.reign, max_by(o.data.timeout_ms, struct(o.us, o.incarnation, o.seq)) AS timeout_ms
+        FROM reign_notices n JOIN elections_of_controllers e ON e.run = n.run AND e.reign = n.reign
+        JOIN SessionOpened o ON o.run = n.run AND o.node = e.node AND o.us <= n.noticed.us
+        GROUP BY n.run, n.reign""",
+    "reign_silences": """
+        SELECT e.run, e.reign,
+               n.noticed.us - least(n.noticed.us - s.us, CASE
+                   WHEN (n.noticed.us - s.us) * 2 > coalesce(t.timeout_ms, r.session_timeout_ms) * 3000
+                   THEN coalesce(t.timeout_ms, r.session_timeout_ms) * 1000 END) AS us
+        FROM reign_ends e
+        JOIN reign_last_signs s ON s.run = e.run AND s.reign = e.reign
+        JOIN settings r ON r.run = e.run
+        JOIN reign_notices n ON n.run = e.run AND n.reign = e.reign
+        LEFT JOIN reign_timeouts t ON t.run = e.run AND t.reign = e.reign
+        WHERE e.words IS NULL""",
     "readiness": f"""
         SELECT run, node, incarnation, data.epoch,
                min_by(struct(us, size(data.brokers) AS brokers, data.partitions), struct({_KEY})) AS ready
         FROM ControllerReady GROUP BY run, node, incarnation, data.epoch""",
     "reign_times": """
         SELECT e.*, r.ready, n.noticed,
-               coalesce(e.fault_us, s.us, CASE WHEN e.next_us IS NULL THEN e.words_us END) AS ended_us,
+               coalesce(e.fault_us, q.us, s.us, CASE WHEN e.next_us IS NULL THEN e.words_us END) AS ended_us,
                coalesce(e.fault, e.words, CASE WHEN e.next_us IS NULL THEN '' ELSE 'silence' END) AS ended_by
         FROM reign_ends e
         LEFT JOIN reign_notices n ON n.run = e.run AND n.reign = e.reign
         LEFT JOIN reign_last_signs s ON s.run = e.run AND s.reign = e.reign
+        LEFT JOIN reign_silences q ON q.run = e.run AND q.reign = e.reign
         LEFT JOIN readiness r
           ON r.run = e.run AND r.node = e.node AND r.incarnation = e.incarnation AND r.epoch = e.epoch""",
     "reigns": f"""
@@ -222,11 +239,17 @@ _PARTITIONS = {
         FROM gone_brokers g JOIN BrokerRegistered r ON r.run = g.run AND r.node = g.gone AND r.us <= g.us
         GROUP BY g.run, g.gone, g.us""",
     "gone_timeouts": """
-        SELECT g.run, g.gone, g.us, max_by(o.data.timeout_ms, struct(o.us, o.incarnation, o.seq)) AS timeout_ms
-        FROM gone_brokers g JOIN SessionOpened o ON o.run = g.run AND o.node = g.gone AND o.us <= g.us
-        GROUP BY g.run, g.gone, g.us""",
+        SELECT g.run, g.gone, g.us,
+               coalesce(max_by(o.data.timeout_ms, struct(o.us, o.incarnation, o.seq)), min(s.session_timeout_ms))
+                   AS timeout_ms
+        FROM gone_brokers g JOIN settings s ON s.run = g.run
+        LEFT JOIN SessionOpened o ON o.run = g.run AND o.node = g.gone AND o.us <= g.us
+        GROUP BY g.run, g.gone, g.us
+        HAVING timeout_ms IS NOT NULL""",
     "silences": """
-        SELECT g.run, g.gone, g.us, greatest(max(s.us), g.us - min(t.timeout_ms) * 1000) AS began_us
+        SELECT g.run, g.gone, g.us,
+               CASE WHEN (g.us - max(s.us)) * 2 > min(t.timeout_ms) * 3000 THEN g.us - min(t.timeout_ms) * 1000
+                    ELSE max(s.us) END AS began_us
         FROM gone_registrations g
         JOIN gone_timeouts t ON t.run = g.run AND t.gone = g.gone AND t.us = g.us
         JOIN records s ON s.run = g.run AND s.node = g.gone AND s.incarnation = g.incarnation AND s.us <= g.us
@@ -405,13 +428,14 @@ _SETTINGS = {
           ON s.run = r.run""",
 }
 
-VIEWS: dict[str, str] = {**_REIGNS, **_FAILOVERS, **_PARTITIONS, **_REQUESTS, **_TOTALS, **_SETTINGS}
+VIEWS: dict[str, str] = {**_SETTINGS, **_REIGNS, **_FAILOVERS, **_PARTITIONS, **_REQUESTS, **_TOTALS}
 """The SQL of each view, after those that it reads. The first read `records` and a view for each type in `TYPES`."""
 
 TYPES = tuple(name for name in PAYLOAD_BY_TYPE if any(re.search(rf"\b{name}\b", sql) for sql in VIEWS.values()))
 """The record types that the views read."""
 
 KEPT_VIEWS = (
+    "settings",
     "elections_of_controllers",
     "controller_gone",
     "reign_ends",
