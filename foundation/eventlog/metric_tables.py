@@ -348,7 +348,7 @@ class Settings(Table, frozen=True, kw_only=True, gc=False):
     """
 
     world: str | None
-    """`simulator` or `processes`."""
+    """`simulator`, `processes` or `containers`."""
     brokers: int | None
     """Derived: how many nodes with a name `broker-N` left records."""
     partitions: int | None
