@@ -104,7 +104,8 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     read. `None` without one before `ControllerReady`."""
     deciding_ms: float | None
     """Of the takeover: the rest, in which leaders are elected and requests are handed to channels. `None`, as
-    `writing_ms`, where `reading_ms` is, and where the `ControllerElected` has no cause."""
+    `writing_ms`, where `reading_ms` is, where the `ControllerElected` has no cause, and where its incarnation left no
+    `ZkWrite`, as in imported logs."""
     writing_ms: float | None
     """Of the takeover: time after reading in which at least one write awaits ZooKeeper: a `ZkWrite` of the new
     controller's incarnation with the same cause as its `ControllerElected`, until the `ZkWriteDone` that it caused,

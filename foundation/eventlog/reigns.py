@@ -272,7 +272,10 @@ class _TakeoverWrites:
                 done.setdefault((at.incarnation, at.cause), at.us)
         self._writes: dict[tuple[Incarnation, int], list[tuple[int, int | None]]] = {}
         """The times when a write was sent and was done, by incarnation and cause."""
+        self._recorded: set[Incarnation] = set()
+        """The incarnations whose writes are on record."""
         for write in run.of(ZkWrite):
+            self._recorded.add(write.incarnation)
             if write.cause is not None:
                 spans = self._writes.setdefault((write.incarnation, write.cause), [])
                 spans.append((write.us, done.get((write.incarnation, write.key.seq))))
@@ -286,8 +289,8 @@ class _TakeoverWrites:
 
     def within(self, elected: At[ControllerElected], since: int, until: int) -> int | None:
         """Return for how long at least one write of a takeover was awaited, in microseconds; None where its writes
-        cannot be distinguished."""
-        if elected.cause is None:
+        are not on record or cannot be distinguished."""
+        if elected.cause is None or elected.incarnation not in self._recorded:
             return None
         total, covered = 0, since
         for sent, done in self._writes.get((elected.incarnation, elected.cause), ()):

@@ -283,6 +283,22 @@ def test_a_takeover_that_did_not_record_its_reading_is_not_split() -> None:
     assert (row.takeover_ms, row.reading_ms, row.deciding_ms, row.writing_ms) == (1.0, None, None, None)
 
 
+def test_a_log_without_any_write_does_not_split_the_rest_of_a_takeover() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", elected(1, 1))
+    logs.at(1001, "broker-1", ready(1))
+    gone = logs.at(2990, "broker-2", GONE)
+    logs.at(3000, "broker-2", elected(2, 2), cause=gone)
+    logs.at(3004, "broker-2", ContextLoaded(epoch=2, live_brokers=(), partitions=(), took_ms=0))
+    logs.at(3010, "broker-2", ready(2))
+    (row,) = measured(logs).failovers
+    assert (row.reading_ms, row.deciding_ms, row.writing_ms) == (4.0, None, None)
+    write = ZkWrite(purpose="registration", paths=(), operations=1, fenced=False)
+    logs.at(4000, "broker-2", write)
+    (row,) = measured(logs).failovers
+    assert (row.reading_ms, row.deciding_ms, row.writing_ms) == (4.0, 6.0, 0.0), "its writes are on record"
+
+
 def test_an_election_without_a_cause_has_neither_requests_nor_writes() -> None:
     loaded = ContextLoaded(epoch=2, live_brokers=(), partitions=(), took_ms=0)
     logs = Logs()

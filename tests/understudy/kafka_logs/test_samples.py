@@ -14,7 +14,7 @@ import pytest
 from foundation.eventlog.metric_tables import RunMetrics
 from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
+from foundation.eventlog.records import ContextLoaded, FaultInjected
 from tests.understudy.kafka_logs.cluster_logs import BROKERS, SAMPLES, unpacked
 from tests.understudy.kafka_logs.recorded import Recorded, largest_difference, recorded
 from understudy.cli.check import check_run_folder
@@ -72,6 +72,28 @@ def test_the_failovers_with_zookeepers_log(imports: Imports) -> None:
         12.0, 17.0, 470.0, 0.0,
     )  # fmt: skip
     assert (stopped.partitions, stopped.brokers, stopped.requests, stopped.unanswered) == (6, 2, 8, 0)
+
+
+def test_the_takeovers_are_split_as_far_as_kafka_logs_them(imports: Imports) -> None:
+    """Kafka logs when it has read the cluster's state, but not how long its writes to ZooKeeper take."""
+    for folder, reading_ms in ((imports.logs, (100.0, 97.0)), (imports.both, (104.0, 101.0))):
+        failovers = measured(folder).failovers
+        assert tuple(row.reading_ms for row in failovers) == reading_ms
+        assert [(row.deciding_ms, row.writing_ms) for row in failovers] == [(None, None)] * 2
+
+
+def test_the_states_that_each_controller_read_are_those_of_zookeepers_log(imports: Imports) -> None:
+    logs, both = (
+        {
+            record.data.epoch: record.data
+            for record in recorded(folder).records
+            if isinstance(record.data, ContextLoaded)
+        }
+        for folder in (imports.logs, imports.both)
+    )
+    assert logs == both
+    assert {epoch: len(loaded.partitions) for epoch, loaded in logs.items()} == {1: 0, 2: 9, 3: 6}
+    assert logs[2].live_brokers == ((1, 64), (2, 65))
 
 
 def test_the_failovers_without_zookeepers_log(imports: Imports) -> None:

@@ -177,9 +177,9 @@ _FAILOVERS = {
                {_ms("(n.us - b.noticed.us)")} AS election_ms,
                {_ms("(n.ready.us - n.us)")} AS takeover_ms,
                {_ms("(o.loaded_us - n.us)")} AS reading_ms,
-               CASE WHEN n.cause IS NOT NULL
+               CASE WHEN n.cause IS NOT NULL AND z.node IS NOT NULL
                     THEN {_ms("(o.ready_us - o.loaded_us - coalesce(w.us, 0))")} END AS deciding_ms,
-               CASE WHEN n.cause IS NOT NULL AND o.loaded_us IS NOT NULL
+               CASE WHEN n.cause IS NOT NULL AND z.node IS NOT NULL AND o.loaded_us IS NOT NULL
                     THEN {_ms("coalesce(w.us, 0)")} END AS writing_ms,
                CASE WHEN t.last_us IS NOT NULL AND n.ready IS NOT NULL
                     THEN {_ms("greatest(t.last_us - n.ready.us, 0)")} END AS propagation_ms,
@@ -190,7 +190,9 @@ _FAILOVERS = {
         FROM reign_times n JOIN reign_times b ON b.run = n.run AND b.reign = n.reign - 1
         LEFT JOIN takeovers t ON t.run = n.run AND t.reign = n.reign
         LEFT JOIN readings o ON o.run = n.run AND o.reign = n.reign
-        LEFT JOIN writings w ON w.run = n.run AND w.reign = n.reign""",
+        LEFT JOIN writings w ON w.run = n.run AND w.reign = n.reign
+        LEFT JOIN (SELECT DISTINCT run, node, incarnation FROM ZkWrite) z
+          ON z.run = n.run AND z.node = n.node AND z.incarnation = n.incarnation""",
     "run_ends": f"""
         SELECT run, CASE WHEN ended_us IS NOT NULL AND NOT others_after THEN ended_us ELSE last_us END AS us FROM (
             SELECT r.run, max(r.us) AS last_us, first(f.ended_us) AS ended_us,
