@@ -120,10 +120,10 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     """Requests of the takeover, each counted once (`attempt` 1). `None` where the `ControllerElected` has no cause."""
     unanswered: int | None
     """Those that no `ResponseReceived` answers, whatever the attempt."""
-    brokers: int
-    """Live brokers in `ControllerReady`."""
-    partitions: int
-    """Partitions in `ControllerReady`."""
+    brokers: int | None
+    """Live brokers in `ControllerReady`; `None` without one."""
+    partitions: int | None
+    """Partitions in `ControllerReady`; `None` without one, and where it has −1: an imported log did not state it."""
 
 
 class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
@@ -353,7 +353,7 @@ class Settings(Table, frozen=True, kw_only=True, gc=False):
     brokers: int | None
     """Derived: how many nodes with a name `broker-N` left records."""
     partitions: int | None
-    """Derived: the largest number of partitions in a `ControllerReady`, where that is not 0. Topics may be created
+    """Derived: the largest number of partitions in a `ControllerReady`, where that is above 0. Topics may be created
     after the only one, so 0 means nothing."""
     session_timeout_ms: int | None
     """Derived: the longest session timeout in a `SessionOpened`, which is the one that ZooKeeper granted."""

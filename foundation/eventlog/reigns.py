@@ -227,8 +227,8 @@ def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writ
         outage_ms=millis(ready.us - loss.ended) if ready else None,
         requests=requests,
         unanswered=None if requests is None else requests - answered,
-        brokers=len(ready.data.brokers) if ready else 0,
-        partitions=ready.data.partitions if ready else 0,
+        brokers=len(ready.data.brokers) if ready else None,
+        partitions=ready.data.partitions if ready and ready.data.partitions >= 0 else None,
     )
 
 

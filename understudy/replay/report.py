@@ -114,7 +114,8 @@ def _failover(failover: Failover) -> list[str]:
     brokers = f"broker {failover.previous_broker} → {failover.broker}"
     times = [time(failover) for _, time in _PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
-    read = f"{_count(failover.partitions, 'partition')}, {_count(failover.brokers, 'broker')}"
+    counts = ((failover.partitions, "partition"), (failover.brokers, "broker"))
+    read = ", ".join(_count(number, noun) for number, noun in counts if number is not None)
     phases = [
         f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
         for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)

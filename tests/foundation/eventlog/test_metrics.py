@@ -352,6 +352,12 @@ def test_a_controller_that_was_silent_for_long_was_lost_a_session_timeout_before
         assert first.ended_at_ms == ended_at_ms, "its last sign is at most one and a half session timeouts before"
 
 
+def test_a_takeover_has_no_numbers_of_brokers_and_partitions_that_no_record_states() -> None:
+    run = measured(silent_controllers())
+    assert [(row.brokers, row.partitions) for row in run.failovers] == [(1, 0), (1, None), (None, None)]
+    assert run.settings.partitions is None
+
+
 def test_a_silent_controller_whose_loss_was_not_noticed_was_lost_with_its_last_sign() -> None:
     opened = (1000.0, "broker-1", SessionOpened(session_id=1, timeout_ms=100))
     assert failover(opened).lost_at_ms == 1.0

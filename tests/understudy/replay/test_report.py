@@ -75,6 +75,14 @@ def test_the_page_names_runs_in_which_no_controller_was_ready() -> None:
     ]
 
 
+def test_the_page_leaves_out_numbers_of_brokers_and_partitions_that_are_not_known() -> None:
+    whole = killed().runs[0]
+    for brokers, shown in ((2, "▌                                    2 brokers"), (None, "▌")):
+        row = msgspec.structs.replace(whole.failovers[0], partitions=None, brokers=brokers)
+        page = render(dataclasses.replace(killed(), runs=(msgspec.structs.replace(whole, failovers=(row,)),)))
+        assert f"  takeover        40.000 ms  {shown}" in page.splitlines()
+
+
 @pytest.mark.parametrize("runs", [0, 1, 2, 30])
 def test_a_page_has_a_bounded_size(runs: int) -> None:
     findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))

@@ -186,7 +186,7 @@ _FAILOVERS = {
                {_ms("(n.ready.us - b.ended_us)")} AS outage_ms,
                CASE WHEN n.cause IS NOT NULL THEN coalesce(t.requests, 0) END AS requests,
                CASE WHEN n.cause IS NOT NULL THEN coalesce(t.requests - t.answers, 0) END AS unanswered,
-               coalesce(n.ready.brokers, 0) AS brokers, coalesce(n.ready.partitions, 0) AS partitions
+               n.ready.brokers, CASE WHEN n.ready.partitions >= 0 THEN n.ready.partitions END AS partitions
         FROM reign_times n JOIN reign_times b ON b.run = n.run AND b.reign = n.reign - 1
         LEFT JOIN takeovers t ON t.run = n.run AND t.reign = n.reign
         LEFT JOIN readings o ON o.run = n.run AND o.reign = n.reign
@@ -424,7 +424,8 @@ _SETTINGS = {
         FROM (SELECT run, nullif(count(DISTINCT CASE WHEN node RLIKE '^{BROKER_NODE}$' THEN node END), 0) AS brokers
               FROM records GROUP BY run) r
         LEFT JOIN described d ON d.run = r.run
-        LEFT JOIN (SELECT run, nullif(max(data.partitions), 0) AS partitions FROM ControllerReady GROUP BY run) c
+        LEFT JOIN (SELECT run, max(data.partitions) AS partitions FROM ControllerReady WHERE data.partitions > 0
+                   GROUP BY run) c
           ON c.run = r.run
         LEFT JOIN (SELECT run, max(data.timeout_ms) AS timeout_ms FROM SessionOpened GROUP BY run) s
           ON s.run = r.run""",
