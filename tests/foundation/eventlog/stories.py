@@ -156,6 +156,23 @@ def silent_controllers(run: str = "silent-controllers", *, timeout_ms: int = 2_0
     return logs
 
 
+LONG_LINE_PARTITIONS = 37_000
+
+
+def long_line(run: str = "long-line") -> Logs:
+    """One broker writes three records; the second is a line of more than 10 MB, with the partitions of one topic."""
+    logs = Logs(run=run)
+    topic = "t" * 249
+    states = tuple(
+        Leadership(topic, partition, partition % 3 + 1, 0, (1, 2, 3), 0, 1) for partition in range(LONG_LINE_PARTITIONS)
+    )
+    logs.at(1000, "broker-1", StepReached(step="a topic"))
+    logs.at(1001, "broker-1", LeadershipWritten(why="initialise", partitions=states))
+    logs.at(1002, "broker-1", StepReached(step="the end"))
+    assert len(logs.lines["broker-1-0001-0001.jsonl"][1]) > 10_000_000
+    return logs
+
+
 def _request(
     logs: Logs,
     ms: float,
