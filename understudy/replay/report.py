@@ -19,6 +19,7 @@ from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.run_records import micros
 from understudy.replay.kernel import worst_partitions
 from understudy.replay.result import Replay
+from understudy.replay.runs import DIFFERENT_RUNS
 
 WIDTH = 100
 BAR = 36
@@ -275,7 +276,9 @@ def _percentile(values: Iterable[float | None], percent: int) -> str:
 def _findings(replay: Replay) -> list[str]:
     if not replay.findings:
         return [f"Logs: {replay.lines:,} lines, no findings"]
-    shown = [f"  {_shortened(finding)}" for finding in replay.findings]
+    # Numbers that mix several runs have no meaning, so the reader has to see that first.
+    findings = sorted(replay.findings, key=lambda finding: finding.kind != DIFFERENT_RUNS)
+    shown = [f"  {_shortened(finding)}" for finding in findings]
     return [f"Logs: {replay.lines:,} lines, {_count(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
 
 

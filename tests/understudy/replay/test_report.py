@@ -13,6 +13,7 @@ from foundation.eventlog.reader import GAP, LogFinding, read_lines
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.replay.report import PAGE, WIDTH, render
 from understudy.replay.result import Replay
+from understudy.replay.runs import DIFFERENT_RUNS
 
 
 def killed() -> Replay:
@@ -90,6 +91,13 @@ def test_a_page_has_a_bounded_size(runs: int) -> None:
     assert max(map(len, page)) <= WIDTH
     assert len(page) <= PAGE + 15, "even for a run with many faults"
     assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers are kept"
+
+
+def test_different_runs_with_one_id_are_the_first_finding() -> None:
+    findings = tuple(LogFinding("a.jsonl", line, GAP, "broker-1 incarnation 1") for line in range(50))
+    mixed = LogFinding("b.jsonl", 0, DIFFERENT_RUNS, "run-1")
+    page = render(dataclasses.replace(killed(), findings=(*findings, mixed))).splitlines()
+    assert page[page.index("Logs: 50 lines, 51 findings") + 1] == "  different runs with one id: run-1 (b.jsonl)"
 
 
 def test_control_characters_in_a_log_are_escaped() -> None:
