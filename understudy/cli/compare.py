@@ -82,9 +82,7 @@ def _compare(options: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
-        raise Failed(
-            "numpy is not installed; it is in the extra `analysis`: pip install 'understudy[analysis]'"
-        ) from None
+        raise Failed("numpy is not installed; the extra `analysis` has it: pip install numpy") from None
     from understudy.compare.html_page import write_page
     from understudy.compare.json_page import as_json
     from understudy.compare.text_page import render
