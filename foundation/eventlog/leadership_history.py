@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,13 +14,15 @@ from foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
+    ControllerElected,
+    ControllerReady,
     FaultInjected,
     Leadership,
     PointReached,
     ProcessExiting,
     TopicsChanged,
 )
-from foundation.eventlog.run_records import At, RunRecords, StateRecord, broker_node, millis
+from foundation.eventlog.run_records import At, Incarnation, RunRecords, StateRecord, broker_node, millis
 from foundation.eventlog.silences import Silences
 
 UNCLEAN = "unclean"
@@ -246,15 +248,10 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
     marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]
     marks += [_Mark(at.node, at.us, False) for at in run.of(ProcessExiting)]
     marks += [_Mark(at.node, at.us, True) for at in run.of(BrokerRegistered)]
-    silences, registered = Silences(run), _by_node(run.of(BrokerRegistered))
     for changed in run.of(BrokersChanged):
-        for node in map(broker_node, changed.data.dead):
-            known = [at for at in registered.get(node, ()) if at.us <= changed.us]
-            began = silences.began(known[-1].incarnation, changed.us) if known else None
-            marks.append(_Mark(node, changed.us if began is None else began, False))
         marks += [_Mark(broker_node(broker), changed.us, True) for broker in (*changed.data.new, *changed.data.bounced)]
     down: dict[str, list[tuple[int, int]]] = {}
-    for node, own in groupby(sorted(marks), key=lambda mark: mark.node):
+    for node, own in groupby(sorted([*marks, *_silences(run, marks)]), key=lambda mark: mark.node):
         fell: int | None = None
         for mark in own:
             if mark.is_up and fell is not None:
@@ -265,6 +262,39 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
         if fell is not None:
             down.setdefault(node, []).append((fell, _FOR_EVER))
     return down
+
+
+def _silences(run: RunRecords, known: Iterable[_Mark]) -> Iterator[_Mark]:
+    """Yield the beginning of the silence of each broker that was seen to be gone, unless it was known to be down."""
+    marks: dict[str, list[_Mark]] = {}
+    for mark in sorted(known):
+        marks.setdefault(mark.node, []).append(mark)
+    silences, registered = Silences(run), _by_node(run.of(BrokerRegistered))
+    for node, us in _gone_brokers(run, registered):
+        before = [mark for mark in marks.get(node, ()) if mark.us <= us]
+        if before and not before[-1].is_up:
+            continue
+        own = [at for at in registered.get(node, ()) if at.us <= us]
+        began = silences.began(own[-1].incarnation, us) if own else None
+        yield _Mark(node, us if began is None else began, False)
+
+
+def _gone_brokers(
+    run: RunRecords, registered: Mapping[str, Sequence[At[BrokerRegistered]]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the node of each broker that a controller saw to be gone, with the time in microseconds."""
+    for changed in run.of(BrokersChanged):
+        yield from ((broker_node(broker), changed.us) for broker in changed.data.dead)
+    ready: dict[tuple[Incarnation, int], At[ControllerReady]] = {}
+    for at in run.of(ControllerReady):
+        ready.setdefault((at.incarnation, at.data.epoch), at)
+    for elected in run.of(ControllerElected):
+        took_over = ready.get((elected.incarnation, elected.data.epoch))
+        if took_over is not None:
+            live = set(map(broker_node, took_over.data.brokers))
+            for node, records in registered.items():
+                if node not in live and records[0].us <= elected.us:
+                    yield node, elected.us
 
 
 def _by_node(records: Iterable[At[BrokerRegistered]]) -> dict[str, list[At[BrokerRegistered]]]:

@@ -136,12 +136,15 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
 
     At any time the partition's leader is the one named by the latest state. It is without a leader while that is
     negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` injected into its node, a
-    `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before a `BrokersChanged` that lists
-    it as dead; until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or
-    bounced (which wins at the same microsecond).
+    `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before it was seen to be gone; until
+    a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which wins at
+    the same microsecond).
 
-    The silence is that of the incarnation that had registered last (`BrokerRegistered`). Without a registration or a
-    session timeout, the broker is down from the `BrokersChanged` itself.
+    It was *seen to be gone* at a `BrokersChanged` that lists it as dead, and at the election of a controller whose
+    `ControllerReady` lacks it, as it lacks the controller before that was killed, where the broker had registered
+    (`BrokerRegistered`) before. That counts unless it was down already by a record of another kind. The silence is that
+    of the incarnation that had registered last. Without a registration or a session timeout, the broker is down from
+    when it was seen to be gone.
     """
 
     topic: str

@@ -435,6 +435,40 @@ def test_a_broker_without_records_for_long_is_down_for_no_longer_than_its_sessio
     assert leaderless_ms(described, opened, registered, led, dead, elected) == 2100.0, "the granted timeout counts"
 
 
+def test_a_controller_that_was_killed_without_a_fault_on_record_is_down_from_its_last_record_on() -> None:
+    """No `BrokersChanged` lists it: the next controller reads the live brokers without it."""
+    before = (
+        (900.0, "broker-1", SessionOpened(session_id=1, timeout_ms=2_000)),
+        (950.0, "broker-1", BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1)),
+        (1000.0, "broker-1", written(1)),
+        (3500.0, "broker-1", StepReached(step="the last sign")),
+        (6000.0, "broker-3", elected(3, 2)),
+    )
+    led = (6030.0, "broker-3", written(3, (3,), epoch=2))
+    without_it, with_it = (
+        (6040.0, "broker-3", ControllerReady(epoch=2, brokers=brokers, topics=1, partitions=1, took_ms=40))
+        for brokers in ((2, 3), (1, 2, 3))
+    )
+    assert leaderless_ms(*before, led, without_it) == 2530.0
+    assert leaderless_ms(*before, led, with_it) == 0.0
+    assert leaderless_ms(*before, led) == 0.0, "the brokers that it read are not known"
+    assert leaderless_ms(*before[1:], led, without_it) == 30.0, "the session timeout is not known"
+    killed = (3600.0, "testbed", FaultInjected(fault="kill", target="broker-1"))
+    assert leaderless_ms(*before, killed, led, without_it) == 2430.0, "the fault on record is exact"
+    late = (6010.0, "broker-4", BrokerRegistered(broker_id=4, broker_epoch=6, session_id=4))
+    moved = (6020.0, "broker-3", written(4, (4,), epoch=2))
+    assert leaderless_ms(*before, late, moved, without_it) == 2520.0, "broker 4 registered after the election"
+
+
+def test_a_fault_on_record_dates_the_loss_of_a_broker_exactly() -> None:
+    opened = (900.0, "broker-1", SessionOpened(session_id=1, timeout_ms=6_000))
+    registered = (950.0, "broker-1", BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1))
+    led = (1000.0, "broker-3", written(1))
+    killed = (2000.0, "testbed", FaultInjected(fault="kill", target="broker-1"))
+    dead = (6000.0, "broker-3", BrokersChanged(new=(), dead=(1,), bounced=(), live=(3,)))
+    assert leaderless_ms(opened, registered, led, killed, dead, (6100.0, "broker-3", written(3, (3,)))) == 4100.0
+
+
 def test_a_deleted_partition_needs_no_leader() -> None:
     deleted = TopicsChanged(new=(), deleted=("orders",))
     logs = Logs()

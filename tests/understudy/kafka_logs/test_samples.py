@@ -14,7 +14,7 @@ import pytest
 from foundation.eventlog.metric_tables import RunMetrics
 from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
-from foundation.eventlog.records import ContextLoaded, FaultInjected
+from foundation.eventlog.records import ContextLoaded, FaultInjected, Leadership
 from tests.understudy.kafka_logs.cluster_logs import BROKERS, SAMPLES, unpacked
 from tests.understudy.kafka_logs.recorded import Recorded, largest_difference, recorded
 from understudy.cli.check import check_run_folder
@@ -146,6 +146,25 @@ def test_elections_and_times_without_a_leader_agree_with_zookeepers_log(imports:
     for partition, leaderless_ms in by_zookeeper.items():
         states = sum((state.topic, state.partition) == partition for state in zookeeper.states())
         assert abs(by_logs[partition] - leaderless_ms) <= late_ms * states
+
+
+def test_a_partition_of_a_killed_controller_is_without_a_leader_from_its_last_line_on(imports: Imports) -> None:
+    """Broker 3, the controller, led orders-2 when it was killed, less than a tenth of a second after its last line."""
+    (killed_ms,) = (
+        r.wall_ms for r in imports.faults.records if isinstance(r.data, FaultInjected) and r.data.fault == "kill"
+    )
+    states = [
+        (ms, state.leader) for state, (_, ms) in recorded(imports.zookeeper).states().items() if in_orders_2(state)
+    ]
+    next_ms = min(ms for ms, leader in states if leader in (1, 2) and ms > killed_ms)
+    assert next_ms - killed_ms > 6_000
+    for folder in (imports.logs, imports.both, imports.zookeeper):
+        (row,) = (row for row in measured(folder).partitions if (row.topic, row.partition) == ("orders", 2))
+        assert 0 <= row.leaderless_ms - (next_ms - killed_ms) < 200
+
+
+def in_orders_2(state: Leadership) -> bool:
+    return (state.topic, state.partition) == ("orders", 2)
 
 
 def test_a_deleted_topic_ends(imports: Imports) -> None:

@@ -117,7 +117,8 @@ _REIGNS = {
         WHERE e.words IS NULL""",
     "readiness": f"""
         SELECT run, node, incarnation, data.epoch,
-               min_by(struct(us, size(data.brokers) AS brokers, data.partitions), struct({_KEY})) AS ready
+               min_by(struct(us, size(data.brokers) AS brokers, data.partitions, data.brokers AS live), struct({_KEY}))
+                   AS ready
         FROM ControllerReady GROUP BY run, node, incarnation, data.epoch""",
     "reign_times": """
         SELECT e.*, r.ready, n.noticed,
@@ -235,7 +236,11 @@ _PARTITIONS = {
         FROM (SELECT *, why_before IS NULL OR why_before = 'deleted' AS is_first FROM kept_states)""",
     "gone_brokers": f"""
         SELECT run, {_KEY}, concat('broker-', broker) AS gone
-        FROM (SELECT run, {_KEY}, explode(data.dead) AS broker FROM BrokersChanged)""",
+        FROM (SELECT run, {_KEY}, explode(data.dead) AS broker FROM BrokersChanged)
+        UNION ALL
+        SELECT DISTINCT e.run, e.us, e.node, e.incarnation, e.seq, b.node
+        FROM reign_times e JOIN BrokerRegistered b ON b.run = e.run AND b.us <= e.us
+        WHERE NOT array_contains(transform(e.ready.live, broker -> concat('broker-', broker)), b.node)""",
     "gone_registrations": """
         SELECT g.run, g.gone, g.us, max_by(r.incarnation, struct(r.us, r.incarnation, r.seq)) AS incarnation
         FROM gone_brokers g JOIN BrokerRegistered r ON r.run = g.run AND r.node = g.gone AND r.us <= g.us
@@ -256,16 +261,23 @@ _PARTITIONS = {
         JOIN gone_timeouts t ON t.run = g.run AND t.gone = g.gone AND t.us = g.us
         JOIN records s ON s.run = g.run AND s.node = g.gone AND s.incarnation = g.incarnation AND s.us <= g.us
         GROUP BY g.run, g.gone, g.us""",
-    "marks": f"""
+    "known_marks": f"""
         SELECT run, data.target AS node, us, false AS is_up FROM FaultInjected WHERE data.fault IN ({_in(DOWN_FAULTS)})
         UNION ALL SELECT run, data.target, us, true FROM FaultInjected WHERE data.fault IN ({_in(UP_FAULTS)})
         UNION ALL SELECT run, node, us, false FROM PointReached
         UNION ALL SELECT run, node, us, false FROM ProcessExiting
         UNION ALL SELECT run, node, us, true FROM BrokerRegistered
-        UNION ALL SELECT g.run, g.gone, coalesce(s.began_us, g.us), false
-                  FROM gone_brokers g LEFT JOIN silences s ON s.run = g.run AND s.gone = g.gone AND s.us = g.us
         UNION ALL SELECT run, concat('broker-', broker), us, true
                   FROM (SELECT run, us, explode(concat(data.new, data.bounced)) AS broker FROM BrokersChanged)""",
+    "surprises": """
+        SELECT g.run, g.gone, g.us
+        FROM gone_brokers g LEFT JOIN known_marks k ON k.run = g.run AND k.node = g.gone AND k.us <= g.us
+        GROUP BY g.run, g.gone, g.us
+        HAVING coalesce(max_by(k.is_up, struct(k.us, k.is_up)), true)""",
+    "marks": """
+        SELECT * FROM known_marks
+        UNION ALL SELECT g.run, g.gone, coalesce(s.began_us, g.us), false
+                  FROM surprises g LEFT JOIN silences s ON s.run = g.run AND s.gone = g.gone AND s.us = g.us""",
     "down_times": """
         SELECT run, node, us AS fell_us, lead(us) OVER (PARTITION BY run, node ORDER BY us, is_up) AS up_us, is_up
         FROM (SELECT *, lag(is_up, 1, true) OVER (PARTITION BY run, node ORDER BY us, is_up) AS was_up FROM marks)
