@@ -40,6 +40,8 @@ COPY --from=build /opt/understudy /opt/understudy
 ENV PATH=/opt/understudy/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     UNDERSTUDY_ZOOKEEPER_JARS=/opt/zookeeper
+ARG UNDERSTUDY_COMMIT=
+ENV UNDERSTUDY_COMMIT=$UNDERSTUDY_COMMIT
 USER understudy
 WORKDIR /var/lib/understudy
 CMD ["understudy", "--help"]

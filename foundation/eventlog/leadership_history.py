@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -15,14 +14,16 @@ from foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
+    ControllerElected,
+    ControllerReady,
     FaultInjected,
     Leadership,
     PointReached,
     ProcessExiting,
-    SessionOpened,
     TopicsChanged,
 )
-from foundation.eventlog.run_records import At, P, RunRecords, StateRecord, broker_node, millis
+from foundation.eventlog.run_records import At, Incarnation, RunRecords, StateRecord, broker_node, millis
+from foundation.eventlog.silences import Silences
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
@@ -247,12 +248,10 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
     marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]
     marks += [_Mark(at.node, at.us, False) for at in run.of(ProcessExiting)]
     marks += [_Mark(at.node, at.us, True) for at in run.of(BrokerRegistered)]
-    silences = _Silences(run)
     for changed in run.of(BrokersChanged):
-        marks += [_Mark(node, silences.began(node, changed.us), False) for node in map(broker_node, changed.data.dead)]
         marks += [_Mark(broker_node(broker), changed.us, True) for broker in (*changed.data.new, *changed.data.bounced)]
     down: dict[str, list[tuple[int, int]]] = {}
-    for node, own in groupby(sorted(marks), key=lambda mark: mark.node):
+    for node, own in groupby(sorted([*marks, *_silences(run, marks)]), key=lambda mark: mark.node):
         fell: int | None = None
         for mark in own:
             if mark.is_up and fell is not None:
@@ -265,31 +264,41 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
     return down
 
 
-class _Silences:
-    """Finds out since when a broker that is gone has been silent."""
-
-    def __init__(self, run: RunRecords) -> None:
-        self._run = run
-        self._registered = _by_node(run.of(BrokerRegistered))
-        self._opened = _by_node(run.of(SessionOpened))
-
-    def began(self, node: str, gone: int) -> int:
-        """Return the beginning of the silence of a broker that was seen to be gone at `gone`, in microseconds."""
-        registered, opened = _last_until(self._registered, node, gone), _last_until(self._opened, node, gone)
-        if registered is None or opened is None:
-            return gone
-        last_sign = self._run.signs.last_until(registered.incarnation, gone)
-        return max(last_sign, gone - opened.data.timeout_ms * 1000)
+def _silences(run: RunRecords, known: Iterable[_Mark]) -> Iterator[_Mark]:
+    """Yield the beginning of the silence of each broker that was seen to be gone, unless it was known to be down."""
+    marks: dict[str, list[_Mark]] = {}
+    for mark in sorted(known):
+        marks.setdefault(mark.node, []).append(mark)
+    silences, registered = Silences(run), _by_node(run.of(BrokerRegistered))
+    for node, us in _gone_brokers(run, registered):
+        before = [mark for mark in marks.get(node, ()) if mark.us <= us]
+        if before and not before[-1].is_up:
+            continue
+        own = [at for at in registered.get(node, ()) if at.us <= us]
+        began = silences.began(own[-1].incarnation, us) if own else None
+        yield _Mark(node, us if began is None else began, False)
 
 
-def _by_node(records: Iterable[At[P]]) -> dict[str, list[At[P]]]:
-    found: dict[str, list[At[P]]] = {}
+def _gone_brokers(
+    run: RunRecords, registered: Mapping[str, Sequence[At[BrokerRegistered]]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the node of each broker that a controller saw to be gone, with the time in microseconds."""
+    for changed in run.of(BrokersChanged):
+        yield from ((broker_node(broker), changed.us) for broker in changed.data.dead)
+    ready: dict[tuple[Incarnation, int], At[ControllerReady]] = {}
+    for at in run.of(ControllerReady):
+        ready.setdefault((at.incarnation, at.data.epoch), at)
+    for elected in run.of(ControllerElected):
+        took_over = ready.get((elected.incarnation, elected.data.epoch))
+        if took_over is not None:
+            live = set(map(broker_node, took_over.data.brokers))
+            for node, records in registered.items():
+                if node not in live and records[0].us <= elected.us:
+                    yield node, elected.us
+
+
+def _by_node(records: Iterable[At[BrokerRegistered]]) -> dict[str, list[At[BrokerRegistered]]]:
+    found: dict[str, list[At[BrokerRegistered]]] = {}
     for at in records:
         found.setdefault(at.node, []).append(at)
     return found
-
-
-def _last_until(records: Mapping[str, Sequence[At[P]]], node: str, bound: int) -> At[P] | None:
-    own = records.get(node, ())
-    place = bisect_right(own, bound, key=lambda at: at.us)
-    return own[place - 1] if place else None

@@ -9,6 +9,12 @@ Words used below. *At*: a record's `mono_ms` in whole microseconds (half up), mi
 and *last* compare (at, node, incarnation, seq). The node of broker N is called `broker-N`. A *reign* is what one
 `ControllerElected` begins; reigns are ordered by epoch. *Deleted* is a `WatchFired` for `/controller` of kind
 `deleted`.
+
+A node's *session timeout* at some time is that of its last `SessionOpened` up to then, or without one the run's setting
+`session_timeout_ms`. The *silence* of an incarnation before some time begins with its last record up to then, or, where
+that is more than one and a half session timeouts earlier, one session timeout earlier. ZooKeeper ends a session at the
+tick after its client has sent nothing for a session timeout, and a tick is at most half a session timeout unless it is
+configured otherwise. So the process was lost within a session timeout of that, before or after.
 """
 
 from __future__ import annotations
@@ -34,8 +40,9 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     is, in the window, an `ElectionLost` to this reign's broker.
 
     The reign ends with its fault; else with the last sign of its incarnation, any record, up to when it was noticed
-    or else to the next election. The run's last reign, where no fault ended it, ends with its last words or not at all;
-    what is noticed before them is not its loss.
+    or else to the next election. A reign with neither a fault nor last words, whose loss was noticed, ends where its
+    silence before that begins, if the session timeout is known. The run's last reign, where no fault ended it, ends
+    with its last words or not at all; what is noticed before them is not its loss.
     """
 
     epoch: int
@@ -97,7 +104,8 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     read. `None` without one before `ControllerReady`."""
     deciding_ms: float | None
     """Of the takeover: the rest, in which leaders are elected and requests are handed to channels. `None`, as
-    `writing_ms`, where `reading_ms` is, and where the `ControllerElected` has no cause."""
+    `writing_ms`, where `reading_ms` is, where the `ControllerElected` has no cause, and where its incarnation left no
+    `ZkWrite`, as in imported logs."""
     writing_ms: float | None
     """Of the takeover: time after reading in which at least one write awaits ZooKeeper: a `ZkWrite` of the new
     controller's incarnation with the same cause as its `ControllerElected`, until the `ZkWriteDone` that it caused,
@@ -112,10 +120,10 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     """Requests of the takeover, each counted once (`attempt` 1). `None` where the `ControllerElected` has no cause."""
     unanswered: int | None
     """Those that no `ResponseReceived` answers, whatever the attempt."""
-    brokers: int
-    """Live brokers in `ControllerReady`."""
-    partitions: int
-    """Partitions in `ControllerReady`."""
+    brokers: int | None
+    """Live brokers in `ControllerReady`; `None` without one."""
+    partitions: int | None
+    """Partitions in `ControllerReady`; `None` without one, and where it has −1: an imported log did not state it."""
 
 
 class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
@@ -128,14 +136,15 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
 
     At any time the partition's leader is the one named by the latest state. It is without a leader while that is
     negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` injected into its node, a
-    `PointReached` or `ProcessExiting` of its node, or its silence before a `BrokersChanged` that lists it as dead;
-    until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which
-    wins at the same microsecond).
+    `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before it was seen to be gone; until
+    a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which wins at
+    the same microsecond).
 
-    Its *silence* begins with the last record, up to that `BrokersChanged`, of the incarnation that had registered last
-    (`BrokerRegistered`), but no longer before the `BrokersChanged` than the session timeout of its node's last
-    `SessionOpened` up to then; without either record, with the `BrokersChanged` itself. A broker that was killed where
-    no fault is on record was up for at most the third of a session timeout, a heartbeat's interval, after that.
+    It was *seen to be gone* at a `BrokersChanged` that lists it as dead, and at the election of a controller whose
+    `ControllerReady` lacks it, as it lacks the controller before that was killed, where the broker had registered
+    (`BrokerRegistered`) before. That counts unless it was down already by a record of another kind. The silence is that
+    of the incarnation that had registered last. Without a registration or a session timeout, the broker is down from
+    when it was seen to be gone.
     """
 
     topic: str
@@ -309,9 +318,10 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     """Of known type and version."""
     controllers: int
     """Reigns."""
-    without_controller_ms: float
+    without_controller_ms: float | None
     """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
-    end."""
+    end. `None` where no reign has a `ControllerReady`: the log may be that of a cluster which never had a controller,
+    or lack the controller's records."""
     partitions: int
     """Rows of `partitions`, deleted ones included."""
     leaderless_ms: float
@@ -342,11 +352,11 @@ class Settings(Table, frozen=True, kw_only=True, gc=False):
     """
 
     world: str | None
-    """`simulator` or `processes`."""
+    """`simulator`, `processes` or `containers`."""
     brokers: int | None
     """Derived: how many nodes with a name `broker-N` left records."""
     partitions: int | None
-    """Derived: the largest number of partitions in a `ControllerReady`, where that is not 0. Topics may be created
+    """Derived: the largest number of partitions in a `ControllerReady`, where that is above 0. Topics may be created
     after the only one, so 0 means nothing."""
     session_timeout_ms: int | None
     """Derived: the longest session timeout in a `SessionOpened`, which is the one that ZooKeeper granted."""

@@ -225,7 +225,7 @@ def _totals(
         incarnations=len(run.signs.incarnations),
         records=run.signs.count,
         controllers=len(reigns),
-        without_controller_ms=millis(_without_controller(reigns, end)),
+        without_controller_ms=optional_millis(_without_controller(reigns, end)),
         partitions=len(partitions),
         leaderless_ms=millis(sum(micros(row.leaderless_ms) for row in partitions)),
         leaderless_partitions=sum(row.leaderless_ms > 0 for row in partitions),
@@ -239,15 +239,17 @@ def _totals(
     )
 
 
-def _without_controller(reigns: Sequence[ReignTimes], end: int) -> int:
-    """Return the time between reigns, which do not overlap, in microseconds."""
+def _without_controller(reigns: Sequence[ReignTimes], end: int) -> int | None:
+    """Return the time between reigns, which do not overlap, in microseconds; None where none was ever ready."""
     spans = []
     for reign in reigns:
         if reign.ready is not None:
             since = min(reign.ready.us, end)
             until = end if reign.loss.ended is None else min(reign.loss.ended, end)
             spans.append((since, max(until, since)))
-    first_ready = min((since for since, _ in spans), default=end)
+    if not spans:
+        return None
+    first_ready = min(since for since, _ in spans)
     return end - first_ready - sum(until - since for since, until in spans)
 
 

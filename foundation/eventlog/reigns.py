@@ -25,6 +25,7 @@ from foundation.eventlog.records import (
     ZkWriteDone,
 )
 from foundation.eventlog.run_records import At, Incarnation, Key, RunRecords, millis, optional_millis
+from foundation.eventlog.silences import Silences
 
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"
@@ -105,6 +106,7 @@ class _Losses:
 
     def __init__(self, run: RunRecords) -> None:
         self._run = run
+        self._silences = Silences(run)
         self._faults = sorted(
             [
                 _Fault(at.key, at.data.target, at.data.fault)
@@ -131,6 +133,9 @@ class _Losses:
         if following is not None:
             noticed = self._noticed(elected, elected.us, until)
             ended = self._last_sign(elected, noticed.us if noticed else following.us)
+            if words is None and noticed is not None:
+                began = self._silences.began(elected.incarnation, noticed.us)
+                ended = ended if began is None else began
             return Loss(ended=ended, ended_by=words[1] if words else "silence", by_fault=False, noticed=noticed)
         if words is not None:
             return Loss(
@@ -222,8 +227,8 @@ def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writ
         outage_ms=millis(ready.us - loss.ended) if ready else None,
         requests=requests,
         unanswered=None if requests is None else requests - answered,
-        brokers=len(ready.data.brokers) if ready else 0,
-        partitions=ready.data.partitions if ready else 0,
+        brokers=len(ready.data.brokers) if ready else None,
+        partitions=ready.data.partitions if ready and ready.data.partitions >= 0 else None,
     )
 
 
@@ -267,7 +272,10 @@ class _TakeoverWrites:
                 done.setdefault((at.incarnation, at.cause), at.us)
         self._writes: dict[tuple[Incarnation, int], list[tuple[int, int | None]]] = {}
         """The times when a write was sent and was done, by incarnation and cause."""
+        self._recorded: set[Incarnation] = set()
+        """The incarnations whose writes are on record."""
         for write in run.of(ZkWrite):
+            self._recorded.add(write.incarnation)
             if write.cause is not None:
                 spans = self._writes.setdefault((write.incarnation, write.cause), [])
                 spans.append((write.us, done.get((write.incarnation, write.key.seq))))
@@ -281,8 +289,8 @@ class _TakeoverWrites:
 
     def within(self, elected: At[ControllerElected], since: int, until: int) -> int | None:
         """Return for how long at least one write of a takeover was awaited, in microseconds; None where its writes
-        cannot be distinguished."""
-        if elected.cause is None:
+        are not on record or cannot be distinguished."""
+        if elected.cause is None or elected.incarnation not in self._recorded:
             return None
         total, covered = 0, since
         for sent, done in self._writes.get((elected.incarnation, elected.cause), ()):

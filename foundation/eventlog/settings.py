@@ -21,7 +21,9 @@ def settings_row(run: RunRecords) -> Settings:
     }
     derived = {
         "brokers": sum(bool(re.fullmatch(BROKER_NODE, node)) for node in run.signs.nodes) or None,
-        "partitions": max((at.data.partitions for at in run.of(ControllerReady)), default=0) or None,
+        "partitions": max(
+            (at.data.partitions for at in run.of(ControllerReady) if at.data.partitions > 0), default=None
+        ),
         "session_timeout_ms": max((at.data.timeout_ms for at in run.of(SessionOpened)), default=None),
     }
     return Settings(**known | {name: value for name, value in derived.items() if known[name] is None})

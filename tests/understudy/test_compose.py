@@ -22,10 +22,12 @@ import yaml
 
 from brokers.__main__ import read_properties
 from brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
+from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import ControllerElected
 from tests.docker_engine import why_no_compose
 from understudy.cli.main import parser
+from understudy.testbed import describe_run
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, zookeeper_jars
 
@@ -160,11 +162,14 @@ def test_understudy_parses_the_command_lines_at_the_head_of_the_file() -> None:
     assert {options.verb for options in parsed} == {"status", "check", "replay"}
 
 
-def test_the_head_of_the_file_names_every_port_that_can_be_changed() -> None:
+def test_the_head_of_the_file_names_every_port_and_setting_that_can_be_changed() -> None:
     head = COMPOSE_FILE[: COMPOSE_FILE.index("\nname: ")]
-    ports = {name for name, _ in VARIABLE.findall(COMPOSE_FILE) if name.endswith("_PORT")}
+    variables = {name for name, _ in VARIABLE.findall(COMPOSE_FILE)}
+    ports = {name for name in variables if name.endswith("_PORT")}
     assert len(ports) == len(SERVERS)
-    assert ports <= set(re.findall(r"\w+", head))
+    settings = {"UNDERSTUDY_RUN_ID", "UNDERSTUDY_SESSION_TIMEOUT_MS", "UNDERSTUDY_COMMIT"}
+    assert settings <= variables
+    assert ports | settings <= set(re.findall(r"\w+", head))
 
 
 @pytest.mark.parametrize("broker", BROKERS)
@@ -258,6 +263,44 @@ def image(tmp_path: Path) -> dict[str, str]:
         "UNDERSTUDY_ZOOKEEPER_JARS": str(jars),
         "LC_ALL": "C.UTF-8",
     }
+
+
+def prepared_run_folder(image: dict[str, str], folder: Path) -> Path:
+    """Run the command of the service `run-folder` with folders of this machine, and return `run/compose`."""
+    programs, run, marker = folder / "bin", folder / "run", folder / "marker"
+    for each in (programs, run, marker):
+        each.mkdir(exist_ok=True)
+    (programs / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
+    (programs / "python").chmod(0o755)
+    shell, option, script = command_line("run-folder")
+    assert f"python -P -m {describe_run.__name__} " in script
+    own = {"/run/understudy": str(run), "/marker": str(marker), "1000:1000": f"{os.getuid()}:{os.getgid()}"}
+    for theirs, ours in own.items():
+        assert theirs in script
+        script = script.replace(theirs, ours)
+    environment = image | {"PATH": f"{programs}:{image['PATH']}", "UNDERSTUDY_COMMIT": "0123456789ab"}
+    subprocess.run([shell, option, script], env=environment, check=True, timeout=60)
+    return run / "compose"
+
+
+def test_the_settings_of_the_cluster_are_on_record_before_brokers_start(image: dict[str, str], tmp_path: Path) -> None:
+    (settings,) = [measure(*run).settings for run in read([prepared_run_folder(image, tmp_path)]).by_run().items()]
+    config = KafkaConfig.from_properties(overrides(BROKERS[0]))
+    assert (settings.world, settings.brokers) == ("containers", len(BROKERS))
+    assert settings.session_timeout_ms == config.zookeeper_session_timeout_ms
+    assert settings.software_commit == "0123456789ab"
+    again = read([prepared_run_folder(image, tmp_path)])
+    assert [*again.by_run()] == [config.understudy_run_id]
+    assert again.findings == ()
+    assert {record.incarnation for record in again.records} == {1, 2}, "a further start has a log of its own"
+
+
+def test_run_id_and_session_timeout_of_brokers_and_record_change_together() -> None:
+    for name, value in (("UNDERSTUDY_RUN_ID", "mine"), ("UNDERSTUDY_SESSION_TIMEOUT_MS", "2000")):
+        set_one = re.sub(rf"\$\{{{name}:-[^}}]*\}}", value, COMPOSE_FILE)
+        services = yaml.safe_load(VARIABLE.sub(r"\2", set_one))["services"]
+        assert f'"{value}"' in services["run-folder"]["command"][0]
+        assert any(word.endswith(f"={value}") for word in services["broker-3"]["entrypoint"])
 
 
 def in_image(image: dict[str, str], module: str, *arguments: str) -> subprocess.Popen[str]:

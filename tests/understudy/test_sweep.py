@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import FaultInjected, RunDescribed, StepReached
 from understudy.cluster import WaitTimedOut
@@ -38,6 +39,26 @@ def test_a_grid_has_every_combination_and_all_of_one_draw_before_the_next() -> N
     assert len(cells) == len({each.name for each in cells}) == 16
     assert [each.draw for each in cells] == [4] * 8 + [5] * 8
     assert cells[0].name == "b3-p1-t9-kill-4"
+
+
+@pytest.mark.parametrize("fault", ["kill", "pause"])
+def test_without_the_fault_on_record_the_outage_is_right_to_a_session_timeout(fault: str, tmp_path: Path) -> None:
+    for draw in range(1, 6):
+        each = cell(fault=fault, draw=draw)
+        run_cell(each, tmp_path)
+        records = read([tmp_path / each.name]).records
+        known = measure("known", records)
+        guessed = measure("guessed", [record for record in records if not isinstance(record.data, FaultInjected)])
+        assert (known.failovers[0].cause, guessed.failovers[0].cause) == (fault, "silence")
+        leaderless = known.totals.leaderless_partitions
+        assert leaderless > 0
+        assert guessed.totals.leaderless_partitions == leaderless
+        assert known.failovers[0].outage_ms is not None
+        assert known.totals.leaderless_ms > leaderless * known.failovers[0].outage_ms * 0.9
+        assert guessed.failovers[0].outage_ms is not None
+        assert abs(guessed.failovers[0].outage_ms - known.failovers[0].outage_ms) < each.session_timeout_ms
+        longest = leaderless * each.session_timeout_ms
+        assert abs(guessed.totals.leaderless_ms - known.totals.leaderless_ms) < longest
 
 
 def test_no_two_cells_share_a_name_or_a_seed() -> None:

@@ -102,4 +102,4 @@ def claim_for_events(folder: Path) -> None:
 def check_pyarrow(what: str = "a lake") -> None:
     """Raise `Failed` where pyarrow is not installed, which `what` needs."""
     if importlib.util.find_spec("pyarrow") is None:
-        raise Failed(f"{what} needs pyarrow, which is not installed: pip install 'understudy[analysis]'")
+        raise Failed(f"{what} needs pyarrow, which is not installed: pip install pyarrow")

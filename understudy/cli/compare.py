@@ -82,9 +82,7 @@ def _compare(options: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
-        raise Failed(
-            "numpy is not installed; it is in the extra `analysis`: pip install 'understudy[analysis]'"
-        ) from None
+        raise Failed("numpy is not installed; the extra `analysis` has it: pip install numpy") from None
     from understudy.compare.html_page import write_page
     from understudy.compare.json_page import as_json
     from understudy.compare.text_page import render
@@ -112,15 +110,19 @@ def _compare(options: argparse.Namespace) -> None:
 
 def _in_spark(options: argparse.Namespace) -> Comparison:
     from understudy.java import JavaNotFound, choose_java
+    from understudy.lake.manifest import LakeError, is_lake, read_newest
     from understudy.spark.compare_job import compare_folder
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
 
     try:
+        if is_lake(options.runs[0]):
+            # A lake that cannot be read is named before Spark has started, which takes seconds.
+            read_newest(options.runs[0])
         settings = SparkSettings.with_class_cache(choose_java(options.java_home), master=options.spark)
         with Activity(sys.stderr, plain_lines=False) as activity:
             return compare_folder(options.runs[0], options.by, options.baseline, settings, activity.step)
-    except (JavaNotFound, GatewayFailed, SparkFailed) as error:
+    except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
         raise Failed(str(error)) from None
 
 

@@ -65,7 +65,10 @@ def run(options: argparse.Namespace) -> int:
         raise Failed(str(error)) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        raise Failed(f"the lake {options.lake} cannot be written: {where}{error.strerror or error}") from None
+        raise Failed(
+            f"the lake {options.lake} cannot be written: {where}{error.strerror or error}; the same command goes on "
+            "when it can be"
+        ) from None
 
 
 def _remove(options: argparse.Namespace) -> int:

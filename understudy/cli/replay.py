@@ -89,7 +89,9 @@ def _in_spark(options: argparse.Namespace) -> None:
             # Stopping Spark takes a second.
             _print(result, options)
         cache = class_cache.make_in_background(java)
-    except (JavaNotFound, GatewayFailed, SparkFailed, TablesExist) as error:
+    except JavaNotFound as error:
+        raise Failed(f"{error}; or use --engine python, which needs none") from None
+    except (GatewayFailed, SparkFailed, TablesExist) as error:
         raise Failed(str(error)) from None
     if cache is not None:
         print(

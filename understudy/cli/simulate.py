@@ -65,7 +65,12 @@ def _replay(seed: int, seconds: int, events: Path | None) -> int:
 
     if events is not None:
         claim_for_events(events)
-    report = run_seed(seed, seconds, events=events)
+    try:
+        report = run_seed(seed, seconds, events=events)
+    except OSError as error:
+        raise Failed(
+            f"--events {events}: {error.strerror or error}; the run is incomplete, give a new folder"
+        ) from None
     print(report.plan)
     print(report)
     if events is not None:

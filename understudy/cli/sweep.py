@@ -76,6 +76,13 @@ def run(options: argparse.Namespace) -> int:
             done = len(cells) - len(unfinished(cells, output))
             print(f"{done} of {len(cells)} runs are complete; the same command goes on from there", file=sys.stderr)
             raise
+        except OSError as error:
+            progress.wipe()
+            done = len(cells) - len(unfinished(cells, output))
+            raise Failed(
+                f"--output {output}: {error.strerror or error}; {done} of {len(cells)} runs are complete, and the same "
+                "command goes on from there"
+            ) from None
     with contextlib.suppress(OSError):
         unfinished_folder(output).rmdir()
     print(f"{len(left) - failed} runs in {progress.seconds:.0f} s, {len(cells) - failed} of {len(cells)} in {output}")

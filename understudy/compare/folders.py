@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.eventlog.reader import LogFinding, find_files
-from understudy.compare.groups import Observation, observe
+from foundation.eventlog.reader import LogFinding
+from understudy.compare.groups import CannotCompare, Observation, observe
 from understudy.replay.kernel import Measured, for_page, groups_to_join, measure_files, without
-from understudy.replay.runs import RunFiles, find_runs
+from understudy.replay.runs import DIFFERENT_RUNS, RunFiles, find_logs
 
 
 class ObservedFolders(NamedTuple):
@@ -30,23 +30,31 @@ def observe_folders(
     Args:
         begin: called with the number of runs before the first is read.
         step: called after each run.
+
+    Raises:
+        CannotCompare: different runs have the same id.
     """
-    files, findings = find_files(paths)
-    groups = find_runs(files)
-    begin(len(groups))
+    logs = find_logs(paths)
+    conflicts = [finding for finding in logs.findings if finding.kind == DIFFERENT_RUNS]
+    if conflicts:
+        raise CannotCompare(
+            f"run id {conflicts[0].what!r} is used by different runs: {conflicts[0].file} and {conflicts[1].file} "
+            "differ; leave one of them out"
+        )
+    begin(len(logs.groups))
 
     def measured(group: RunFiles) -> Measured:
         found = for_page(measure_files(group))
         step()
         return found
 
-    results = [measured(group) for group in groups]
+    results = [measured(group) for group in logs.groups]
     joined = groups_to_join(results)
     results = [*without(results, joined), *map(measured, joined)]
     runs = [observe(metrics, _command(result.group)) for result in results for metrics in result.runs]
     return ObservedFolders(
         runs=tuple(sorted(runs, key=lambda run: run.run)),
-        findings=(*findings, *(finding for result in results for finding in result.findings)),
+        findings=(*logs.findings, *(finding for result in results for finding in result.findings)),
     )
 
 

@@ -58,6 +58,8 @@ class Takeover:
 
     Attributes:
         cause: the `seq` of the record that led to the election; None where the logs have none.
+        reading_since_ms: when it began to read the cluster's state.
+        broker_epochs: the broker id and epoch of each live broker that it read.
         is_under_way: whether the requests that it sends belong to the takeover.
         partitions: how many partitions the cluster has; `UNKNOWN` where the log does not state it.
     """
@@ -65,6 +67,8 @@ class Takeover:
     epoch: int
     elected_ms: float
     cause: int | None
+    reading_since_ms: float | None = None
+    broker_epochs: tuple[tuple[int, int], ...] | None = None
     is_under_way: bool = True
     live_brokers: tuple[int, ...] | None = None
     shutting_down: tuple[int, ...] = ()

@@ -12,6 +12,7 @@ from typing import Final
 from foundation.cluster.errors import Errors
 from foundation.eventlog.records import (
     BrokersChanged,
+    ContextLoaded,
     ControllerElected,
     ControllerReady,
     ControllerResigned,
@@ -50,6 +51,7 @@ _API_NAMES: Final = {
     "STOP_REPLICA": "StopReplica",
 }
 _ERROR_NAMES: Final = {error.value: error.name for error in Errors}
+_BROKER_EPOCH = re.compile(r"(\d+) -> (\d+)")
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)*(?P<name>[\w$]+?)(?:Exception)?(?:: .*)?", re.DOTALL)
 
 
@@ -72,6 +74,17 @@ def elected(line: Line) -> None:
     )
 
 
+def reading_begins(line: Line) -> None:
+    if line.node.takeover is not None:
+        line.node.takeover.reading_since_ms = line.ms
+
+
+def broker_epochs(line: Line) -> None:
+    if line.node.takeover is not None:
+        found = _BROKER_EPOCH.findall(line.found["epochs"])
+        line.node.takeover.broker_epochs = tuple(sorted((int(broker), int(epoch)) for broker, epoch in found))
+
+
 def active_brokers(line: Line) -> None:
     if line.node.takeover is not None:
         line.node.takeover.live_brokers = numbers(line.found["brokers"])
@@ -83,8 +96,24 @@ def shutting_down_brokers(line: Line) -> None:
 
 
 def topics_of_cluster(line: Line) -> None:
-    if line.node.takeover is not None:
-        line.node.takeover.topics = names(line.found["topics"])
+    """Record that the cluster's state has been read, with the partition states that the logs have named so far."""
+    takeover = line.node.takeover
+    if takeover is None:
+        return
+    takeover.topics = names(line.found["topics"])
+    if takeover.broker_epochs is None or takeover.reading_since_ms is None:
+        line.cluster.left_out["ContextLoaded: the log lacks the broker epochs, or when reading began"] += 1
+        return
+    line.node.write(
+        line.ms,
+        ContextLoaded(
+            epoch=takeover.epoch,
+            live_brokers=takeover.broker_epochs,
+            partitions=tuple(known.state for _, known in sorted(line.cluster.states.items())),
+            took_ms=line.ms - takeover.reading_since_ms,
+        ),
+        cause=takeover.cause,
+    )
 
 
 def partition_states(line: Line) -> None:
@@ -385,6 +414,8 @@ CONTROLLER_STATEMENTS: Final = (
         r"and epoch zk version is now (?P<version>\d+)",
         elected,
     ),
+    statement(CONTROLLER, r"Initializing controller context", reading_begins),
+    statement(CONTROLLER, r"Initialized broker epochs cache: (?P<epochs>.*)", broker_epochs),
     statement(CONTROLLER, r"Currently active brokers in the cluster: (?P<brokers>.*)", active_brokers),
     statement(CONTROLLER, r"Currently shutting brokers in the cluster: (?P<brokers>.*)", shutting_down_brokers),
     statement(CONTROLLER, r"Current list of topics in the cluster: (?P<topics>.*)", topics_of_cluster),
@@ -484,7 +515,7 @@ CONTROLLER_STATEMENTS: Final = (
 
 _REPEATING: Final = {
     CONTROLLER: (
-        "Registering handlers|Initializing controller context|Initialized broker epochs cache|"
+        "Registering handlers|"
         "Deleting log dir event notifications|Deleting isr change notifications|"
         "Fetching topic deletions in progress|Initializing topic deletion manager|Sending update metadata request|"
         "List of topics |New broker startup callback|Broker failure callback|Removed .* from list of shutting down|"

@@ -173,6 +173,8 @@ class TransactionImporter:
         self._registered: dict[int, int] = {}
         """The broker epoch of each registered broker."""
         self._controller: int | None = None
+        self._gone: set[int] = set()
+        """The brokers that have gone while there was no controller, as a killed controller itself."""
 
     def add(self, dated: DatedTransaction) -> None:
         transaction = dated.transaction
@@ -241,6 +243,9 @@ class TransactionImporter:
                 cause=cause,
                 zxid=transaction.zxid,
             )
+        gone, self._gone = self._gone - set(self._registered), set()
+        if gone:
+            self._brokers_changed(written, dead=tuple(sorted(gone)))
 
     # -- brokers and topics
 
@@ -283,7 +288,9 @@ class TransactionImporter:
 
     def _brokers_changed(self, written: Written, *, new: tuple[int, ...] = (), dead: tuple[int, ...] = ()) -> None:
         node = self._controller_without_log()
-        if node is not None and (node.broker not in dead):
+        if self._controller is None or self._controller in dead:
+            self._gone.update(dead)
+        elif node is not None:
             live = tuple(sorted(self._registered))
             changed = BrokersChanged(new=new, dead=dead, bounced=(), live=live)
             node.write(written.ms, changed, zxid=written.transaction.zxid)

@@ -26,5 +26,5 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":
             raise
-        needed = f"understudy.lake.{name} needs pyarrow: pip install 'understudy[analysis]'"
+        needed = f"understudy.lake.{name} needs pyarrow: pip install pyarrow"
         raise ModuleNotFoundError(needed, name="pyarrow") from None

@@ -83,14 +83,23 @@ class Ingested:
 def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
     """Return the runs of all event logs at or below `paths`.
 
+    A folder without any is a group without a run, as a file is in which no line names one.
+
     Raises:
-        NothingToIngest: there are none.
+        NothingToIngest: a path does not exist, or no line of any file names a run.
     """
     files, findings = find_files(paths)
-    if not files:
-        why = ", ".join(f"{finding.file}{': ' * bool(finding.what)}{finding.what}" for finding in findings)
+    missing = [finding for finding in findings if finding.what]
+    if missing or not files:
+        why = ", ".join(f"{finding.file}{': ' * bool(finding.what)}{finding.what}" for finding in missing or findings)
         raise NothingToIngest(f"there are no event-log files at or below {why}; expected *.jsonl in run folders")
-    return find_runs(files)
+    groups = find_runs(files)
+    if not any(group.run for group in groups):
+        raise NothingToIngest(
+            f"no line of {files[0]}{f' or of {len(files) - 1} other files' * (len(files) > 1)} names a run; "
+            "expected event logs, as a cluster, a simulated one or `understudy import-kafka` leaves them"
+        )
+    return [*groups, *(RunFiles("", (finding.file,), 0) for finding in findings)]
 
 
 def in_process(size: int) -> AbstractContextManager[Engine]:

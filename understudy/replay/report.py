@@ -7,17 +7,19 @@ page of many runs compares their failovers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from foundation.eventlog.fences import Fence
-from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics
+from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics, Totals
 from foundation.eventlog.metrics import nearest_rank
 from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.run_records import micros
 from understudy.replay.kernel import worst_partitions
 from understudy.replay.result import Replay
+from understudy.replay.runs import DIFFERENT_RUNS
 
 WIDTH = 100
 BAR = 36
@@ -85,8 +87,9 @@ def _fault(moment: Moment) -> str:
 
 
 def _controllers(run: RunMetrics) -> list[str]:
-    lines = [f"Controllers: {_ms(run.totals.without_controller_ms)} without one"]
-    return lines + _some([f"  {_reign(reign)}" for reign in run.reigns], 5)
+    without = run.totals.without_controller_ms
+    head = "none was ready" if without is None else f"{_ms(without)} without one"
+    return [f"Controllers: {head}", *_some([f"  {_reign(reign)}" for reign in run.reigns], 5)]
 
 
 def _reign(reign: Reign) -> str:
@@ -112,7 +115,8 @@ def _failover(failover: Failover) -> list[str]:
     brokers = f"broker {failover.previous_broker} → {failover.broker}"
     times = [time(failover) for _, time in _PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
-    read = f"{_count(failover.partitions, 'partition')}, {_count(failover.brokers, 'broker')}"
+    counts = ((failover.partitions, "partition"), (failover.brokers, "broker"))
+    read = ", ".join(_count(number, noun) for number, noun in counts if number is not None)
     phases = [
         f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
         for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)
@@ -231,12 +235,24 @@ def _many_runs(replay: Replay) -> list[list[str]]:
                 [
                     f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}"
                     f"  {_count(len(run.failovers), 'failover')}"
-                    for run in sorted(replay.runs, key=lambda run: (-run.totals.without_controller_ms, run.run))
+                    for run in sorted(replay.runs, key=_longest_first)
                 ],
                 8,
             ),
+            *_never_ready(totals),
         ],
     ]
+
+
+def _longest_first(run: RunMetrics) -> tuple[float, str]:
+    """Return by what runs are sorted; those in which no controller was ready come last."""
+    without = run.totals.without_controller_ms
+    return math.inf if without is None else -without, run.run
+
+
+def _never_ready(totals: Sequence[Totals]) -> list[str]:
+    count = sum(row.without_controller_ms is None for row in totals)
+    return [f"  No controller was ready in {_count(count, 'run')}"] if count else []
 
 
 def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:
@@ -260,7 +276,9 @@ def _percentile(values: Iterable[float | None], percent: int) -> str:
 def _findings(replay: Replay) -> list[str]:
     if not replay.findings:
         return [f"Logs: {replay.lines:,} lines, no findings"]
-    shown = [f"  {_shortened(finding)}" for finding in replay.findings]
+    # Numbers that mix several runs have no meaning, so the reader has to see that first.
+    findings = sorted(replay.findings, key=lambda finding: finding.kind != DIFFERENT_RUNS)
+    shown = [f"  {_shortened(finding)}" for finding in findings]
     return [f"Logs: {replay.lines:,} lines, {_count(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
 
 

@@ -14,8 +14,13 @@ from foundation.eventlog.reader import LogFinding, find_files
 TASK_BYTES = 8 * 1024 * 1024
 """Runs are packed into tasks of this size, some 25,000 records: a task then outweighs what Spark takes to start it."""
 
+DIFFERENT_RUNS = "different runs with one id"
+"""Two files of a run have the same name and different content, so that the numbers of the run mix several runs."""
+
 _SEARCHED_BYTES = 1024 * 1024
 """How far into a file a line with a run is looked for."""
+
+_COMPARED_BYTES = 1024
 
 
 class RunFiles(msgspec.Struct, frozen=True, order=True):
@@ -34,14 +39,19 @@ class FoundLogs(NamedTuple):
 
     files: tuple[Path, ...]
     findings: tuple[LogFinding, ...]
-    """Paths without event logs."""
+    """Paths without event logs, and logs of different runs with the same id."""
     groups: list[RunFiles]
 
 
 def find_logs(paths: Iterable[Path]) -> FoundLogs:
     """Find the event-log files at or below `paths`, and group them by run."""
     files, findings = find_files(paths)
-    return FoundLogs(files, findings, find_runs(files))
+    groups = find_runs(files)
+    names = {str(file.absolute()): str(file) for file in files}
+    conflicts = [
+        LogFinding(names[file], 0, DIFFERENT_RUNS, group.run) for group in groups for file in conflicting_files(group)
+    ]
+    return FoundLogs(files, (*findings, *conflicts), groups)
 
 
 def find_runs(files: Iterable[Path]) -> list[RunFiles]:
@@ -63,6 +73,35 @@ def find_runs(files: Iterable[Path]) -> list[RunFiles]:
         for run, own in found.items()
     ]
     return sorted([*groups, *alone])
+
+
+def conflicting_files(group: RunFiles) -> tuple[str, ...]:
+    """Return two files of a group that cannot be copies of each other though they have the same name; empty if none.
+
+    The name has the node, the incarnation and the number of the file. A copy may have been made while the run went on,
+    so that it is the beginning of the other. Only the beginning and the end of what both have are compared.
+    """
+    first_by_name: dict[str, str] = {}
+    for file in group.files:
+        first = first_by_name.setdefault(Path(file).name, file)
+        if first != file and not _is_copy(Path(first), Path(file)):
+            return first, file
+    return ()
+
+
+def _is_copy(first: Path, second: Path) -> bool:
+    try:
+        common = min(first.stat().st_size, second.stat().st_size)
+        return _ends(first, common) == _ends(second, common)
+    except OSError:
+        return True  # its readers report it
+
+
+def _ends(file: Path, size: int) -> tuple[bytes, bytes]:
+    with file.open("rb") as stream:
+        begin = stream.read(min(size, _COMPARED_BYTES))
+        stream.seek(max(0, size - _COMPARED_BYTES))
+        return begin, stream.read(min(size, _COMPARED_BYTES))
 
 
 def joined(groups: Sequence[RunFiles]) -> RunFiles:

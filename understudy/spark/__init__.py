@@ -34,5 +34,5 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":
             raise
-        needed = f"understudy.spark.{name} needs pyarrow: pip install 'understudy[analysis]'"
+        needed = f"understudy.spark.{name} needs pyarrow: pip install pyarrow"
         raise ModuleNotFoundError(needed, name="pyarrow") from None

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -33,6 +33,7 @@ EXECUTOR_TIMEOUT_S = 120.0
 _EXECUTORS_COUNTED_EVERY_S = 1.0
 
 _STANDALONE = "spark://"
+_MAX_CAUSES = 20
 _CONNECT_TIMEOUT_S = 10.0
 
 Progress: TypeAlias = Callable[[str], None]
@@ -46,7 +47,7 @@ def no_progress(step: str) -> None:
 
 
 class SparkFailed(Exception):
-    """Spark raised an exception. The message says what it was doing, and has the first line of the exception."""
+    """Spark raised an exception. The message says what it was doing, and has one line about the first cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +129,26 @@ def spark_errors(failure: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise SparkFailed(f"{failure}: {error.java_exception.toString().splitlines()[0]}") from None
+        raise SparkFailed(f"{failure}: {_reason(_first_cause(error.java_exception).toString())}") from None
     except (Py4JError, PySparkException) as error:
-        raise SparkFailed(f"{failure}: {str(error).splitlines()[0]}") from None
+        raise SparkFailed(f"{failure}: {_reason(str(error))}") from None
+
+
+def _first_cause(exception: Any) -> Any:
+    """Return the Java exception that led to this one."""
+    for _ in range(_MAX_CAUSES):
+        cause = exception.getCause()
+        if cause is None:
+            break
+        exception = cause
+    return exception
+
+
+def _reason(text: str) -> str:
+    """Return the line that says what went wrong: the first, or after the last traceback of a worker its exception."""
+    _, traceback, after = text.rpartition("Traceback (most recent call last):\n")
+    lines = [line for line in after.splitlines() if not line.startswith(" ")] if traceback else text.splitlines()
+    return lines[0] if lines else text
 
 
 def _check_that_a_master_listens(master: str) -> None:
@@ -143,7 +161,7 @@ def _check_that_a_master_listens(master: str) -> None:
                 return
         except (OSError, ValueError, OverflowError) as error:
             failures.append(f"{address}: {error}")
-    raise SparkFailed(f"no Spark master listens at {master} ({'; '.join(failures)}); start one, or leave --master out")
+    raise SparkFailed(f"no Spark master listens at {master} ({'; '.join(failures)}); start one, or use local[*]")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""`TestbedLog`: the event log of the process that runs a cluster of processes."""
+"""`TestbedLog`: the event log of the process that starts a cluster of real brokers, or prepares its start."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ class TestbedLog:
         """Write the first records: that the process has started, and how the run is set up.
 
         Args:
-            described: what only the experiment knows, for example the planned fault.
+            described: what only the experiment knows, for example the planned fault. Without a `world`, the brokers
+                are processes of this machine.
         """
         self.append(ProcessStarted(role="testbed", pid=run_folder.this_process().pid))
         self.append(
             msgspec.structs.replace(
                 described,
-                world="processes",
+                world=described.world or "processes",
                 brokers=brokers,
                 session_timeout_ms=session_timeout_ms,
                 software_version=software_version(),

@@ -212,7 +212,7 @@ class ContextLoaded(RecordPayload, frozen=True, kw_only=True, gc=False):
     live_brokers: tuple[tuple[int, int], ...]
     """(broker id, broker epoch) of every live broker, sorted."""
     partitions: tuple[Leadership, ...]
-    """The leader and ISR of every partition that has a state znode."""
+    """The leader and ISR of every partition that has a state znode; in an imported log, as far as it has named them."""
     took_ms: float
     """How long reading took, in milliseconds."""
 

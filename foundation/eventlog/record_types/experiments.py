@@ -55,13 +55,13 @@ class StepReached(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by the testbed or the simulator when a run begins: how it was set up.
+    """Written by the testbed, the compose file or the simulator when a run begins: how it was set up.
 
     Whatever is not known is null or empty. A reader takes each setting from the first such record that has it.
     """
 
     world: str = ""
-    """Where the brokers run: `simulator` or `processes`."""
+    """Where the brokers run: `simulator`, `processes` or `containers`."""
     brokers: int | None = None
     """How many brokers the cluster has."""
     partitions: int | None = None

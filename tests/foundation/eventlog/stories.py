@@ -121,6 +121,58 @@ def killed_controller(run: str = "run-1") -> Logs:
     return logs
 
 
+def controller_never_ready(run: str = "never-ready") -> Logs:
+    """One broker is elected, and loads the cluster's state to the end."""
+    logs = Logs(run=run)
+    logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))
+    logs.at(5000, "broker-1", StepReached(step="still loading"))
+    return logs
+
+
+def silent_controllers(run: str = "silent-controllers", *, timeout_ms: int = 2_000) -> Logs:
+    """Three controllers are lost and no fault is on record: only the third exits in order.
+
+    Broker 1 has no `SessionOpened`; its last sign is at 1100, and its loss is noticed at 6000. Broker 2 opened a
+    session of 1,000 ms, and another later; its last sign is at 6100, and its loss is noticed at 9000. Broker 1 exits at
+    9200, which is noticed at 14000. The number of partitions is not known of the third takeover; the fourth is not
+    ready at the end.
+    """
+    logs = Logs(run=run)
+    logs.at(900, "testbed", RunDescribed(world="processes", session_timeout_ms=timeout_ms))
+    logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))
+    logs.at(1100, "broker-1", ControllerReady(epoch=1, brokers=(1, 2), topics=0, partitions=0, took_ms=0))
+    logs.at(1200, "broker-2", SessionOpened(session_id=2, timeout_ms=1_000))
+    logs.at(6000, "broker-2", GONE)
+    logs.at(6010, "broker-2", ControllerElected(broker_id=2, epoch=2, epoch_zk_version=2, session_id=2))
+    logs.at(6100, "broker-2", ControllerReady(epoch=2, brokers=(2,), topics=0, partitions=0, took_ms=0))
+    logs.at(8000, "broker-1", ProcessStarted(role="broker", broker_id=1), incarnation=2)
+    logs.at(9000, "broker-1", GONE, incarnation=2)
+    logs.at(9010, "broker-1", ControllerElected(broker_id=1, epoch=3, epoch_zk_version=3, session_id=3), incarnation=2)
+    logs.at(9100, "broker-1", ControllerReady(epoch=3, brokers=(1,), topics=0, partitions=-1, took_ms=0), incarnation=2)
+    logs.at(9200, "broker-1", ProcessExiting(reason="SIGTERM"), incarnation=2)
+    logs.at(13000, "broker-2", SessionOpened(session_id=4, timeout_ms=60_000), incarnation=2)
+    logs.at(14000, "broker-2", GONE, incarnation=2)
+    logs.at(14010, "broker-2", ControllerElected(broker_id=2, epoch=4, epoch_zk_version=4, session_id=4), incarnation=2)
+    return logs
+
+
+LONG_LINE_PARTITIONS = 37_000
+
+
+def long_line(run: str = "long-line") -> Logs:
+    """One broker writes three records; the second is a line of more than 10 MB, with the partitions of one topic."""
+    logs = Logs(run=run)
+    topic = "t" * 249
+    states = tuple(
+        Leadership(topic, partition, partition % 3 + 1, 0, (1, 2, 3), 0, 1) for partition in range(LONG_LINE_PARTITIONS)
+    )
+    logs.at(1000, "broker-1", StepReached(step="a topic"))
+    logs.at(1001, "broker-1", LeadershipWritten(why="initialise", partitions=states))
+    logs.at(1002, "broker-1", StepReached(step="the end"))
+    assert len(logs.lines["broker-1-0001-0001.jsonl"][1]) > 10_000_000
+    return logs
+
+
 def _request(
     logs: Logs,
     ms: float,

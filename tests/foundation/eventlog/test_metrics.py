@@ -26,6 +26,7 @@ from foundation.eventlog.records import (
     ProcessStarted,
     RequestSent,
     ResponseReceived,
+    RunDescribed,
     SessionExpiredRecord,
     SessionOpened,
     StepReached,
@@ -34,7 +35,13 @@ from foundation.eventlog.records import (
     ZkWriteDone,
 )
 from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import GONE, RandomRun, killed_controller
+from tests.foundation.eventlog.stories import (
+    GONE,
+    RandomRun,
+    controller_never_ready,
+    killed_controller,
+    silent_controllers,
+)
 
 
 def measured(logs: Logs) -> RunMetrics:
@@ -276,6 +283,22 @@ def test_a_takeover_that_did_not_record_its_reading_is_not_split() -> None:
     assert (row.takeover_ms, row.reading_ms, row.deciding_ms, row.writing_ms) == (1.0, None, None, None)
 
 
+def test_a_log_without_any_write_does_not_split_the_rest_of_a_takeover() -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", elected(1, 1))
+    logs.at(1001, "broker-1", ready(1))
+    gone = logs.at(2990, "broker-2", GONE)
+    logs.at(3000, "broker-2", elected(2, 2), cause=gone)
+    logs.at(3004, "broker-2", ContextLoaded(epoch=2, live_brokers=(), partitions=(), took_ms=0))
+    logs.at(3010, "broker-2", ready(2))
+    (row,) = measured(logs).failovers
+    assert (row.reading_ms, row.deciding_ms, row.writing_ms) == (4.0, None, None)
+    write = ZkWrite(purpose="registration", paths=(), operations=1, fenced=False)
+    logs.at(4000, "broker-2", write)
+    (row,) = measured(logs).failovers
+    assert (row.reading_ms, row.deciding_ms, row.writing_ms) == (4.0, 6.0, 0.0), "its writes are on record"
+
+
 def test_an_election_without_a_cause_has_neither_requests_nor_writes() -> None:
     loaded = ContextLoaded(epoch=2, live_brokers=(), partitions=(), took_ms=0)
     logs = Logs()
@@ -299,6 +322,15 @@ def test_an_outage_without_another_election_lasts_to_the_end() -> None:
     assert run.totals.without_controller_ms == 3000.0
 
 
+def test_time_without_a_controller_is_not_known_where_none_was_ready() -> None:
+    logs = controller_never_ready()
+    totals = measured(logs).totals
+    assert (totals.controllers, totals.without_controller_ms) == (1, None)
+    assert measure("nothing", ()).totals.without_controller_ms is None
+    logs.at(6000, "broker-1", ready(1))
+    assert measured(logs).totals.without_controller_ms == 0.0
+
+
 def test_a_stopped_controller_is_an_outage_while_other_brokers_run() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", elected(1, 1))
@@ -308,6 +340,29 @@ def test_a_stopped_controller_is_an_outage_while_other_brokers_run() -> None:
     assert measured(logs).totals.without_controller_ms == 0.0
     logs.at(6000, "broker-2", StepReached(step="alive"))
     assert measured(logs).totals.without_controller_ms == 4000.0
+
+
+def test_a_controller_that_was_silent_for_long_was_lost_a_session_timeout_before_it_was_noticed() -> None:
+    first, second, third, _ = measured(silent_controllers()).reigns
+    assert (first.ended_by, first.ended_at_ms) == ("silence", 3100.0), "6000 less the run's session timeout"
+    assert (second.ended_by, second.ended_at_ms) == ("silence", 7100.0), "9000 less the one in its SessionOpened"
+    assert (third.ended_by, third.ended_at_ms) == ("exit", 8300.0), "its exit is on record"
+    for timeout_ms, ended_at_ms in ((3_266, 1834.0), (3_267, 200.0), (5_500, 200.0)):
+        first, *_ = measured(silent_controllers(timeout_ms=timeout_ms)).reigns
+        assert first.ended_at_ms == ended_at_ms, "its last sign is at most one and a half session timeouts before"
+
+
+def test_a_takeover_has_no_numbers_of_brokers_and_partitions_that_no_record_states() -> None:
+    run = measured(silent_controllers())
+    assert [(row.brokers, row.partitions) for row in run.failovers] == [(1, 0), (1, None), (None, None)]
+    assert run.settings.partitions is None
+
+
+def test_a_silent_controller_whose_loss_was_not_noticed_was_lost_with_its_last_sign() -> None:
+    opened = (1000.0, "broker-1", SessionOpened(session_id=1, timeout_ms=100))
+    assert failover(opened).lost_at_ms == 1.0
+    assert failover(opened, (2500.0, "broker-3", GONE)).lost_at_ms == 1400.0
+    assert failover((2500.0, "broker-3", GONE)).lost_at_ms == 1.0, "the session timeout is not known"
 
 
 # ------------------------------------------------------------------ partitions
@@ -372,6 +427,46 @@ def test_a_broker_without_records_for_long_is_down_for_no_longer_than_its_sessio
     assert leaderless_ms(opened, registered, led, dead, elected) == 2100.0
     assert leaderless_ms(registered, led, dead, elected) == 100.0, "the session timeout is not known"
     assert leaderless_ms(opened, led, dead, elected) == 100.0, "the broker's registration is not known"
+    for last_ms, expected in ((3_000.0, 3_100.0), (2_999.0, 2_100.0)):
+        last = (last_ms, "broker-1", StepReached(step="the last sign"))
+        assert leaderless_ms(opened, registered, led, last, dead, elected) == expected
+    described = (900.0, "testbed", RunDescribed(session_timeout_ms=2_500))
+    assert leaderless_ms(described, registered, led, dead, elected) == 2600.0
+    assert leaderless_ms(described, opened, registered, led, dead, elected) == 2100.0, "the granted timeout counts"
+
+
+def test_a_controller_that_was_killed_without_a_fault_on_record_is_down_from_its_last_record_on() -> None:
+    """No `BrokersChanged` lists it: the next controller reads the live brokers without it."""
+    before = (
+        (900.0, "broker-1", SessionOpened(session_id=1, timeout_ms=2_000)),
+        (950.0, "broker-1", BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1)),
+        (1000.0, "broker-1", written(1)),
+        (3500.0, "broker-1", StepReached(step="the last sign")),
+        (6000.0, "broker-3", elected(3, 2)),
+    )
+    led = (6030.0, "broker-3", written(3, (3,), epoch=2))
+    without_it, with_it = (
+        (6040.0, "broker-3", ControllerReady(epoch=2, brokers=brokers, topics=1, partitions=1, took_ms=40))
+        for brokers in ((2, 3), (1, 2, 3))
+    )
+    assert leaderless_ms(*before, led, without_it) == 2530.0
+    assert leaderless_ms(*before, led, with_it) == 0.0
+    assert leaderless_ms(*before, led) == 0.0, "the brokers that it read are not known"
+    assert leaderless_ms(*before[1:], led, without_it) == 30.0, "the session timeout is not known"
+    killed = (3600.0, "testbed", FaultInjected(fault="kill", target="broker-1"))
+    assert leaderless_ms(*before, killed, led, without_it) == 2430.0, "the fault on record is exact"
+    late = (6010.0, "broker-4", BrokerRegistered(broker_id=4, broker_epoch=6, session_id=4))
+    moved = (6020.0, "broker-3", written(4, (4,), epoch=2))
+    assert leaderless_ms(*before, late, moved, without_it) == 2520.0, "broker 4 registered after the election"
+
+
+def test_a_fault_on_record_dates_the_loss_of_a_broker_exactly() -> None:
+    opened = (900.0, "broker-1", SessionOpened(session_id=1, timeout_ms=6_000))
+    registered = (950.0, "broker-1", BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1))
+    led = (1000.0, "broker-3", written(1))
+    killed = (2000.0, "testbed", FaultInjected(fault="kill", target="broker-1"))
+    dead = (6000.0, "broker-3", BrokersChanged(new=(), dead=(1,), bounced=(), live=(3,)))
+    assert leaderless_ms(opened, registered, led, killed, dead, (6100.0, "broker-3", written(3, (3,)))) == 4100.0
 
 
 def test_a_deleted_partition_needs_no_leader() -> None:

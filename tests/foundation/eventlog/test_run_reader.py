@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from foundation.eventlog import state_records
-from foundation.eventlog.lines import decode_record
+from foundation.eventlog.lines import MAX_LINE_BYTES, decode_record
 from foundation.eventlog.metrics import measure, measure_records
-from foundation.eventlog.reader import read
+from foundation.eventlog.reader import GAP, LINE_TOO_LONG, TORN_LINE, LogFinding, read
 from foundation.eventlog.run_reader import NotClean, read_clean_run
 from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 
 
 def write(logs: Logs, folder: Path) -> list[Path]:
@@ -47,6 +47,36 @@ def test_the_files_of_an_incarnation_continue_each_other(tmp_path: Path) -> None
     assert measure_records(clean.run, clean.records) == measure(clean.run, read(files).records)
     with pytest.raises(NotClean):
         read_clean_run([file for file in files if not file.name.endswith("-0002.jsonl")] + files[-1:])
+
+
+def test_a_line_of_ten_megabytes_is_read(tmp_path: Path) -> None:
+    (file,) = write(long_line(), tmp_path)
+    clean, tolerant = read_clean_run([file]), read([file])
+    assert (clean.lines, clean.findings, tolerant.findings) == (3, (), ())
+    metrics = measure_records(clean.run, clean.records)
+    assert metrics == measure(clean.run, tolerant.records)
+    assert (metrics.totals.partitions, metrics.totals.clean_elections) == (LONG_LINE_PARTITIONS,) * 2
+
+
+def test_a_torn_line_of_megabytes_is_found(tmp_path: Path) -> None:
+    (file,) = write(long_line(), tmp_path)
+    with file.open("r+b") as stream:
+        stream.truncate(9_000_000)
+    clean, tolerant = read_clean_run([file]), read([file])
+    assert clean.findings == tolerant.findings == (LogFinding(str(file), 2, TORN_LINE, ""),)
+    assert clean.lines == tolerant.lines == 2
+
+
+def test_a_line_beyond_the_limit_is_left_to_the_tolerant_reader(tmp_path: Path) -> None:
+    (file,) = write(long_line(), tmp_path)
+    first, _, last = file.read_bytes().splitlines(keepends=True)
+    too_long = changed(first, seq=2, data={"step": "x" * MAX_LINE_BYTES})
+    file.write_bytes(first + too_long + last)
+    with pytest.raises(NotClean):
+        read_clean_run([file])
+    reading = read([file])
+    assert [record.seq for record in reading.records] == [1, 3]
+    assert [finding.kind for finding in reading.findings] == [LINE_TOO_LONG, GAP]
 
 
 def changed(line: bytes, **fields: object) -> bytes:

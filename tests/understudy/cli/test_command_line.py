@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.foundation.eventlog.stories import killed_controller
 from understudy.cli import arguments
 from understudy.cli.main import VERBS, main, parser
 
@@ -115,6 +116,24 @@ def test_a_missing_java_prints_one_sentence_and_exits_with_code_1(
     assert capsys.readouterr().err.startswith(
         f"understudy {verb}: UNDERSTUDY_JAVA_HOME={tmp_path}: there is no bin/java in it"
     )
+
+
+@pytest.mark.parametrize(("verb", "arguments"), [("replay", ()), ("ingest", ("--engine", "spark", "--lake", "lake"))])
+def test_where_java_is_missing_the_engine_without_it_is_named(
+    verb: str,
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("UNDERSTUDY_JAVA_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name, lines in killed_controller().lines.items():
+        (tmp_path / name).write_bytes(b"".join(lines))
+    assert main([verb, str(tmp_path), *arguments]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"understudy {verb}: UNDERSTUDY_JAVA_HOME={tmp_path}: there is no bin/java in it")
+    assert message.endswith("; or use --engine python, which needs none\n")
 
 
 def test_a_demo_that_cannot_make_a_folder_fails(

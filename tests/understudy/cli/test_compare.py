@@ -128,6 +128,19 @@ def test_folders_without_a_run_or_a_failover_are_refused(tmp_path: Path, capsys:
     assert "none of the runs has a failover" in capsys.readouterr().err
 
 
+def test_different_runs_with_one_id_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("one", 1), ("two", 2)):
+        (tmp_path / name).mkdir()
+        for file, lines in RandomRun(seed, records=50, run="same").logs.lines.items():
+            (tmp_path / name / file).write_bytes(b"".join(lines))
+    assert main(["compare", str(tmp_path), "--by", "world"]) == 2
+    message = capsys.readouterr().err
+    assert "run id 'same' is used by different runs: " in message
+    assert f"{tmp_path}/one/" in message
+    assert f"{tmp_path}/two/" in message
+    assert "differ; leave one of them out" in message
+
+
 @pytest.mark.parametrize("baseline", ["brokers", "brokers=3,brokers=4"])
 def test_a_baseline_that_is_no_value_of_a_setting_is_refused(
     baseline: str, runs: Path, capsys: pytest.CaptureFixture[str]
@@ -150,4 +163,4 @@ def test_without_numpy_the_extra_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert main(["compare", str(runs), "--by", "world"]) == 1
-    assert "pip install 'understudy[analysis]'" in capsys.readouterr().err
+    assert "numpy is not installed; the extra `analysis` has it: pip install numpy" in capsys.readouterr().err

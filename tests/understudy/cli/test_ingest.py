@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.full_disk import no_larger_file
 from tests.understudy.lake.damaged_logs import write
 from tests.understudy.lake.lakes import assert_holds
 from understudy.cli.ingest import describe
@@ -64,6 +65,37 @@ def test_refused_runs_and_skipped_files_are_printed(runs: Path, capsys: pytest.C
     assert "refused run run-1: run id 'run-1' is used by different runs: " in output
 
 
+def test_a_path_that_does_not_exist_is_refused_before_anything_is_written(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, output = ingest(capsys, "runs", "misspelt")
+    assert (code, Path("lake").exists()) == (2, False)
+    assert "no event-log files at or below misspelt: no such file or folder; expected *.jsonl" in output
+
+
+def test_a_file_that_is_no_log_and_an_empty_folder_are_printed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("notes.txt").write_text("not ours\n")
+    Path("empty").mkdir()
+    code, output = ingest(capsys, "notes.txt")
+    assert (code, Path("lake").exists()) == (2, False)
+    assert "no line of notes.txt names a run; expected event logs, as a cluster, " in output
+    code, output = ingest(capsys, "runs/killed", "empty", "notes.txt")
+    assert code == 0
+    assert "skipped empty: no line in it names a run\n" in output
+    assert f"skipped {Path('notes.txt').absolute()}: no line in it names a run\n" in output
+
+
+def test_a_full_disk_is_named_and_the_same_command_goes_on(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with no_larger_file(1_000):
+        assert ingest(capsys, "runs") == (
+            1,
+            "understudy ingest: the lake lake cannot be written: File too large; the same command goes on when it can "
+            "be\n",
+        )
+    assert ingest(capsys, "runs")[0] == 0
+    assert_holds(Path("lake"), runs)
+
+
 def test_many_refusals_are_counted() -> None:
     result = Ingested(refused=[Refusal(f"run-{number}", "why") for number in range(7)])
     assert describe(result, Path("lake"))[1:] == [
@@ -108,7 +140,8 @@ def test_a_lake_that_cannot_be_written_has_exit_code_1(
     monkeypatch.setattr("understudy.lake.parts.PartWriter.close", full)
     assert ingest(capsys, "runs") == (
         1,
-        "understudy ingest: the lake lake cannot be written: lake/tables: No space left on device\n",
+        "understudy ingest: the lake lake cannot be written: lake/tables: No space left on device; the same command "
+        "goes on when it can be\n",
     )
 
 
@@ -133,4 +166,4 @@ def test_a_missing_pyarrow_is_named(runs: Path) -> None:
         [sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, timeout=60, env=os.environ, check=False
     )
     assert done.returncode == 1
-    assert "a lake needs pyarrow, which is not installed: pip install 'understudy[analysis]'" in done.stderr
+    assert "a lake needs pyarrow, which is not installed: pip install pyarrow" in done.stderr

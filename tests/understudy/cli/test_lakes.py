@@ -72,7 +72,8 @@ def test_what_does_not_go_with_a_lake_is_refused(logs: Path, lake: Path, capsys:
 def test_a_lake_of_a_later_format_is_refused(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (manifest,) = (lake / "manifest").glob("*.json")
     manifest.write_bytes(manifest.read_bytes().replace(b'"format":1', b'"format":99'))
-    for command in (["replay", str(lake)], ["compare", str(lake), "--by", "brokers"]):
+    compare = ["compare", str(lake), "--by", "brokers"]
+    for command in (["replay", str(lake)], compare, [*compare, "--spark", "local[1]"]):
         assert main(command) == 1
         assert "99" in capsys.readouterr().err
 

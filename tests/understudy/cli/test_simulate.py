@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from foundation.eventlog.reader import read
+from tests.understudy.full_disk import no_larger_file
 from understudy.cli.main import main
 from understudy.findings import Finding, FindingKind, Findings
 from understudy.simulator import seeds as simulator_seeds
@@ -51,6 +52,14 @@ def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest
     with pytest.raises(SystemExit):
         main(["simulate", "--seeds", "2", "--events", str(tmp_path)])
     assert "--events goes with --seed" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with no_larger_file(2_000):
+        assert main(["simulate", "--seed", "2", "--seconds", "9", "--events", str(tmp_path / "run")]) == 1
+    assert capsys.readouterr().err == (
+        f"understudy simulate: --events {tmp_path / 'run'}: File too large; the run is incomplete, give a new folder\n"
+    )
 
 
 def test_logs_go_to_a_folder_of_their_own_or_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.understudy.full_disk import no_larger_file
 from understudy.cli import main as cli
 from understudy.cli.main import main
 from understudy.replay.result import replay_in_python
@@ -102,6 +103,21 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pyte
     (tmp_path / "file").write_text("")
     assert main([*SMALL, "--output", str(tmp_path / "file")]) == 2
     assert "give a folder that can be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_sweep_goes_on_when_the_disk_is_no_longer_full(
+    workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*SMALL, "--workers", workers, "--output", str(tmp_path / "runs")]
+    with no_larger_file(5_000):
+        assert main(command) == 1
+    assert capsys.readouterr().err == (
+        f"understudy sweep: --output {tmp_path / 'runs'}: File too large; 0 of 4 runs are complete, and the same "
+        "command goes on from there\n"
+    )
+    assert main(command) == 0
+    assert len(replay_in_python([tmp_path / "runs"]).runs) == 4
 
 
 @pytest.mark.slow

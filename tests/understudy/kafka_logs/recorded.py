@@ -17,6 +17,7 @@ from foundation.eventlog.records import (
     Leadership,
     LeadershipWritten,
     RequestSent,
+    RunDescribed,
     SessionOpened,
     StepReached,
     TopicsChanged,
@@ -70,13 +71,13 @@ class Recorded(NamedTuple):
     def leaderless_ms(self, until_ms: float) -> dict[tuple[str, int], float]:
         """The time without a leader of each partition until a time; the records' clocks are replaced by wall clocks.
 
-        ZooKeeper's transaction log has no `SessionOpened`, which dates the silence of a broker that is gone: without
-        any, such a broker is down from `BrokersChanged` on.
+        The session timeout, which dates the silence of a broker that is gone, is left out: not every log has it, and
+        silence is as long as a log has no lines. Without it such a broker is down from when it was seen to be gone.
         """
         records = [
             _by_wall_clock(record)
             for record in self.records
-            if record.wall_ms <= until_ms and not isinstance(record.data, SessionOpened)
+            if record.wall_ms <= until_ms and not isinstance(record.data, SessionOpened | RunDescribed)
         ]
         end = msgspec.structs.replace(
             records[-1],

@@ -9,6 +9,7 @@ import pytest
 from foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
+    ContextLoaded,
     ControllerElected,
     ControllerReady,
     ControllerResigned,
@@ -80,6 +81,34 @@ def test_an_election_and_its_failover(tmp_path: Path) -> None:
     ]
     assert [record.node for record in records] == ["broker-1"] * len(records)
     assert records[-1].controller_epoch == 5
+
+
+def test_the_state_that_a_new_controller_has_read(tmp_path: Path) -> None:
+    reading = (
+        "00,040 INFO [Controller id=1] Initializing controller context",
+        "00,050 INFO [Controller id=1] Initialized broker epochs cache: HashMap(2 -> 65, 1 -> 64)",
+    )
+    led = f"59,000 INFO [Controller id=2 epoch=4] Changed partition orders-1 from NewPartition to OnlinePartition with \
+state {state(2, 0, (2, 1), 0)}"
+    logs = {(1, CONTROLLER): [ELECTED, *reading, *CONTEXT, READY]}
+    earlier = [led.replace("59,000", "00,000", 1)]
+    records, report = imported(tmp_path, {(2, STATE_CHANGE): earlier, **logs})
+    (loaded,) = (record for record in records if isinstance(record.data, ContextLoaded))
+    (ready,) = (record for record in records if isinstance(record.data, ControllerReady))
+    assert loaded.data == ContextLoaded(
+        epoch=5,
+        live_brokers=((1, 64), (2, 65)),
+        partitions=(Leadership("orders", 1, 2, 0, (2, 1), 0, 4),),
+        took_ms=60.0,
+    )
+    assert (loaded.node, loaded.seq) == (ready.node, ready.seq - 1)
+    assert report.left_out == {}
+
+
+def test_a_state_whose_reading_has_no_lines_is_left_out(tmp_path: Path) -> None:
+    records, report = imported(tmp_path, {(1, CONTROLLER): [ELECTED, *CONTEXT, READY]})
+    assert payloads(records, ContextLoaded) == []
+    assert report.left_out == {"ContextLoaded: the log lacks the broker epochs, or when reading began": 1}
 
 
 def test_partitions_that_no_line_counts_are_not_zero(tmp_path: Path) -> None:

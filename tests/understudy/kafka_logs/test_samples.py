@@ -14,7 +14,7 @@ import pytest
 from foundation.eventlog.metric_tables import RunMetrics
 from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
+from foundation.eventlog.records import ContextLoaded, FaultInjected, Leadership
 from tests.understudy.kafka_logs.cluster_logs import BROKERS, SAMPLES, unpacked
 from tests.understudy.kafka_logs.recorded import Recorded, largest_difference, recorded
 from understudy.cli.check import check_run_folder
@@ -74,6 +74,28 @@ def test_the_failovers_with_zookeepers_log(imports: Imports) -> None:
     assert (stopped.partitions, stopped.brokers, stopped.requests, stopped.unanswered) == (6, 2, 8, 0)
 
 
+def test_the_takeovers_are_split_as_far_as_kafka_logs_them(imports: Imports) -> None:
+    """Kafka logs when it has read the cluster's state, but not how long its writes to ZooKeeper take."""
+    for folder, reading_ms in ((imports.logs, (100.0, 97.0)), (imports.both, (104.0, 101.0))):
+        failovers = measured(folder).failovers
+        assert tuple(row.reading_ms for row in failovers) == reading_ms
+        assert [(row.deciding_ms, row.writing_ms) for row in failovers] == [(None, None)] * 2
+
+
+def test_the_states_that_each_controller_read_are_those_of_zookeepers_log(imports: Imports) -> None:
+    logs, both = (
+        {
+            record.data.epoch: record.data
+            for record in recorded(folder).records
+            if isinstance(record.data, ContextLoaded)
+        }
+        for folder in (imports.logs, imports.both)
+    )
+    assert logs == both
+    assert {epoch: len(loaded.partitions) for epoch, loaded in logs.items()} == {1: 0, 2: 9, 3: 6}
+    assert logs[2].live_brokers == ((1, 64), (2, 65))
+
+
 def test_the_failovers_without_zookeepers_log(imports: Imports) -> None:
     """No line has the time at which `/controller` was deleted; what is not known is empty instead of zero."""
     killed, stopped = measured(imports.logs).failovers
@@ -124,6 +146,25 @@ def test_elections_and_times_without_a_leader_agree_with_zookeepers_log(imports:
     for partition, leaderless_ms in by_zookeeper.items():
         states = sum((state.topic, state.partition) == partition for state in zookeeper.states())
         assert abs(by_logs[partition] - leaderless_ms) <= late_ms * states
+
+
+def test_a_partition_of_a_killed_controller_is_without_a_leader_from_its_last_line_on(imports: Imports) -> None:
+    """Broker 3, the controller, led orders-2 when it was killed, less than a tenth of a second after its last line."""
+    (killed_ms,) = (
+        r.wall_ms for r in imports.faults.records if isinstance(r.data, FaultInjected) and r.data.fault == "kill"
+    )
+    states = [
+        (ms, state.leader) for state, (_, ms) in recorded(imports.zookeeper).states().items() if in_orders_2(state)
+    ]
+    next_ms = min(ms for ms, leader in states if leader in (1, 2) and ms > killed_ms)
+    assert next_ms - killed_ms > 6_000
+    for folder in (imports.logs, imports.both, imports.zookeeper):
+        (row,) = (row for row in measured(folder).partitions if (row.topic, row.partition) == ("orders", 2))
+        assert 0 <= row.leaderless_ms - (next_ms - killed_ms) < 200
+
+
+def in_orders_2(state: Leadership) -> bool:
+    return (state.topic, state.partition) == ("orders", 2)
 
 
 def test_a_deleted_topic_ends(imports: Imports) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from foundation.eventlog import reader
 from foundation.eventlog.lines import MAX_LINE_BYTES
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from understudy.lake import log_rows
 from understudy.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
@@ -111,6 +111,16 @@ def test_data_that_is_not_utf8_is_a_flaw(tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes().replace(b'"data":{', b'"data":{"more":"\xff",', 1))
     (flawed,) = [row for row in rows(folder) if row["flaws"]]
     assert (flawed["data"], flawed["flaws"]) == (None, ["not a record: ProcessStarted"])
+
+
+@pytest.mark.parametrize("piece", [10**9, 3_000_000])
+def test_a_line_of_ten_megabytes_is_one_row(tmp_path: Path, piece: int) -> None:
+    folder = write(long_line(), tmp_path)
+    found = rows(folder, piece=piece)
+    assert [(row["seq"], row["flaws"]) for row in found] == [(1, []), (2, []), (3, [])]
+    assert len(found[1]["data"]) > 10_000_000
+    (written,) = rows(folder, piece=piece, types=("LeadershipWritten",))
+    assert len(written["LeadershipWritten"]["partitions"]) == LONG_LINE_PARTITIONS
 
 
 def test_a_long_line_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from foundation.eventlog.reader import GAP, LogFinding, read_lines
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.replay.report import PAGE, WIDTH, render
 from understudy.replay.result import Replay
+from understudy.replay.runs import DIFFERENT_RUNS
 
 
 def killed() -> Replay:
@@ -60,6 +61,29 @@ def test_the_page_of_a_killed_controller() -> None:
     ]
 
 
+def test_the_page_names_runs_in_which_no_controller_was_ready() -> None:
+    whole = killed().runs[0]
+    never = msgspec.structs.replace(
+        whole, run="a-run", totals=msgspec.structs.replace(whole.totals, without_controller_ms=None)
+    )
+    assert "Controllers: none was ready" in render(dataclasses.replace(killed(), runs=(never,))).splitlines()
+    page = render(dataclasses.replace(killed(), runs=(never, whole))).splitlines()
+    place = page.index("Longest without a controller")
+    assert [line.rstrip() for line in page[place + 1 : place + 4]] == [
+        f"  {'run-1':<40}  3,050.000 ms  1 failover",
+        f"  {'a-run':<40}             —  1 failover",
+        "  No controller was ready in 1 run",
+    ]
+
+
+def test_the_page_leaves_out_numbers_of_brokers_and_partitions_that_are_not_known() -> None:
+    whole = killed().runs[0]
+    for brokers, shown in ((2, "▌                                    2 brokers"), (None, "▌")):
+        row = msgspec.structs.replace(whole.failovers[0], partitions=None, brokers=brokers)
+        page = render(dataclasses.replace(killed(), runs=(msgspec.structs.replace(whole, failovers=(row,)),)))
+        assert f"  takeover        40.000 ms  {shown}" in page.splitlines()
+
+
 @pytest.mark.parametrize("runs", [0, 1, 2, 30])
 def test_a_page_has_a_bounded_size(runs: int) -> None:
     findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
@@ -67,6 +91,13 @@ def test_a_page_has_a_bounded_size(runs: int) -> None:
     assert max(map(len, page)) <= WIDTH
     assert len(page) <= PAGE + 15, "even for a run with many faults"
     assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers are kept"
+
+
+def test_different_runs_with_one_id_are_the_first_finding() -> None:
+    findings = tuple(LogFinding("a.jsonl", line, GAP, "broker-1 incarnation 1") for line in range(50))
+    mixed = LogFinding("b.jsonl", 0, DIFFERENT_RUNS, "run-1")
+    page = render(dataclasses.replace(killed(), findings=(*findings, mixed))).splitlines()
+    assert page[page.index("Logs: 50 lines, 51 findings") + 1] == "  different runs with one id: run-1 (b.jsonl)"
 
 
 def test_control_characters_in_a_log_are_escaped() -> None:

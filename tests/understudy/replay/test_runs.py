@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from foundation.eventlog.reader import LogFinding
 from foundation.eventlog.records import StepReached
 from tests.foundation.eventlog.lines import Logs
 from understudy.replay.kernel import Measured, groups_to_join, without
-from understudy.replay.runs import RunFiles, find_runs, pack
+from understudy.replay.runs import DIFFERENT_RUNS, RunFiles, find_logs, find_runs, pack
 
 
 def write(folder: Path, run: str, *nodes: str) -> list[Path]:
@@ -47,6 +48,18 @@ def test_a_file_without_a_run_is_a_group_of_its_own(tmp_path: Path, content: byt
         if content is not None:
             path.write_bytes(content)
     assert find_runs(paths) == [RunFiles("", (str(path),), len(content or b"")) for path in paths]
+
+
+def test_different_runs_with_one_id_are_found(tmp_path: Path) -> None:
+    (first,), (second,) = write(tmp_path / "a", "run-1", "broker-1"), write(tmp_path / "b", "run-1", "broker-1")
+    assert find_logs([tmp_path]).findings == (), "the second is a copy"
+    second.write_bytes(first.read_bytes() * 2)
+    assert find_logs([tmp_path]).findings == (), "the first is a copy from before"
+    second.write_bytes(first.read_bytes().replace(b"begin", b"other"))
+    write(tmp_path / "c", "run-2", "broker-1")
+    assert find_logs([tmp_path]).findings == tuple(
+        LogFinding(str(file), 0, DIFFERENT_RUNS, "run-1") for file in (first, second)
+    )
 
 
 def group(run: str, size: int, *files: str) -> RunFiles:

@@ -14,7 +14,7 @@ from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
 from foundation.eventlog.row_tables import ROW_TABLES
 from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
 from tests.understudy.lake.damaged_logs import write_damaged
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
 from understudy.replay.report import render
@@ -72,12 +72,14 @@ def with_the_tolerant_reader(paths: list[Path]) -> Replay:
     return Replay(runs=runs, findings=reading.findings, lines=reading.lines, engine="measure")
 
 
-def test_the_run_of_a_killed_controller_and_many_random_runs(spark: SparkReplay, tmp_path: Path) -> None:
+def test_runs_written_by_hand_and_many_random_runs(spark: SparkReplay, tmp_path: Path) -> None:
     write(killed_controller(), tmp_path / "killed")
+    write(controller_never_ready(), tmp_path / "never-ready")
+    write(silent_controllers(), tmp_path / "silent")
     for seed in range(25):
         write(RandomRun(seed, records=400).logs, tmp_path / f"random-{seed}")
     expected = assert_same_replay(spark, [tmp_path])
-    assert len(expected.runs) == 26
+    assert len(expected.runs) == 28
     for table in TABLES:
         assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
 

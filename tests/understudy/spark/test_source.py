@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from foundation.eventlog import reader
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from understudy.lake.log_rows import FileRange
 from understudy.spark import register
@@ -77,6 +77,20 @@ def test_damaged_lines_are_rows_with_flaws(source: SparkSession, tmp_path: Path)
     kinds = {row["flaw"].partition(":")[0] for row in flaws}
     unnoticed = {reader.NOT_A_RECORD} - kinds  # data that does not fit is only found where it is decoded
     assert kinds | unnoticed == {finding.kind for finding in reader.read([tmp_path]).findings}
+
+
+def test_a_line_of_ten_megabytes_is_one_row_of_several_tasks(source: SparkSession, tmp_path: Path) -> None:
+    write(long_line(), tmp_path / "run")
+    frame = load(source, "run", partitionBytes="3000000")
+    assert frame.rdd.getNumPartitions() == 4
+    found = frame.selectExpr("seq", "size(flaws) AS flaws", "length(data) AS length").orderBy("seq").collect()
+    assert [(row["seq"], row["flaws"], row["length"] > 10_000_000) for row in found] == [
+        (1, 0, False),
+        (2, 0, True),
+        (3, 0, False),
+    ]
+    states = load(source, "run", types="LeadershipWritten").selectExpr("size(LeadershipWritten.partitions) AS states")
+    assert [row["states"] for row in states.collect()] == [LONG_LINE_PARTITIONS]
 
 
 @pytest.mark.parametrize(

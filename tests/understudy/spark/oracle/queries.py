@@ -99,17 +99,35 @@ _REIGNS = {
          AND r.us <= coalesce(n.noticed.us, e.next_us)
         WHERE e.fault IS NULL AND e.next_us IS NOT NULL
         GROUP BY e.run, e.reign""",
+    "reign_timeouts": """
+        SELECT n.run, n.reign, max_by(o.data.timeout_ms, struct(o.us, o.incarnation, o.seq)) AS timeout_ms
+        FROM reign_notices n JOIN elections_of_controllers e ON e.run = n.run AND e.reign = n.reign
+        JOIN SessionOpened o ON o.run = n.run AND o.node = e.node AND o.us <= n.noticed.us
+        GROUP BY n.run, n.reign""",
+    "reign_silences": """
+        SELECT e.run, e.reign,
+               n.noticed.us - least(n.noticed.us - s.us, CASE
+                   WHEN (n.noticed.us - s.us) * 2 > coalesce(t.timeout_ms, r.session_timeout_ms) * 3000
+                   THEN coalesce(t.timeout_ms, r.session_timeout_ms) * 1000 END) AS us
+        FROM reign_ends e
+        JOIN reign_last_signs s ON s.run = e.run AND s.reign = e.reign
+        JOIN settings r ON r.run = e.run
+        JOIN reign_notices n ON n.run = e.run AND n.reign = e.reign
+        LEFT JOIN reign_timeouts t ON t.run = e.run AND t.reign = e.reign
+        WHERE e.words IS NULL""",
     "readiness": f"""
         SELECT run, node, incarnation, data.epoch,
-               min_by(struct(us, size(data.brokers) AS brokers, data.partitions), struct({_KEY})) AS ready
+               min_by(struct(us, size(data.brokers) AS brokers, data.partitions, data.brokers AS live), struct({_KEY}))
+                   AS ready
         FROM ControllerReady GROUP BY run, node, incarnation, data.epoch""",
     "reign_times": """
         SELECT e.*, r.ready, n.noticed,
-               coalesce(e.fault_us, s.us, CASE WHEN e.next_us IS NULL THEN e.words_us END) AS ended_us,
+               coalesce(e.fault_us, q.us, s.us, CASE WHEN e.next_us IS NULL THEN e.words_us END) AS ended_us,
                coalesce(e.fault, e.words, CASE WHEN e.next_us IS NULL THEN '' ELSE 'silence' END) AS ended_by
         FROM reign_ends e
         LEFT JOIN reign_notices n ON n.run = e.run AND n.reign = e.reign
         LEFT JOIN reign_last_signs s ON s.run = e.run AND s.reign = e.reign
+        LEFT JOIN reign_silences q ON q.run = e.run AND q.reign = e.reign
         LEFT JOIN readiness r
           ON r.run = e.run AND r.node = e.node AND r.incarnation = e.incarnation AND r.epoch = e.epoch""",
     "reigns": f"""
@@ -160,20 +178,22 @@ _FAILOVERS = {
                {_ms("(n.us - b.noticed.us)")} AS election_ms,
                {_ms("(n.ready.us - n.us)")} AS takeover_ms,
                {_ms("(o.loaded_us - n.us)")} AS reading_ms,
-               CASE WHEN n.cause IS NOT NULL
+               CASE WHEN n.cause IS NOT NULL AND z.node IS NOT NULL
                     THEN {_ms("(o.ready_us - o.loaded_us - coalesce(w.us, 0))")} END AS deciding_ms,
-               CASE WHEN n.cause IS NOT NULL AND o.loaded_us IS NOT NULL
+               CASE WHEN n.cause IS NOT NULL AND z.node IS NOT NULL AND o.loaded_us IS NOT NULL
                     THEN {_ms("coalesce(w.us, 0)")} END AS writing_ms,
                CASE WHEN t.last_us IS NOT NULL AND n.ready IS NOT NULL
                     THEN {_ms("greatest(t.last_us - n.ready.us, 0)")} END AS propagation_ms,
                {_ms("(n.ready.us - b.ended_us)")} AS outage_ms,
                CASE WHEN n.cause IS NOT NULL THEN coalesce(t.requests, 0) END AS requests,
                CASE WHEN n.cause IS NOT NULL THEN coalesce(t.requests - t.answers, 0) END AS unanswered,
-               coalesce(n.ready.brokers, 0) AS brokers, coalesce(n.ready.partitions, 0) AS partitions
+               n.ready.brokers, CASE WHEN n.ready.partitions >= 0 THEN n.ready.partitions END AS partitions
         FROM reign_times n JOIN reign_times b ON b.run = n.run AND b.reign = n.reign - 1
         LEFT JOIN takeovers t ON t.run = n.run AND t.reign = n.reign
         LEFT JOIN readings o ON o.run = n.run AND o.reign = n.reign
-        LEFT JOIN writings w ON w.run = n.run AND w.reign = n.reign""",
+        LEFT JOIN writings w ON w.run = n.run AND w.reign = n.reign
+        LEFT JOIN (SELECT DISTINCT run, node, incarnation FROM ZkWrite) z
+          ON z.run = n.run AND z.node = n.node AND z.incarnation = n.incarnation""",
     "run_ends": f"""
         SELECT run, CASE WHEN ended_us IS NOT NULL AND NOT others_after THEN ended_us ELSE last_us END AS us FROM (
             SELECT r.run, max(r.us) AS last_us, first(f.ended_us) AS ended_us,
@@ -216,31 +236,48 @@ _PARTITIONS = {
         FROM (SELECT *, why_before IS NULL OR why_before = 'deleted' AS is_first FROM kept_states)""",
     "gone_brokers": f"""
         SELECT run, {_KEY}, concat('broker-', broker) AS gone
-        FROM (SELECT run, {_KEY}, explode(data.dead) AS broker FROM BrokersChanged)""",
+        FROM (SELECT run, {_KEY}, explode(data.dead) AS broker FROM BrokersChanged)
+        UNION ALL
+        SELECT DISTINCT e.run, e.us, e.node, e.incarnation, e.seq, b.node
+        FROM reign_times e JOIN BrokerRegistered b ON b.run = e.run AND b.us <= e.us
+        WHERE NOT array_contains(transform(e.ready.live, broker -> concat('broker-', broker)), b.node)""",
     "gone_registrations": """
         SELECT g.run, g.gone, g.us, max_by(r.incarnation, struct(r.us, r.incarnation, r.seq)) AS incarnation
         FROM gone_brokers g JOIN BrokerRegistered r ON r.run = g.run AND r.node = g.gone AND r.us <= g.us
         GROUP BY g.run, g.gone, g.us""",
     "gone_timeouts": """
-        SELECT g.run, g.gone, g.us, max_by(o.data.timeout_ms, struct(o.us, o.incarnation, o.seq)) AS timeout_ms
-        FROM gone_brokers g JOIN SessionOpened o ON o.run = g.run AND o.node = g.gone AND o.us <= g.us
-        GROUP BY g.run, g.gone, g.us""",
+        SELECT g.run, g.gone, g.us,
+               coalesce(max_by(o.data.timeout_ms, struct(o.us, o.incarnation, o.seq)), min(s.session_timeout_ms))
+                   AS timeout_ms
+        FROM gone_brokers g JOIN settings s ON s.run = g.run
+        LEFT JOIN SessionOpened o ON o.run = g.run AND o.node = g.gone AND o.us <= g.us
+        GROUP BY g.run, g.gone, g.us
+        HAVING timeout_ms IS NOT NULL""",
     "silences": """
-        SELECT g.run, g.gone, g.us, greatest(max(s.us), g.us - min(t.timeout_ms) * 1000) AS began_us
+        SELECT g.run, g.gone, g.us,
+               CASE WHEN (g.us - max(s.us)) * 2 > min(t.timeout_ms) * 3000 THEN g.us - min(t.timeout_ms) * 1000
+                    ELSE max(s.us) END AS began_us
         FROM gone_registrations g
         JOIN gone_timeouts t ON t.run = g.run AND t.gone = g.gone AND t.us = g.us
         JOIN records s ON s.run = g.run AND s.node = g.gone AND s.incarnation = g.incarnation AND s.us <= g.us
         GROUP BY g.run, g.gone, g.us""",
-    "marks": f"""
+    "known_marks": f"""
         SELECT run, data.target AS node, us, false AS is_up FROM FaultInjected WHERE data.fault IN ({_in(DOWN_FAULTS)})
         UNION ALL SELECT run, data.target, us, true FROM FaultInjected WHERE data.fault IN ({_in(UP_FAULTS)})
         UNION ALL SELECT run, node, us, false FROM PointReached
         UNION ALL SELECT run, node, us, false FROM ProcessExiting
         UNION ALL SELECT run, node, us, true FROM BrokerRegistered
-        UNION ALL SELECT g.run, g.gone, coalesce(s.began_us, g.us), false
-                  FROM gone_brokers g LEFT JOIN silences s ON s.run = g.run AND s.gone = g.gone AND s.us = g.us
         UNION ALL SELECT run, concat('broker-', broker), us, true
                   FROM (SELECT run, us, explode(concat(data.new, data.bounced)) AS broker FROM BrokersChanged)""",
+    "surprises": """
+        SELECT g.run, g.gone, g.us
+        FROM gone_brokers g LEFT JOIN known_marks k ON k.run = g.run AND k.node = g.gone AND k.us <= g.us
+        GROUP BY g.run, g.gone, g.us
+        HAVING coalesce(max_by(k.is_up, struct(k.us, k.is_up)), true)""",
+    "marks": """
+        SELECT * FROM known_marks
+        UNION ALL SELECT g.run, g.gone, coalesce(s.began_us, g.us), false
+                  FROM surprises g LEFT JOIN silences s ON s.run = g.run AND s.gone = g.gone AND s.us = g.us""",
     "down_times": """
         SELECT run, node, us AS fell_us, lead(us) OVER (PARTITION BY run, node ORDER BY us, is_up) AS up_us, is_up
         FROM (SELECT *, lag(is_up, 1, true) OVER (PARTITION BY run, node ORDER BY us, is_up) AS was_up FROM marks)
@@ -352,7 +389,7 @@ _TOTALS = {
     "totals": f"""
         SELECT r.run, r.started_ms, {_ms("e.us")} AS ended_at_ms, r.nodes, r.incarnations, r.records,
                coalesce(c.controllers, 0) AS controllers,
-               {_ms("coalesce(e.us - t.first_us - t.active_us, 0)")} AS without_controller_ms,
+               {_ms("(e.us - t.first_us - t.active_us)")} AS without_controller_ms,
                coalesce(p.partitions, 0) AS partitions,
                {_ms("coalesce(l.us, 0)")} AS leaderless_ms,
                coalesce(p.leaderless_partitions, 0) AS leaderless_partitions,
@@ -399,19 +436,21 @@ _SETTINGS = {
         FROM (SELECT run, nullif(count(DISTINCT CASE WHEN node RLIKE '^{BROKER_NODE}$' THEN node END), 0) AS brokers
               FROM records GROUP BY run) r
         LEFT JOIN described d ON d.run = r.run
-        LEFT JOIN (SELECT run, nullif(max(data.partitions), 0) AS partitions FROM ControllerReady GROUP BY run) c
+        LEFT JOIN (SELECT run, max(data.partitions) AS partitions FROM ControllerReady WHERE data.partitions > 0
+                   GROUP BY run) c
           ON c.run = r.run
         LEFT JOIN (SELECT run, max(data.timeout_ms) AS timeout_ms FROM SessionOpened GROUP BY run) s
           ON s.run = r.run""",
 }
 
-VIEWS: dict[str, str] = {**_REIGNS, **_FAILOVERS, **_PARTITIONS, **_REQUESTS, **_TOTALS, **_SETTINGS}
+VIEWS: dict[str, str] = {**_SETTINGS, **_REIGNS, **_FAILOVERS, **_PARTITIONS, **_REQUESTS, **_TOTALS}
 """The SQL of each view, after those that it reads. The first read `records` and a view for each type in `TYPES`."""
 
 TYPES = tuple(name for name in PAYLOAD_BY_TYPE if any(re.search(rf"\b{name}\b", sql) for sql in VIEWS.values()))
 """The record types that the views read."""
 
 KEPT_VIEWS = (
+    "settings",
     "elections_of_controllers",
     "controller_gone",
     "reign_ends",

@@ -1,0 +1,64 @@
+"""What is said about an exception of Spark: one line with its first cause. No Spark is started."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from understudy.spark.context import SparkFailed, spark_errors
+
+
+class JavaException:
+    """An exception in Java, as Py4J shows it."""
+
+    _target_id = "o1"
+
+    def __init__(self, text: str, cause: JavaException | None = None) -> None:
+        self._text = text
+        self._cause = cause
+
+    def toString(self) -> str:  # its name in Java
+        return self._text
+
+    def getCause(self) -> JavaException | None:  # its name in Java
+        return self._cause
+
+
+WORKER = """org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was thrown from the Python \
+worker: Traceback (most recent call last):
+  File "worker.py", line 4327, in invoke_udf
+    run_process()
+KeyError: 'a'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "parts.py", line 163, in close
+    stream.flush()
+    ^^^^^^^^^^^^^^
+OSError: [Errno 28] No space left on device
+ SQLSTATE: 38000"""
+
+
+@pytest.mark.parametrize(
+    ("exception", "reason"),
+    [
+        (
+            JavaException("org.apache.spark.SparkException: Could not parse"),
+            "org.apache.spark.SparkException: Could not parse",
+        ),
+        (JavaException("Job aborted\nDriver stacktrace:"), "Job aborted"),
+        (
+            JavaException("Task failed while writing rows", JavaException("FSError", JavaException("No space left"))),
+            "No space left",
+        ),
+        (JavaException(WORKER), "OSError: [Errno 28] No space left on device"),
+        (JavaException("Job aborted", JavaException(WORKER)), "OSError: [Errno 28] No space left on device"),
+        (JavaException(""), ""),
+    ],
+)
+def test_the_first_cause_is_named_in_one_line(exception: JavaException, reason: str) -> None:
+    with pytest.raises(SparkFailed, match=f"^it failed: {re.escape(reason)}$"), spark_errors("it failed"):
+        raise Py4JJavaError("An error occurred while calling o1", exception)
