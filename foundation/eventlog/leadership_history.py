@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -161,7 +163,9 @@ class LeadershipHistory:
         if state.leadership.leader < 0:
             return until - since
         spells = self._down.get(broker_node(state.leadership.leader), ())
-        return sum(max(0, min(until, up) - max(since, fell)) for fell, up in spells)
+        first = bisect_right(spells, since, key=itemgetter(1))
+        last = bisect_left(spells, until, key=itemgetter(0))
+        return sum(min(until, up) - max(since, fell) for fell, up in spells[first:last])
 
     def _row(self, topic: str, partition: int, history: _PartitionHistory) -> PartitionNumbers:
         last = history.last
