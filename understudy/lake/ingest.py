@@ -7,8 +7,9 @@ new version of the lake, so that a killed ingest loses no more than one round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from heapq import heapreplace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -19,15 +20,17 @@ from understudy.lake.manifest import LakeError, Manifest, RunEntry
 from understudy.lake.parts import schema_digest
 from understudy.lake.runs_to_parts import Refusal, Written, write_part
 from understudy.lake.writer import LakeWriter, check_is_lake
-from understudy.replay.runs import RunFiles, find_runs, joined, pack
+from understudy.replay.runs import RunFiles, find_runs, joined
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
 """Up to this size of the logs, some 50,000 records, Spark would take longer to start than the work takes."""
 
-_MIN_TASK_BYTES = 8 * 1024 * 1024
-_MAX_TASK_BYTES = 128 * 1024 * 1024
+# A task makes a part, and a part has a file for each of some sixty tables. 96 MiB of logs become 4 MiB of them, so that
+# `LakeWriter.compact` need not copy what an ingest has just written.
+_MIN_TASK_BYTES = 96 * 1024 * 1024
+_MAX_TASK_BYTES = 256 * 1024 * 1024
 _TASKS_PER_CORE = 4
-_TASKS_PER_ROUND_AND_CORE = 16
+_TASKS_PER_ROUND_AND_CORE = 8
 
 
 class NothingToIngest(LakeError):
@@ -86,11 +89,29 @@ def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
     Raises:
         NothingToIngest: there are none.
     """
+    return find_runs(find_log_files(paths))
+
+
+def find_log_files(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the event-log files at or below `paths`, without opening them.
+
+    Raises:
+        NothingToIngest: there are none.
+    """
     files, findings = find_files(paths)
     if not files:
         why = ", ".join(f"{finding.file}{': ' * bool(finding.what)}{finding.what}" for finding in findings)
         raise NothingToIngest(f"there are no event-log files at or below {why}; expected *.jsonl in run folders")
-    return find_runs(files)
+    return files
+
+
+def size_of(files: Iterable[Path]) -> int:
+    """Return the size of all files; one that is gone meanwhile has none."""
+    size = 0
+    for file in files:
+        with suppress(OSError):
+            size += file.stat().st_size
+    return size
 
 
 def in_process(size: int) -> AbstractContextManager[Engine]:
@@ -137,7 +158,7 @@ def _write(
 ) -> None:
     """Write and commit runs round by round."""
     known = set(writer.manifest.runs)
-    tasks = pack(wanted, _task_bytes(wanted, engine.cores))
+    tasks = _tasks(wanted, engine.cores)
     size = engine.cores * _TASKS_PER_ROUND_AND_CORE
     done = 0
     for begin in range(0, len(tasks), size):
@@ -162,9 +183,21 @@ def remove(runs: Sequence[str], lake: Path) -> int:
         return writer.manifest.version
 
 
-def _task_bytes(groups: Sequence[RunFiles], cores: int) -> int:
-    share = sum(group.bytes for group in groups) // (cores * _TASKS_PER_CORE)
-    return min(max(share, _MIN_TASK_BYTES), _MAX_TASK_BYTES)
+def _tasks(groups: Sequence[RunFiles], cores: int) -> list[tuple[RunFiles, ...]]:
+    """Spread whole runs over tasks of about the same size, as many for each core, the largest tasks first.
+
+    All cores get work, however little there is: logs of less than `_MIN_TASK_BYTES` for each core make one task a core.
+    """
+    total = sum(group.bytes for group in groups)
+    task_bytes = min(max(total // (cores * _TASKS_PER_CORE), _MIN_TASK_BYTES), _MAX_TASK_BYTES)
+    count = min(cores * max(1, round(total / (cores * task_bytes))), len(groups))
+    tasks: list[list[RunFiles]] = [[] for _ in range(count)]
+    sizes = [(0, number) for number in range(count)]
+    for group in sorted(groups, key=lambda group: (-group.bytes, group)):
+        size, smallest = sizes[0]
+        tasks[smallest].append(group)
+        heapreplace(sizes, (size + group.bytes, smallest))
+    return [tuple(tasks[number]) for _, number in sorted(sizes, key=lambda size: (-size[0], size[1]))]
 
 
 def _note(written: Iterable[Written], known: set[str], result: Ingested) -> None:

@@ -24,7 +24,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from tests.understudy.lake.lakes import assert_holds, content, counted_files, files_below, take
 from understudy.lake import ingest as ingesting
-from understudy.lake import manifest, parts, runs_to_parts, writer
+from understudy.lake import manifest, parts, record_rows, runs_to_parts, writer
 from understudy.lake.columns import RUN_TABLES
 from understudy.lake.ingest import NothingToIngest, find_logs, remove
 from understudy.lake.lake import Lake
@@ -242,8 +242,8 @@ def test_numbers_of_more_than_64_bits_are_findings(tmp_path: Path) -> None:
     take(tmp_path / "lake", folder)
     opened = Lake(tmp_path / "lake")
     assert [(found.line, found.kind, found.what) for found in opened.findings()] == [
-        (1, runs_to_parts.NUMBER_TOO_LARGE, "ProcessStarted"),
-        (2, runs_to_parts.NUMBER_TOO_LARGE, "BrokerRegistered"),
+        (1, record_rows.NUMBER_TOO_LARGE, "ProcessStarted"),
+        (2, record_rows.NUMBER_TOO_LARGE, "BrokerRegistered"),
     ]
     assert opened.read("BrokerRegistered").num_rows == 3
     assert [metrics.run for metrics in opened.run_metrics()] == ["run-1"]
