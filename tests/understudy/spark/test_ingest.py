@@ -7,6 +7,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,10 +17,10 @@ from tests.understudy.lake.damaged_logs import write
 from tests.understudy.lake.lakes import assert_holds, content, take
 from understudy.lake import ingest as ingesting
 from understudy.lake.columns import RUN_TABLES
-from understudy.lake.ingest import find_logs, ingest
+from understudy.lake.ingest import find_logs, ingest, remove
 from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeError
-from understudy.spark import read_lake
+from understudy.spark import read_lake, read_records
 from understudy.spark.context import SparkFailed
 from understudy.spark.ddl import ddl
 from understudy.spark.ingest_job import SparkEngine
@@ -81,6 +82,27 @@ def test_spark_reads_every_table(session: SparkSession, runs: Path, tmp_path: Pa
         assert sorted(found, key=repr) == sorted(expected, key=repr)
     causes = read_lake(session, str(tmp_path / "lake"), "failovers").where("run = 'run-1'").select("cause", "outage_ms")
     assert [tuple(row) for row in causes.collect()] == [("kill", 3050.0)]
+
+
+def test_the_records_of_all_types_are_one_table(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    take(tmp_path / "lake", runs)
+    opened = Lake(tmp_path / "lake")
+    found = read_records(session, tmp_path / "lake").groupBy("type", "run").agg({"seq": "sum", "*": "count"}).collect()
+    expected = [
+        (name, run, sum(seqs), len(seqs))
+        for name in opened.record_types
+        for run, seqs in numbers_by_run(opened.read(name)).items()
+    ]
+    assert sorted((row["type"], row["run"], row["sum(seq)"], row["count(1)"]) for row in found) == sorted(expected)
+    remove(list(opened.runs), tmp_path / "lake")
+    assert read_records(session, tmp_path / "lake").select("run", "type").collect() == []
+
+
+def numbers_by_run(table: pa.Table) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in table.select(["run", "seq"]).to_pylist():
+        found.setdefault(row["run"], []).append(row["seq"])
+    return found
 
 
 def test_tables_without_rows_and_unknown_names(session: SparkSession, runs: Path, tmp_path: Path) -> None:
