@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from understudy.lake.columns import ENVELOPE_FIELDS
 from understudy.lake.lake import Lake
