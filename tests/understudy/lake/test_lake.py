@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import random
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeBusy, LakeError, LaterLake, NotALake
 from understudy.lake.writer import LakeWriter, UnknownRun
 from understudy.replay.kernel import read_and_measure
+from understudy.replay.runs import RunFiles
 
 
 @pytest.fixture
@@ -169,6 +171,27 @@ def test_small_parts_are_merged(runs: Path, tmp_path: Path) -> None:
     assert len(Lake(lake).files("tables", "totals")) < writer.SMALL_PARTS
     with LakeWriter(lake) as open_lake:
         assert not open_lake.compact()
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5])
+@pytest.mark.parametrize("megabytes", [1, 50, 400, 30_000])
+def test_tasks_have_about_the_same_size_and_are_as_many_for_each_core(cores: int, megabytes: int) -> None:
+    generator = random.Random(megabytes)
+    sizes = [generator.randint(1, 2 * megabytes * 1000) for _ in range(1000)]
+    groups = [RunFiles(f"run-{number}", (), size) for number, size in enumerate(sizes)]
+    tasks = ingesting._tasks(groups, cores)
+    assert sorted(group for task in tasks for group in task) == sorted(groups)
+    assert len(tasks) % cores == 0
+    in_tasks = [sum(group.bytes for group in task) for task in tasks]
+    assert max(in_tasks) - min(in_tasks) <= max(sizes)
+    assert in_tasks == sorted(in_tasks, reverse=True)
+    if len(tasks) > cores:
+        assert ingesting._MIN_TASK_BYTES / 2 <= max(in_tasks) <= 1.5 * ingesting._MAX_TASK_BYTES
+
+
+def test_no_task_is_empty() -> None:
+    groups = [RunFiles(f"run-{number}", (), 10**9) for number in range(3)]
+    assert sorted(map(len, ingesting._tasks(groups, 8))) == [1, 1, 1]
 
 
 # ------------------------------------------------------------------ refusals

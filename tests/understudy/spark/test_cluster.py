@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun
+from tests.understudy.lake.lakes import assert_holds, counted_files, files_below, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
+from understudy.cli.main import main
+from understudy.compare.comparison import compare, summarize
+from understudy.compare.groups import command_in_lake, observe
+from understudy.compare.html_page import html_page
 from understudy.java import choose_java
+from understudy.lake import ingest as ingesting
+from understudy.lake import writer
+from understudy.lake.ingest import find_logs, ingest
+from understudy.lake.lake import Lake
 from understudy.replay.result import replay_in_python
 from understudy.replay.runs import pack
 from understudy.replay.tasks import measure_task
-from understudy.spark import replay_job
-from understudy.spark.context import SparkFailed, SparkSettings
+from understudy.spark import compare_job, ingest_job, replay_job
+from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.replay_job import SparkReplay
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
@@ -53,6 +64,55 @@ def test_a_killed_worker_changes_no_result(
     expected = replay_in_python([logs])
     assert found.runs == expected.runs
     assert (found.findings, found.lines) == (expected.findings, expected.lines)
+
+
+def test_a_killed_worker_changes_no_lake(
+    cluster: StandaloneCluster, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run is a task and a part; what the killed worker has written does not count, and is deleted."""
+    monkeypatch.setattr(ingesting, "_MAX_TASK_BYTES", 1)
+    monkeypatch.setattr(writer, "SMALL_PARTS", RUNS + 1)
+    take(tmp_path / "expected", logs)
+    settings = SparkSettings(java=choose_java(), master=cluster.master)
+    with spark_context(settings) as context, KillInTheMiddle(tmp_path, cluster) as kill:
+        task = ingest_job._Task
+        monkeypatch.setattr(ingest_job, "_Task", lambda lake: kill.waiting(task(lake)))
+        result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: nullcontext(SparkEngine(context)))
+    assert cluster.workers[0].poll() is not None
+    assert (len(result.added), result.refused) == (RUNS, [])
+    assert len(Lake(tmp_path / "lake").files("tables", "totals")) == RUNS
+    assert files_below(tmp_path / "lake") == counted_files(Lake(tmp_path / "lake"))
+    assert contents_of_files(tmp_path / "lake") == contents_of_files(tmp_path / "expected")
+    assert_holds(tmp_path / "lake", logs)
+
+
+def contents_of_files(lake: Path) -> list[tuple[str, bytes]]:
+    """Return the table and the bytes of each file, without the random name of its part."""
+    return sorted((path.parent.name, path.read_bytes()) for path in files_below(lake))
+
+
+def test_a_killed_worker_changes_no_comparison(
+    cluster: StandaloneCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = str(tmp_path / "runs")
+    assert (
+        main(["sweep", "--session-timeout-ms", "2000,6000", "--fault", "kill,pause", "--repeat", "3", "--output", runs])
+        == 0
+    )
+    lake = tmp_path / "lake"
+    take(lake, Path(runs))
+    by, baseline = ("session_timeout_ms", "fault"), {"session_timeout_ms": "6000"}
+    observed = [observe(found, command_in_lake(str(lake), found.run)) for found in Lake(lake).run_metrics()]
+    expected = compare(observed, by, baseline)
+    assert expected.tests > 0
+    with KillInTheMiddle(tmp_path, cluster) as kill:
+        waiting = kill.waiting(partial(map, summarize))
+        monkeypatch.setattr(compare_job, "summarize", lambda group: next(waiting([group])))
+        settings = SparkSettings(java=choose_java(), master=cluster.master)
+        found = compare_job.compare_folder(lake, by, baseline, settings)
+    assert cluster.workers[0].poll() is not None
+    assert found == expected
+    assert html_page(found) == html_page(expected)
 
 
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, logs: Path) -> None:
