@@ -31,6 +31,9 @@ done
 exec {java} "$@"
 """
 
+# Ends the process group when this program has ended, in whatever way: nothing else holds the other end of the pipe.
+_UNTIL_THE_INPUT_ENDS = '"$@" & read -r _; kill -KILL 0'
+
 
 class ClusterFailed(Exception):
     """A process of the cluster was not ready in time. The message has its output."""
@@ -103,6 +106,10 @@ class StandaloneCluster:
         log = stack.enter_context((self._folder / f"{name}.log").open("wb"))
         process = subprocess.Popen(
             [
+                "/bin/sh",
+                "-c",
+                _UNTIL_THE_INPUT_ENDS,
+                "sh",
                 str(self._folder / "java" / "bin" / "java"),
                 "-Xmx256m",
                 "-XX:+UseSerialGC",
@@ -120,6 +127,7 @@ class StandaloneCluster:
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "SPARK_NO_DAEMONIZE": "1",
             },
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -142,3 +150,5 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    assert process.stdin is not None
+    process.stdin.close()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -28,6 +33,7 @@ from understudy.spark import compare_job, ingest_job, replay_job
 from understudy.spark.context import SparkFailed, SparkSettings, spark_context
 from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.replay_job import SparkReplay
+from understudy.spark.standalone import START_TIMEOUT_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
 
@@ -143,3 +149,38 @@ def test_a_master_without_a_port_is_named(master: str) -> None:
         SparkReplay(SparkSettings(java=choose_java(), master=master)),
     ):
         pass
+
+
+STARTED_AND_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from understudy.java import choose_java
+from understudy.spark.standalone import StandaloneCluster
+
+with StandaloneCluster(Path(sys.argv[1]), choose_java(), workers=1) as cluster:
+    print(cluster.workers[0].pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_cluster_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED_AND_KILLED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while process_group_exists(int(done.stdout)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not process_group_exists(int(done.stdout))
+
+
+def process_group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
