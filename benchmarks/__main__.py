@@ -7,7 +7,9 @@ import importlib
 
 from benchmarks.rows import print_rows
 
-BENCHMARKS = ("codec", "zookeeper", "simulator", "cluster", "controller", "scale", "spark", "follow")
+BENCHMARKS = (
+    "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "spark", "lake", "seeds", "follow",
+)  # fmt: skip
 
 
 def main() -> None:

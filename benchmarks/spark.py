@@ -8,24 +8,18 @@ UNDERSTUDY_BENCH_COPIES (10) the number of copies.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
 from benchmarks import measured_command
 from benchmarks.huge_run import write_huge_run
+from benchmarks.many_runs import COPIES, copy_runs, simulate_runs
 from benchmarks.rows import Row
 from understudy.java import choose_java
 from understudy.simulator.seeds import run_seed
 from understudy.spark import class_cache
-
-RUNS = int(os.environ.get("UNDERSTUDY_BENCH_RUNS", "150"))
-COPIES = int(os.environ.get("UNDERSTUDY_BENCH_COPIES", "10"))
-SECONDS = 60
-FIRST_SEED = 1_000
 
 _COMMAND = [sys.executable, "-m", "understudy.cli.main", "replay"]
 
@@ -69,8 +63,7 @@ def _small(folder: Path) -> list[Row]:
 
 def _many(folder: Path) -> list[Row]:
     logs = folder / "many" / "0"
-    with multiprocessing.Pool() as pool:
-        pool.map(partial(_simulate, logs), range(FIRST_SEED, FIRST_SEED + RUNS))
+    simulate_runs(logs)
     files = len(list(logs.rglob("*.jsonl")))
     scan = measured_command.run([sys.executable, "-c", _BARE_SCAN, str(logs)])
     records = int(scan.output)
@@ -86,7 +79,7 @@ def _many(folder: Path) -> list[Row]:
     ]
     if COPIES > 1:
         for copy in range(1, COPIES):
-            _copy(logs, folder / "many" / str(copy), f"copy-{copy}-")
+            copy_runs(logs, folder / "many" / str(copy), f"copy-{copy}-")
         everything = str(folder / "many")
         large = measured_command.run([*_COMMAND, everything])
         plain = measured_command.run([*_COMMAND, "--engine", "python", everything])
@@ -112,14 +105,3 @@ def _huge(folder: Path) -> list[Row]:
         rows.append(Row(f"{name}, s", took.seconds, 25.0 if controllers == 5 else None, 1.0))
         rows.append(Row("  memory of Java, MB", took.java_megabytes, 512.0, 1.0))
     return [*rows, Row("  memory of a worker, 10 controllers to 5, MB", peaks[1], peaks[0], 1.1)]
-
-
-def _simulate(logs: Path, seed: int) -> None:
-    run_seed(seed, SECONDS, events=logs / f"seed-{seed}")
-
-
-def _copy(logs: Path, copy: Path, prefix: str) -> None:
-    for file in logs.rglob("*.jsonl"):
-        target = copy / file.relative_to(logs)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.read_bytes().replace(b'"run":"', b'"run":"' + prefix.encode()))

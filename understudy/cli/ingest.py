@@ -17,10 +17,11 @@ from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from understudy.lake.ingest import Engine, Ingested
+    from understudy.spark.ingest_job import EngineInBackground
 
 SHOWN = 5
 """So many refused runs and skipped files are printed, and the number of others."""
@@ -80,41 +81,55 @@ def _remove(options: argparse.Namespace) -> int:
 
 
 def _ingest(options: argparse.Namespace) -> int:
-    from understudy.java import JavaNotFound
-    from understudy.lake.ingest import IN_PROCESS_BYTES, find_logs, in_process, ingest
+    from understudy.lake.ingest import find_log_files, in_process, ingest
+    from understudy.lake.manifest import is_lake
     from understudy.lake.writer import check_is_lake
 
     check_is_lake(options.lake)
-    with Activity(sys.stderr, plain_lines=False) as activity:
+    with Activity(sys.stderr, plain_lines=False) as activity, contextlib.ExitStack() as stack:
+        activity.step("listing the event logs")
+        logs = find_log_files(options.runs)
+        spark: EngineInBackground | None = None
+        if not is_lake(options.lake) and _is_for_spark(options, logs.bytes):
+            # All runs are new: Spark starts while they are looked at.
+            spark = stack.enter_context(_spark(options, activity))
+            spark.start()
 
         def open_engine(size: int) -> AbstractContextManager[Engine]:
-            if options.engine == "python" or (options.engine == "auto" and size <= IN_PROCESS_BYTES):
+            nonlocal spark
+            if not _is_for_spark(options, size):
                 return in_process(size)
-            return _spark_engine(options, activity.step)
+            spark = spark or stack.enter_context(_spark(options, activity))
+            return contextlib.nullcontext(spark.engine(activity.step))
 
-        activity.step("listing the event logs")
-        try:
-            result = ingest(find_logs(options.runs), options.lake, open_engine, activity.step)
-        except JavaNotFound as error:
-            raise Failed(f"{error}; or use --engine python, which needs none") from None
+        result = ingest(logs.runs(), options.lake, open_engine, activity.step)
     for line in describe(result, options.lake):
         print(line)
     return 1 if result.refused else 0
 
 
-@contextlib.contextmanager
-def _spark_engine(options: argparse.Namespace, progress: Callable[[str], None]) -> Iterator[Engine]:
-    from understudy.java import choose_java
-    from understudy.spark.context import SparkFailed, SparkSettings, spark_context
-    from understudy.spark.gateway import GatewayFailed
-    from understudy.spark.ingest_job import SparkEngine
+def _is_for_spark(options: argparse.Namespace, size: int) -> bool:
+    from understudy.lake.ingest import IN_PROCESS_BYTES
 
-    java = choose_java(options.java_home)
-    settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
+    return options.engine == "spark" or (options.engine == "auto" and size > IN_PROCESS_BYTES)
+
+
+@contextlib.contextmanager
+def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[EngineInBackground]:
+    """Run Spark from when it is first needed until the block ends."""
+    from understudy.java import JavaNotFound, choose_java
+    from understudy.spark.context import SparkFailed, SparkSettings
+    from understudy.spark.gateway import GatewayFailed
+    from understudy.spark.ingest_job import EngineInBackground
+
     try:
-        with spark_context(settings, progress) as context:
-            yield SparkEngine(context)
-            progress("stopping Spark")
+        java = choose_java(options.java_home)
+        settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
+        with EngineInBackground(settings) as spark:
+            yield spark
+            activity.step("stopping Spark")
+    except JavaNotFound as error:
+        raise Failed(f"{error}; or use --engine python, which needs none") from None
     except (GatewayFailed, SparkFailed) as error:
         raise Failed(str(error)) from None
 

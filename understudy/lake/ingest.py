@@ -7,10 +7,11 @@ new version of the lake, so that a killed ingest loses no more than one round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from heapq import heapreplace
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from foundation.eventlog.reader import find_files
 from understudy.lake import marks
@@ -19,15 +20,17 @@ from understudy.lake.manifest import LakeError, Manifest, RunEntry
 from understudy.lake.parts import schema_digest
 from understudy.lake.runs_to_parts import Refusal, Written, write_part
 from understudy.lake.writer import LakeWriter, check_is_lake
-from understudy.replay.runs import RunFiles, find_runs, joined, pack
+from understudy.replay.runs import RunFiles, find_runs, joined
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
 """Up to this size of the logs, some 50,000 records, Spark would take longer to start than the work takes."""
 
-_MIN_TASK_BYTES = 8 * 1024 * 1024
-_MAX_TASK_BYTES = 128 * 1024 * 1024
+# A task makes a part, and a part has a file for each of some sixty tables. 96 MiB of logs become 4 MiB of them, so that
+# `LakeWriter.compact` need not copy what an ingest has just written.
+_MIN_TASK_BYTES = 96 * 1024 * 1024
+_MAX_TASK_BYTES = 256 * 1024 * 1024
 _TASKS_PER_CORE = 4
-_TASKS_PER_ROUND_AND_CORE = 16
+_TASKS_PER_ROUND_AND_CORE = 8
 
 
 class NothingToIngest(LakeError):
@@ -80,26 +83,59 @@ class Ingested:
     version: int = 0
 
 
-def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
-    """Return the runs of all event logs at or below `paths`.
+class LogFiles(NamedTuple):
+    """The event-log files at or below some paths, which have not been opened."""
 
-    A folder without any is a group without a run, as a file is in which no line names one.
+    files: tuple[Path, ...]
+    empty: tuple[str, ...]
+    """The paths without any."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files; one that is gone meanwhile has none."""
+        size = 0
+        for file in self.files:
+            with suppress(OSError):
+                size += file.stat().st_size
+        return size
+
+    def runs(self) -> list[RunFiles]:
+        """Return the runs of all files. A path without any is a group without a run, as is a file that names none.
+
+        Raises:
+            NothingToIngest: no line of any file names a run.
+        """
+        groups = find_runs(self.files)
+        if not any(group.run for group in groups):
+            others = f" or of {len(self.files) - 1} other files" if len(self.files) > 1 else ""
+            raise NothingToIngest(
+                f"no line of {self.files[0]}{others} names a run; expected event logs, as a cluster, a simulated one "
+                "or `understudy import-kafka` leaves them"
+            )
+        return [*groups, *(RunFiles("", (path,), 0) for path in self.empty)]
+
+
+def find_log_files(paths: Sequence[Path]) -> LogFiles:
+    """Return the event-log files at or below `paths`.
 
     Raises:
-        NothingToIngest: a path does not exist, or no line of any file names a run.
+        NothingToIngest: there are none, or a path does not exist.
     """
     files, findings = find_files(paths)
     missing = [finding for finding in findings if finding.what]
     if missing or not files:
         why = ", ".join(f"{finding.file}{': ' * bool(finding.what)}{finding.what}" for finding in missing or findings)
         raise NothingToIngest(f"there are no event-log files at or below {why}; expected *.jsonl in run folders")
-    groups = find_runs(files)
-    if not any(group.run for group in groups):
-        raise NothingToIngest(
-            f"no line of {files[0]}{f' or of {len(files) - 1} other files' * (len(files) > 1)} names a run; "
-            "expected event logs, as a cluster, a simulated one or `understudy import-kafka` leaves them"
-        )
-    return [*groups, *(RunFiles("", (finding.file,), 0) for finding in findings)]
+    return LogFiles(files, tuple(finding.file for finding in findings))
+
+
+def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
+    """Return the runs of all event logs at or below `paths`; see `LogFiles.runs`.
+
+    Raises:
+        NothingToIngest: a path does not exist, or no line of any file names a run.
+    """
+    return find_log_files(paths).runs()
 
 
 def in_process(size: int) -> AbstractContextManager[Engine]:
@@ -146,7 +182,7 @@ def _write(
 ) -> None:
     """Write and commit runs round by round."""
     known = set(writer.manifest.runs)
-    tasks = pack(wanted, _task_bytes(wanted, engine.cores))
+    tasks = _tasks(wanted, engine.cores)
     size = engine.cores * _TASKS_PER_ROUND_AND_CORE
     done = 0
     for begin in range(0, len(tasks), size):
@@ -171,9 +207,21 @@ def remove(runs: Sequence[str], lake: Path) -> int:
         return writer.manifest.version
 
 
-def _task_bytes(groups: Sequence[RunFiles], cores: int) -> int:
-    share = sum(group.bytes for group in groups) // (cores * _TASKS_PER_CORE)
-    return min(max(share, _MIN_TASK_BYTES), _MAX_TASK_BYTES)
+def _tasks(groups: Sequence[RunFiles], cores: int) -> list[tuple[RunFiles, ...]]:
+    """Spread whole runs over tasks of about the same size, as many for each core, the largest tasks first.
+
+    All cores get work, however little there is: logs of less than `_MIN_TASK_BYTES` for each core make one task a core.
+    """
+    total = sum(group.bytes for group in groups)
+    task_bytes = min(max(total // (cores * _TASKS_PER_CORE), _MIN_TASK_BYTES), _MAX_TASK_BYTES)
+    count = min(cores * max(1, round(total / (cores * task_bytes))), len(groups))
+    tasks: list[list[RunFiles]] = [[] for _ in range(count)]
+    sizes = [(0, number) for number in range(count)]
+    for group in sorted(groups, key=lambda group: (-group.bytes, group)):
+        size, smallest = sizes[0]
+        tasks[smallest].append(group)
+        heapreplace(sizes, (size + group.bytes, smallest))
+    return [tuple(tasks[number]) for _, number in sorted(sizes, key=lambda size: (-size[0], size[1]))]
 
 
 def _note(written: Iterable[Written], known: set[str], result: Ingested) -> None:

@@ -180,5 +180,21 @@ class PartWriter:
             path = path_of(self._lake, folder, self.name)
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = path.open("xb")
-            self._open[folder] = (stream, pq.ParquetWriter(stream, schema, compression="zstd"))
+            writer = pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=_text_columns(schema))
+            self._open[folder] = (stream, writer)
         return self._open[folder][1]
+
+
+def _text_columns(schema: pa.Schema) -> list[str]:
+    """Return the paths in Parquet of the columns that are text: few have many values, and numbers are the opposite."""
+    return [path for field in schema for path in _texts_in(field.name, field.type)]
+
+
+def _texts_in(path: str, type_: pa.DataType) -> Iterator[str]:
+    if pa.types.is_string(type_):
+        yield path
+    elif pa.types.is_list(type_):
+        yield from _texts_in(f"{path}.list.element", type_.value_type)
+    elif pa.types.is_struct(type_):
+        for field in type_:
+            yield from _texts_in(f"{path}.{field.name}", field.type)

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
 from foundation.eventlog import row_tables
 from foundation.eventlog.metric_tables import TABLES, RunMetrics
-from foundation.eventlog.reader import LogFinding, bounded_lines
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from foundation.eventlog.reader import TORN_LINE, LogFinding
 from foundation.eventlog.row_tables import ROW_TABLES
 from foundation.eventlog.run_records import RunRecords
-from understudy.lake.columns import IntegerTooLarge, fits, record_table, run_table
-from understudy.lake.lines import LineDecoder
+from understudy.lake.columns import IntegerTooLarge, fits, run_table
 from understudy.lake.manifest import FileMark, Part, RunEntry
 from understudy.lake.marks import mark
-from understudy.lake.parts import FINDINGS, FINDINGS_SCHEMA, RECORDS, TABLES_FOLDER, PartWriter
+from understudy.lake.parts import FINDINGS, FINDINGS_SCHEMA, TABLES_FOLDER, PartWriter
+from understudy.lake.record_rows import NotClean, RecordRows
 from understudy.replay.kernel import Measured, read_and_measure, without_garbage_collection
 from understudy.replay.runs import RunFiles
 
 GROWING_FILE = "file is growing"
 """A file grew each time while it was read: the tables of metrics may lack its last records. Ingest it again later."""
-NUMBER_TOO_LARGE = "number too large"
-"""A record with a number of more than 64 bits, which the table of its type therefore lacks."""
 
-
-_DECODED_BYTES = 16 * 1024 * 1024
 _GATHERED_ROWS = 50_000
 _READINGS = 3
-
-_Place: TypeAlias = tuple[str, int]
-"""A file and the number of a line in it."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -73,37 +65,76 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
         OSError: a file cannot be read, or the part cannot be written.
     """
     refused: dict[str, Refusal] = {}
+    fast = True
     with without_garbage_collection():
         while True:
             with PartWriter(lake) as writer:
                 try:
-                    runs = _write_runs(writer, [group for group in groups if group.run not in refused])
+                    runs = _write_runs(writer, [group for group in groups if group.run not in refused], fast=fast)
                 except _Refused as error:
                     refused |= {refusal.run: refusal for refusal in error.refusals}
+                except NotClean:
+                    fast = False
                 else:
                     return Written(name=writer.name, part=writer.close(), runs=runs, refused=tuple(refused.values()))
 
 
-def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, RunEntry]:
-    records, tables = _Records(writer), _Tables(writer)
+def _write_runs(writer: PartWriter, groups: Iterable[RunFiles], *, fast: bool) -> dict[str, RunEntry]:
+    """Hand the rows of runs to the writer.
+
+    Args:
+        fast: take lines for records without looking at each again, where nothing is wrong with the logs of a run.
+
+    Raises:
+        _Refused: runs cannot be in the lake.
+        NotClean: a line is no record after all, with `fast`.
+    """
+    records, tables = RecordRows(writer), _Tables(writer)
     entries: dict[str, RunEntry] = {}
     findings: list[tuple[str, LogFinding]] = []
     for group in groups:
-        measured, found, marks, growing = _measured(group)
-        tables.add(measured.runs[0], found)
-        records.add(group.run, marks)
-        findings += [(group.run, finding) for finding in (*measured.findings, *growing)]
-        entries[group.run] = RunEntry(part=writer.name, files=marks, lines=measured.lines, records=0)
+        run = _measured(group)
+        tables.add(run.measured.runs[0], run.records)
+        if fast and run.is_clean:
+            records.add_clean(run.marks, run.torn)
+        else:
+            records.add_damaged(group.run, run.marks)
+        findings += [(group.run, finding) for finding in (*run.measured.findings, *run.growing)]
+        entries[group.run] = RunEntry(part=writer.name, files=run.marks, lines=run.measured.lines, records=0)
     records.flush()
     tables.flush()
     _write_findings(writer, [*findings, *records.findings])
-    return {run: msgspec.structs.replace(entry, records=records.written.get(run, 0)) for run, entry in entries.items()}
+    return {run: msgspec.structs.replace(entry, records=records.written[run]) for run, entry in entries.items()}
 
 
-def _measured(group: RunFiles) -> tuple[Measured, RunRecords, tuple[FileMark, ...], list[LogFinding]]:
-    """Return what was measured of a run, its records, marks of the files as they were, and findings of growing files.
+class _MeasuredRun(NamedTuple):
+    """What was read of a run, and the marks of its files as they were.
 
-    The files are read again where one has grown meanwhile.
+    Attributes:
+        growing: findings of files that grew each time while they were read.
+    """
+
+    measured: Measured
+    records: RunRecords
+    marks: tuple[FileMark, ...]
+    growing: tuple[LogFinding, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether each line up to the marks is a record of this run, but for torn ones, and no number is repeated."""
+        return not self.growing and all(finding.kind == TORN_LINE for finding in self.measured.findings)
+
+    @property
+    def torn(self) -> frozenset[str]:
+        """The files whose last line is torn."""
+        return frozenset(finding.file for finding in self.measured.findings if finding.kind == TORN_LINE)
+
+
+def _measured(group: RunFiles) -> _MeasuredRun:
+    """Measure a run. Its files are read again where one has grown meanwhile.
+
+    Raises:
+        _Refused: a file cannot be read, or has records of other runs or none.
     """
     try:
         for _ in range(_READINGS):
@@ -119,7 +150,8 @@ def _measured(group: RunFiles) -> tuple[Measured, RunRecords, tuple[FileMark, ..
         holds = f"has records of {', '.join(others)} too" if others else "has no record that can be read"
         why = f"{' and '.join(group.files[:3])} {holds}; give the logs of each run apart"
         raise _Refused([Refusal(group.run, why, others)])
-    return measured, records[group.run], marks, [LogFinding(file, 0, GROWING_FILE, "") for file in growing]
+    findings = tuple(LogFinding(file, 0, GROWING_FILE, "") for file in growing)
+    return _MeasuredRun(measured, records[group.run], marks, findings)
 
 
 def _write_findings(writer: PartWriter, findings: Collection[tuple[str, LogFinding]]) -> None:
@@ -165,79 +197,3 @@ class _Tables:
                 self._writer.add(f"{TABLES_FOLDER}/{name}", table)
         self._rows.clear()
         self._count = 0
-
-
-class _Records:
-    """Gathers the first record of each sequence number by type, and hands them to the writer.
-
-    Attributes:
-        written: how many records of each run the writer has got.
-        findings: the records with a number of more than 64 bits, which it has not got.
-    """
-
-    def __init__(self, writer: PartWriter) -> None:
-        self.written: dict[str, int] = {}
-        self.findings: list[tuple[str, LogFinding]] = []
-        self._writer = writer
-        self._decoder = LineDecoder(PAYLOAD_BY_TYPE)
-        self._gathered: dict[str, tuple[list[Any], list[_Place]]] = {name: ([], []) for name in PAYLOAD_BY_TYPE}
-        self._bytes = 0
-
-    def add(self, run: str, marks: Iterable[FileMark]) -> None:
-        """Read the records of a run."""
-        seen: dict[tuple[str, int], set[int]] = {}
-        count = 0
-        decode, gathered = self._decoder.decode, self._gathered
-        for file in marks:
-            for number, line in enumerate(_lines(file), 1):
-                envelope, name, flaw, _ = decode(line)
-                if envelope is None or envelope.run != run:
-                    continue
-                numbers = seen.get((envelope.node, envelope.incarnation))
-                if numbers is None:
-                    numbers = seen[envelope.node, envelope.incarnation] = set()
-                if envelope.seq in numbers:
-                    continue
-                numbers.add(envelope.seq)
-                if flaw:
-                    continue
-                envelopes, places = gathered[name]
-                envelopes.append(envelope)
-                places.append((file.path, number))
-                count += 1
-                self._bytes += len(line)
-                if self._bytes >= _DECODED_BYTES:
-                    self.flush()
-        self.written[run] = self.written.get(run, 0) + count
-
-    def flush(self) -> None:
-        for name, (envelopes, places) in self._gathered.items():
-            if not envelopes:
-                continue
-            try:
-                table = record_table(name, envelopes)
-            except IntegerTooLarge:
-                self._note_too_large(name, envelopes, places)
-                table = record_table(name, [envelope for envelope in envelopes if fits(envelope)])
-            if table.num_rows:
-                self._writer.add(f"{RECORDS}/{name}", table)
-            envelopes.clear()
-            places.clear()
-        self._bytes = 0
-
-    def _note_too_large(self, name: str, envelopes: Iterable[Any], places: Iterable[_Place]) -> None:
-        for envelope, place in zip(envelopes, places, strict=True):
-            if not fits(envelope):
-                self.findings.append((envelope.run, LogFinding(*place, NUMBER_TOO_LARGE, name)))
-                self.written[envelope.run] = self.written.get(envelope.run, 0) - 1
-
-
-def _lines(file: FileMark) -> Iterator[bytes]:
-    """Yield the lines of a file as it was when it was marked."""
-    left = file.bytes
-    with Path(file.path).open("rb") as stream:
-        for line in bounded_lines(stream):
-            if left <= 0:
-                return
-            yield line[:left]
-            left -= len(line) + 1

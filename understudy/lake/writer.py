@@ -20,7 +20,7 @@ LOCK = "lock"
 KEPT_VERSIONS = 2
 """A query that has begun with the version before the newest can still read its files."""
 
-SMALL_PART_BYTES = 8 * 1024 * 1024
+SMALL_PART_BYTES = 2 * 1024 * 1024
 """Parts below this size are merged once there are `SMALL_PARTS` of them."""
 SMALL_PARTS = 8
 MERGED_BYTES = 64 * 1024 * 1024

@@ -4,7 +4,7 @@
 lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst imports these
 names from here; each is loaded at first use:
 
-    from understudy.spark import read_lake, register, spark_session
+    from understudy.spark import read_lake, read_records, register, spark_session
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from understudy.spark.lake_tables import read_lake as read_lake
+    from understudy.spark.lake_tables import read_records as read_records
     from understudy.spark.session import spark_session as spark_session
     from understudy.spark.source import register as register
 
 _MODULES = {
     "read_lake": "understudy.spark.lake_tables",
+    "read_records": "understudy.spark.lake_tables",
     "register": "understudy.spark.source",
     "spark_session": "understudy.spark.session",
 }
 
-__all__ = ["read_lake", "register", "spark_session"]
+__all__ = ["read_lake", "read_records", "register", "spark_session"]
 
 
 def __getattr__(name: str) -> object:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, functions
 
+from understudy.lake.columns import ENVELOPE_FIELDS
 from understudy.lake.lake import Lake
+from understudy.lake.parts import RECORDS
 from understudy.spark.ddl import ddl
 
 
@@ -25,3 +28,21 @@ def read_lake(spark: SparkSession, lake: Path | str, name: str) -> DataFrame:
     if not files:
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).parquet(*files)
+
+
+def read_records(spark: SparkSession, lake: Path | str) -> DataFrame:
+    """Return the records of all types: the columns that they share, and `type`.
+
+    The DataFrame reads the version of the lake that is the newest now, as `read_lake` does.
+
+    Raises:
+        LakeError: the folder is no lake.
+    """
+    opened = Lake(lake)
+    schema = ddl(pa.schema(ENVELOPE_FIELDS))
+    files = [str(path) for name in opened.record_types for path in opened.files(RECORDS, name)]
+    if not files:
+        return spark.createDataFrame([], f"{schema}, `type` STRING")
+    # A file has the records of one type, in the folder of its name.
+    folder = functions.element_at(functions.split(functions.col("_metadata.file_path"), "/"), -2)
+    return spark.read.schema(schema).parquet(*files).withColumn("type", folder)

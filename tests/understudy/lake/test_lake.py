@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import random
 import shutil
 import subprocess
 import sys
@@ -24,13 +25,14 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from tests.understudy.lake.lakes import assert_holds, content, counted_files, files_below, take
 from understudy.lake import ingest as ingesting
-from understudy.lake import manifest, parts, runs_to_parts, writer
+from understudy.lake import manifest, parts, record_rows, runs_to_parts, writer
 from understudy.lake.columns import RUN_TABLES
 from understudy.lake.ingest import NothingToIngest, find_logs, remove
 from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeBusy, LakeError, LaterLake, NotALake
 from understudy.lake.writer import LakeWriter, UnknownRun
 from understudy.replay.kernel import read_and_measure
+from understudy.replay.runs import RunFiles
 
 
 @pytest.fixture
@@ -171,6 +173,27 @@ def test_small_parts_are_merged(runs: Path, tmp_path: Path) -> None:
         assert not open_lake.compact()
 
 
+@pytest.mark.parametrize("cores", [1, 2, 5])
+@pytest.mark.parametrize("megabytes", [1, 50, 400, 30_000])
+def test_tasks_have_about_the_same_size_and_are_as_many_for_each_core(cores: int, megabytes: int) -> None:
+    generator = random.Random(megabytes)
+    sizes = [generator.randint(1, 2 * megabytes * 1000) for _ in range(1000)]
+    groups = [RunFiles(f"run-{number}", (), size) for number, size in enumerate(sizes)]
+    tasks = ingesting._tasks(groups, cores)
+    assert sorted(group for task in tasks for group in task) == sorted(groups)
+    assert len(tasks) % cores == 0
+    in_tasks = [sum(group.bytes for group in task) for task in tasks]
+    assert max(in_tasks) - min(in_tasks) <= max(sizes)
+    assert in_tasks == sorted(in_tasks, reverse=True)
+    if len(tasks) > cores:
+        assert ingesting._MIN_TASK_BYTES / 2 <= max(in_tasks) <= 1.5 * ingesting._MAX_TASK_BYTES
+
+
+def test_no_task_is_empty() -> None:
+    groups = [RunFiles(f"run-{number}", (), 10**9) for number in range(3)]
+    assert sorted(map(len, ingesting._tasks(groups, 8))) == [1, 1, 1]
+
+
 # ------------------------------------------------------------------ refusals
 
 
@@ -242,8 +265,8 @@ def test_numbers_of_more_than_64_bits_are_findings(tmp_path: Path) -> None:
     take(tmp_path / "lake", folder)
     opened = Lake(tmp_path / "lake")
     assert [(found.line, found.kind, found.what) for found in opened.findings()] == [
-        (1, runs_to_parts.NUMBER_TOO_LARGE, "ProcessStarted"),
-        (2, runs_to_parts.NUMBER_TOO_LARGE, "BrokerRegistered"),
+        (1, record_rows.NUMBER_TOO_LARGE, "ProcessStarted"),
+        (2, record_rows.NUMBER_TOO_LARGE, "BrokerRegistered"),
     ]
     assert opened.read("BrokerRegistered").num_rows == 3
     assert [metrics.run for metrics in opened.run_metrics()] == ["run-1"]

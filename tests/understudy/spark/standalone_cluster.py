@@ -1,126 +1,18 @@
-"""A real standalone Spark cluster: a master and workers as processes, from PySpark's own jars."""
+"""Kills a worker of a real standalone Spark cluster at a moment that cannot be missed."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
+from understudy.spark.standalone import START_TIMEOUT_S, StandaloneCluster
 
-from understudy.java import JavaRuntime
-
-START_TIMEOUT_S = 90.0
-_SPARK_HOME = Path(pyspark.__file__).parent
-
-# Spark starts every executor with `--add-modules=jdk.incubator.vector`. Small runtimes lack that module, and Java then
-# does not start.
-_JAVA_WITHOUT_THE_FLAG = """#!/bin/sh
-for argument do
-  shift
-  case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac
-done
-exec {java} "$@"
-"""
-
-
-class StandaloneCluster:
-    """A master and its workers, all on this machine. Each worker has a core and runs executors of one gigabyte.
-
-    Attributes:
-        master: the URL for `--master`.
-        workers: their processes. Executors are in the process groups of their workers.
-    """
-
-    def __init__(self, folder: Path, java: JavaRuntime, workers: int) -> None:
-        self._folder = folder
-        self._java = java
-        self._count = workers
-        self._stack = contextlib.ExitStack()
-        self.master = ""
-        self.workers: list[subprocess.Popen[bytes]] = []
-
-    def __enter__(self) -> StandaloneCluster:
-        binaries = self._folder / "java" / "bin"
-        binaries.mkdir(parents=True)
-        (binaries / "java").write_text(_JAVA_WITHOUT_THE_FLAG.format(java=f"'{self._java.executable}'"))
-        (binaries / "java").chmod(0o755)
-        with contextlib.ExitStack() as stack:
-            arguments = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-            self._start(stack, "master", "org.apache.spark.deploy.master.Master", *arguments)
-            (self.master,) = self._wait_for("master", r"Starting Spark master at (spark://\S+)", 1)
-            for number in range(self._count):
-                self.workers.append(self._start_worker(stack, number))
-            self._wait_for("master", r"Registering worker (\S+)", self._count)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def kill_worker(self, number: int) -> None:
-        """Kill a worker and the executors it has started."""
-        os.killpg(self.workers[number].pid, signal.SIGKILL)
-        self.workers[number].wait()
-
-    def log(self, name: str) -> str:
-        return (self._folder / f"{name}.log").read_text(errors="replace")
-
-    def _start_worker(self, stack: contextlib.ExitStack, number: int) -> subprocess.Popen[bytes]:
-        work = self._folder / f"work-{number}"
-        arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
-        return self._start(
-            stack,
-            f"worker-{number}",
-            "org.apache.spark.deploy.worker.Worker",
-            *arguments,
-            "--work-dir",
-            str(work),
-            self.master,
-        )
-
-    def _start(self, stack: contextlib.ExitStack, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        log = stack.enter_context((self._folder / f"{name}.log").open("wb"))
-        process = subprocess.Popen(
-            [
-                str(self._folder / "java" / "bin" / "java"),
-                "-Xmx256m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                f"{_SPARK_HOME / 'jars'}/*",
-                main,
-                *arguments,
-            ],
-            env={
-                "PATH": os.environ["PATH"],
-                "JAVA_HOME": str(self._folder / "java"),
-                "SPARK_HOME": str(_SPARK_HOME),
-                "SPARK_SCALA_VERSION": "2.13",
-                "SPARK_LOCAL_IP": "127.0.0.1",
-                "SPARK_NO_DAEMONIZE": "1",
-            },
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        stack.callback(_end_group, process)
-        return process
-
-    def _wait_for(self, name: str, pattern: str, count: int) -> list[str]:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while len(found := re.findall(pattern, self.log(name))) < count:
-            assert time.monotonic() < deadline, f"not within {START_TIMEOUT_S:g} s: {pattern}\n{self.log(name)}"
-            time.sleep(0.05)
-        return found
+__all__ = ["KillInTheMiddle", "StandaloneCluster", "port_of_no_server"]
 
 
 class KillInTheMiddle:
@@ -163,12 +55,6 @@ class KillInTheMiddle:
             time.sleep(0.01)
         self._cluster.kill_worker(0)
         self._killed.touch()
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 @contextlib.contextmanager

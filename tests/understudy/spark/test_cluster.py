@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun
+from tests.understudy.lake.lakes import assert_holds, counted_files, files_below, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
+from understudy.cli.main import main
+from understudy.compare.comparison import compare, summarize
+from understudy.compare.groups import command_in_lake, observe
+from understudy.compare.html_page import html_page
 from understudy.java import choose_java
+from understudy.lake import ingest as ingesting
+from understudy.lake import writer
+from understudy.lake.ingest import find_logs, ingest
+from understudy.lake.lake import Lake
 from understudy.replay.result import replay_in_python
 from understudy.replay.runs import pack
 from understudy.replay.tasks import measure_task
-from understudy.spark import replay_job
-from understudy.spark.context import SparkFailed, SparkSettings
+from understudy.spark import compare_job, ingest_job, replay_job
+from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.replay_job import SparkReplay
+from understudy.spark.standalone import START_TIMEOUT_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
 
@@ -55,6 +72,55 @@ def test_a_killed_worker_changes_no_result(
     assert (found.findings, found.lines) == (expected.findings, expected.lines)
 
 
+def test_a_killed_worker_changes_no_lake(
+    cluster: StandaloneCluster, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run is a task and a part; what the killed worker has written does not count, and is deleted."""
+    monkeypatch.setattr(ingesting, "_MAX_TASK_BYTES", 1)
+    monkeypatch.setattr(writer, "SMALL_PARTS", RUNS + 1)
+    take(tmp_path / "expected", logs)
+    settings = SparkSettings(java=choose_java(), master=cluster.master)
+    with spark_context(settings) as context, KillInTheMiddle(tmp_path, cluster) as kill:
+        task = ingest_job._Task
+        monkeypatch.setattr(ingest_job, "_Task", lambda lake: kill.waiting(task(lake)))
+        result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: nullcontext(SparkEngine(context)))
+    assert cluster.workers[0].poll() is not None
+    assert (len(result.added), result.refused) == (RUNS, [])
+    assert len(Lake(tmp_path / "lake").files("tables", "totals")) == RUNS
+    assert files_below(tmp_path / "lake") == counted_files(Lake(tmp_path / "lake"))
+    assert contents_of_files(tmp_path / "lake") == contents_of_files(tmp_path / "expected")
+    assert_holds(tmp_path / "lake", logs)
+
+
+def contents_of_files(lake: Path) -> list[tuple[str, bytes]]:
+    """Return the table and the bytes of each file, without the random name of its part."""
+    return sorted((path.parent.name, path.read_bytes()) for path in files_below(lake))
+
+
+def test_a_killed_worker_changes_no_comparison(
+    cluster: StandaloneCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = str(tmp_path / "runs")
+    assert (
+        main(["sweep", "--session-timeout-ms", "2000,6000", "--fault", "kill,pause", "--repeat", "3", "--output", runs])
+        == 0
+    )
+    lake = tmp_path / "lake"
+    take(lake, Path(runs))
+    by, baseline = ("session_timeout_ms", "fault"), {"session_timeout_ms": "6000"}
+    observed = [observe(found, command_in_lake(str(lake), found.run)) for found in Lake(lake).run_metrics()]
+    expected = compare(observed, by, baseline)
+    assert expected.tests > 0
+    with KillInTheMiddle(tmp_path, cluster) as kill:
+        waiting = kill.waiting(partial(map, summarize))
+        monkeypatch.setattr(compare_job, "summarize", lambda group: next(waiting([group])))
+        settings = SparkSettings(java=choose_java(), master=cluster.master)
+        found = compare_job.compare_folder(lake, by, baseline, settings)
+    assert cluster.workers[0].poll() is not None
+    assert found == expected
+    assert html_page(found) == html_page(expected)
+
+
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, logs: Path) -> None:
     with StandaloneCluster(tmp_path, choose_java(), workers=0) as cluster:
         settings = SparkSettings(java=choose_java(), master=cluster.master, executor_timeout_s=2)
@@ -83,3 +149,38 @@ def test_a_master_without_a_port_is_named(master: str) -> None:
         SparkReplay(SparkSettings(java=choose_java(), master=master)),
     ):
         pass
+
+
+STARTED_AND_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from understudy.java import choose_java
+from understudy.spark.standalone import StandaloneCluster
+
+with StandaloneCluster(Path(sys.argv[1]), choose_java(), workers=1) as cluster:
+    print(cluster.workers[0].pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_cluster_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED_AND_KILLED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while process_group_exists(int(done.stdout)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not process_group_exists(int(done.stdout))
+
+
+def process_group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -7,19 +7,23 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from foundation.eventlog.metric_tables import TABLES
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write
 from tests.understudy.lake.lakes import assert_holds, content, take
+from tests.understudy.spark.oracle.sql_replay import replay_with_sql
 from understudy.lake import ingest as ingesting
 from understudy.lake.columns import RUN_TABLES
-from understudy.lake.ingest import find_logs, ingest
+from understudy.lake.ingest import find_logs, ingest, remove
 from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeError
-from understudy.spark import read_lake
+from understudy.simulator.seeds import run_seed
+from understudy.spark import read_lake, read_records
 from understudy.spark.context import SparkFailed
 from understudy.spark.ddl import ddl
 from understudy.spark.ingest_job import SparkEngine
@@ -47,6 +51,28 @@ def test_workers_write_the_same_lake(
     assert_holds(lake, runs)
     take(tmp_path / "other", runs)
     assert content(lake) == content(tmp_path / "other")
+
+
+def test_the_tables_of_a_lake_are_those_that_sql_computes_from_the_logs(
+    session: SparkSession, runs: Path, tmp_path: Path
+) -> None:
+    """The SQL shares no code with what writes the lake: it defines the tables a second time."""
+    for seed in range(4, 12):
+        write(RandomRun(seed, records=400).logs, runs / f"random-{seed}")
+    run_seed(3, 30, events=runs / "seed-3")
+    log = runs / "random-4" / "broker-1-0001-0001.jsonl"
+    log.write_bytes(log.read_bytes()[:-20])
+    ingest(find_logs([runs]), tmp_path / "lake", lambda _: nullcontext(SparkEngine(session.sparkContext)))
+    opened = Lake(tmp_path / "lake")
+    expected = replay_with_sql(session, [runs])
+    assert len(expected.runs) == 14
+    assert sorted(opened.run_metrics(), key=lambda run: run.run) == list(expected.runs)
+    assert (opened.findings(), opened.lines) == (expected.findings, expected.lines)
+    assert {name for name in TABLES for run in expected.runs if getattr(run, name)} == set(TABLES)
+    failovers = read_lake(session, tmp_path / "lake", "failovers").select("run", "epoch", "outage_ms").collect()
+    assert sorted(map(tuple, failovers)) == sorted(
+        (run.run, row.epoch, row.outage_ms) for run in expected.runs for row in run.failovers
+    )
 
 
 def test_a_task_that_fails_is_named_and_changes_nothing(session: SparkSession, runs: Path, tmp_path: Path) -> None:
@@ -81,6 +107,27 @@ def test_spark_reads_every_table(session: SparkSession, runs: Path, tmp_path: Pa
         assert sorted(found, key=repr) == sorted(expected, key=repr)
     causes = read_lake(session, str(tmp_path / "lake"), "failovers").where("run = 'run-1'").select("cause", "outage_ms")
     assert [tuple(row) for row in causes.collect()] == [("kill", 3050.0)]
+
+
+def test_the_records_of_all_types_are_one_table(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    take(tmp_path / "lake", runs)
+    opened = Lake(tmp_path / "lake")
+    found = read_records(session, tmp_path / "lake").groupBy("type", "run").agg({"seq": "sum", "*": "count"}).collect()
+    expected = [
+        (name, run, sum(seqs), len(seqs))
+        for name in opened.record_types
+        for run, seqs in numbers_by_run(opened.read(name)).items()
+    ]
+    assert sorted((row["type"], row["run"], row["sum(seq)"], row["count(1)"]) for row in found) == sorted(expected)
+    remove(list(opened.runs), tmp_path / "lake")
+    assert read_records(session, tmp_path / "lake").select("run", "type").collect() == []
+
+
+def numbers_by_run(table: pa.Table) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in table.select(["run", "seq"]).to_pylist():
+        found.setdefault(row["run"], []).append(row["seq"])
+    return found
 
 
 def test_tables_without_rows_and_unknown_names(session: SparkSession, runs: Path, tmp_path: Path) -> None:
