@@ -26,6 +26,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A row of a table. All times are milliseconds, to the microsecond; `None` where the run has no such number."""
 
 
+DEFINITIONS = 1
+"""Counts the changes to what a number means where its column stays as it is. Lakes compute older numbers again."""
+
+
 class Reign(Table, frozen=True, kw_only=True, gc=False):
     """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from foundation.eventlog.metric_tables import DEFINITIONS
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.lake.columns import RUN, RUN_TABLES, record_schema, table_schema
 from understudy.lake.manifest import Part, sync_file, sync_folder
@@ -61,9 +62,9 @@ def folders() -> list[str]:
 
 @cache
 def schema_digest() -> str:
-    """Return a checksum of the schemas of all tables, by which older parts are recognised."""
+    """Return a checksum of the schemas of all tables and of their definitions, by which older parts are recognised."""
     text = "".join(f"{folder} {schema_of(folder)}\n" for folder in sorted(folders()))
-    return blake2b(text.encode(), digest_size=8).hexdigest()
+    return blake2b(f"{text}{DEFINITIONS}".encode(), digest_size=8).hexdigest()
 
 
 def is_part_name(text: str) -> bool:

@@ -408,6 +408,16 @@ def test_runs_of_older_parts_are_written_again(runs: Path, tmp_path: Path, monke
     assert sorted(part.schema == "older" for part in held.parts.values()) == [False, True]
 
 
+def test_parts_with_other_definitions_are_older(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = parts.schema_digest()
+    parts.schema_digest.cache_clear()
+    with monkeypatch.context() as changed:
+        changed.setattr(parts, "DEFINITIONS", -1)
+        assert parts.schema_digest() != before
+        parts.schema_digest.cache_clear()
+    assert parts.schema_digest() == before
+
+
 def test_every_name_has_a_schema_and_unknown_ones_are_named(runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs / "killed")
     opened = Lake(tmp_path / "lake")
