@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from foundation.eventlog.metric_tables import Failover, Reign
 from foundation.eventlog.records import (
@@ -101,6 +103,13 @@ class _Gone(NamedTuple):
     lost_at: int
 
 
+class _Words(NamedTuple):
+    """The last words of an incarnation as controller: what its record says about its end."""
+
+    key: Key
+    words: str
+
+
 class _Losses:
     """Finds out what ended each reign."""
 
@@ -117,10 +126,10 @@ class _Losses:
         )
         self._gone = _controller_gone(run)
         self._last_words = sorted(
-            [(at.key, "exit") for at in run.of(ProcessExiting)]
-            + [(at.key, "session expired") for at in run.of(SessionExpiredRecord)]
-            + [(at.key, "resigned") for at in run.of(ControllerResigned)]
-            + [(gone.key, "deleted") for gone in self._gone]
+            [_Words(at.key, "exit") for at in run.of(ProcessExiting)]
+            + [_Words(at.key, "session expired") for at in run.of(SessionExpiredRecord)]
+            + [_Words(at.key, "resigned") for at in run.of(ControllerResigned)]
+            + [_Words(gone.key, "deleted") for gone in self._gone]
         )
 
     def of(self, elected: At[ControllerElected], following: At[ControllerElected] | None) -> Loss:
@@ -136,38 +145,56 @@ class _Losses:
             if words is None and noticed is not None:
                 began = self._silences.began(elected.incarnation, noticed.us)
                 ended = ended if began is None else began
-            return Loss(ended=ended, ended_by=words[1] if words else "silence", by_fault=False, noticed=noticed)
+            return Loss(ended=ended, ended_by=words.words if words else "silence", by_fault=False, noticed=noticed)
         if words is not None:
             return Loss(
-                ended=words[0].us, ended_by=words[1], by_fault=False, noticed=self._noticed(elected, words[0].us, until)
+                ended=words.key.us,
+                ended_by=words.words,
+                by_fault=False,
+                noticed=self._noticed(elected, words.key.us, until),
             )
         return Loss(ended=None, ended_by="", by_fault=False, noticed=None)
 
     def _fault(self, elected: At[ControllerElected], until: int | None) -> _Fault | None:
         targets = (elected.node, CONTROLLER)
-        faults = [f for f in self._faults if f.target in targets and _within(f.key.us, elected.us, until)]
+        faults = [fault for fault in _within(self._faults, elected.us, until) if fault.target in targets]
         return faults[-1] if faults and faults[-1].fault not in UNDONE else None
 
     def _noticed(self, elected: At[ControllerElected], since: int, until: int | None) -> Key | None:
-        for gone in self._gone:
-            echo = gone.lost_to == elected.data.broker_id and _within(gone.lost_at, elected.us, until)
-            if gone.key.node != elected.node and _within(gone.key.us, since, until) and not echo:
+        for gone in _within(self._gone, since, until):
+            lost_then = elected.us <= gone.lost_at and (until is None or gone.lost_at <= until)
+            echo = gone.lost_to == elected.data.broker_id and lost_then
+            if gone.key.node != elected.node and not echo:
                 return gone.key
         return None
 
-    def _words(self, elected: At[ControllerElected], until: int | None) -> tuple[Key, str] | None:
-        for key, words in self._last_words:
-            own = (key.node, key.incarnation) == elected.incarnation and key.seq > elected.key.seq
-            if own and _within(key.us, elected.us, until):
-                return key, words
+    def _words(self, elected: At[ControllerElected], until: int | None) -> _Words | None:
+        for words in _within(self._last_words, elected.us, until):
+            key = words.key
+            if (key.node, key.incarnation) == elected.incarnation and key.seq > elected.key.seq:
+                return words
         return None
 
     def _last_sign(self, elected: At[ControllerElected], bound: int) -> int:
         return self._run.signs.last_until(elected.incarnation, bound)
 
 
-def _within(us: int, since: int, until: int | None) -> bool:
-    return since <= us and (until is None or us <= until)
+class _Placed(Protocol):
+    @property
+    def key(self) -> Key: ...
+
+
+Placed = TypeVar("Placed", bound=_Placed)
+
+
+def _within(found: Sequence[Placed], since: int, until: int | None) -> Sequence[Placed]:
+    """Return those of what is sorted by key that are from `since` to `until`, both included."""
+    first = bisect_left(found, since, key=_us)
+    return found[first : None if until is None else bisect_right(found, until, key=_us)]
+
+
+def _us(found: _Placed) -> int:
+    return found.key.us
 
 
 class _Notice(NamedTuple):

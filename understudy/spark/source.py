@@ -287,7 +287,7 @@ class EventLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         ranges = []
         for file, stop in sorted(end.items()):
-            _check_length(file, stop)
+            _checked_size(file, stop)
             if stop > start.get(file, 0):
                 ranges.append(FileRange(file, start.get(file, 0), stop))
         return split(ranges, self._settings.partition_bytes, is_stream=True)
@@ -297,18 +297,19 @@ class EventLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_ranges(partition.ranges, self._settings.types, is_stream=partition.is_stream)
 
     def _available(self, start: Mapping[str, int]) -> dict[str, int]:
-        for file, position in start.items():
-            _check_length(file, position)
+        sizes = {file: _checked_size(file, position) for file, position in start.items()}
         files, _ = _find(self._settings.paths)
         ends = dict(start)
         for file in map(str, files):
-            end = last_newline(file, start.get(file, 0))
-            if end > 0:
+            begin = start.get(file, 0)
+            # Most files do not grow any more.
+            if sizes.get(file) != begin and (end := last_newline(file, begin)) > 0:
                 ends[file] = end
         return dict(sorted(ends.items()))
 
 
-def _check_length(file: str, position: int) -> None:
+def _checked_size(file: str, position: int) -> int:
+    """Return the size of a file that has been read up to `position`; raise `LogChanged` where it is shorter or gone."""
     try:
         size = Path(file).stat().st_size
     except FileNotFoundError:
@@ -321,6 +322,7 @@ def _check_length(file: str, position: int) -> None:
             f"{file} has become shorter: the stream has read {position} bytes of it, and it has {size}; event logs "
             "only grow, so start the stream with a new checkpoint"
         )
+    return size
 
 
 def last_newline(file: str, begin: int) -> int:
