@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from understudy.spark.lake_sink import LakeSink
 
 _STATUS_EVERY_S = 0.5
-_PAGES_SHARE = 0.75
+_PAGES_SHARE = 0.9
 """At most this share of the time goes into pages; the rest is for the records that come in."""
 
 
