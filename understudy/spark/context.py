@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import sys
 import threading
@@ -46,8 +47,20 @@ def no_progress(step: str) -> None:
     """Show no progress."""
 
 
+_PASSWORD_IN_URL = re.compile(r"://[^/@\s]+@")
+_SECRET_OPTION = re.compile(r"((?:token|password|secret)[\w.]*=)[^;&\s'\"]+", re.IGNORECASE)
+
+
+def redacted(text: str) -> str:
+    """Return text without the secrets that a master's URL may have: passwords before its host, and tokens."""
+    return _SECRET_OPTION.sub(r"\1…", _PASSWORD_IN_URL.sub("://…@", text))
+
+
 class SparkFailed(Exception):
     """Spark raised an exception. The message says what it was doing, and has one line about the first cause."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +97,7 @@ class SparkSettings:
     def engine(self) -> str:
         """The versions of Spark and Java, and the master."""
         version = "" if self.java.version is None else f" {self.java.version}"
-        return f"Spark {pyspark.__version__} on Java{version}, {self.master}"
+        return f"Spark {pyspark.__version__} on Java{version}, {redacted(self.master)}"
 
 
 @contextlib.contextmanager
@@ -160,7 +173,7 @@ def _check_that_a_master_listens(master: str) -> None:
             with socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S):
                 return
         except (OSError, ValueError, OverflowError) as error:
-            failures.append(f"{address}: {error}")
+            failures.append(f"{_STANDALONE}{address}: {error}")
     raise SparkFailed(f"no Spark master listens at {master} ({'; '.join(failures)}); start one, or use local[*]")
 
 

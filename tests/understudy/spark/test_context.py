@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from understudy.spark.context import SparkFailed, spark_errors
+from understudy.java import JavaRuntime
+from understudy.spark.context import SparkFailed, SparkSettings, redacted, spark_context, spark_errors
 
 
 class JavaException:
@@ -62,3 +64,28 @@ OSError: [Errno 28] No space left on device
 def test_the_first_cause_is_named_in_one_line(exception: JavaException, reason: str) -> None:
     with pytest.raises(SparkFailed, match=f"^it failed: {re.escape(reason)}$"), spark_errors("it failed"):
         raise Py4JJavaError("An error occurred while calling o1", exception)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("spark://ada:s3cret@master:7077", "spark://…@master:7077"),
+        ("sc://host/;token=abc;user_id=ada", "sc://host/;token=…;user_id=ada"),
+        ("k8s://https://t0k3n@host?access_token_value=abc&x=1", "k8s://https://…@host?access_token_value=…&x=1"),
+        ("bad 'spark.authenticate.secret=abc'", "bad 'spark.authenticate.secret=…'"),
+        ("spark://one:7077,two:7077", "spark://one:7077,two:7077"),
+        ("local[*]", "local[*]"),
+    ],
+)
+def test_secrets_of_a_master_are_not_shown(text: str, shown: str) -> None:
+    assert redacted(text) == shown
+
+
+def test_neither_a_page_nor_an_error_names_the_secret_of_a_master() -> None:
+    java = JavaRuntime(home=Path("/nowhere"), version=25, why="for a test")
+    settings = SparkSettings(java=java, master="spark://ada:s3cret@127.0.0.1:1")
+    assert settings.engine.endswith("spark://…@127.0.0.1:1")
+    with pytest.raises(SparkFailed) as raised, spark_context(settings):
+        pass
+    assert "s3cret" not in str(raised.value)
+    assert "no Spark master listens at spark://…@127.0.0.1:1" in str(raised.value)
