@@ -26,12 +26,17 @@ def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Pa
         run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")
     take(tmp_path / "lake", tmp_path / "runs")
     lake = Lake(tmp_path / "lake")
-    from_lake, from_logs, from_arrow = [run_program(program, tmp_path) for program in PROGRAMS]
+    from_lake, by_type, from_logs, from_arrow = [run_program(program, tmp_path) for program in PROGRAMS]
     counted = re.findall(r"^\| *([a-z ]+)\| *(\d+)\|", from_lake, re.MULTILINE)
     causes = lake.read("failovers")["cause"].to_pylist()
     assert sorted((cause.strip(), int(count)) for cause, count in counted) == sorted(
         (cause, causes.count(cause)) for cause in set(causes)
     )
+    types = {name: lake.read(name).num_rows for name in lake.record_types}
+    shown = re.findall(r"^\| *(\w+)\| *(\d+)\|", by_type, re.MULTILINE)
+    assert [int(count) for _, count in shown[:20]] == sorted(types.values(), reverse=True)[:20]
+    assert all(types[name] == int(count) for name, count in shown[:20])
+    assert re.search(r"^\|seed-1\| *\d+\.\d+\|", by_type, re.MULTILINE)
     sent = lake.read("RequestSent").select(["run", "api"]).to_pylist()
     assert f"|seed-1|  LeaderAndIsr|{sent.count({'run': 'seed-1', 'api': 'LeaderAndIsr'}):>4}|" in from_logs
     assert "'RequestSent'" in from_arrow
