@@ -1,0 +1,15 @@
+"""The errors of reading records."""
+
+from __future__ import annotations
+
+
+class CorruptRecord(ValueError):
+    """Bytes that are no whole batch of records, or whose checksum differs. Mirrors `CorruptRecordException`."""
+
+
+class InvalidRecord(ValueError):
+    """A batch whose records contradict its header or each other. Mirrors `InvalidRecordException`."""
+
+
+class UnsupportedMagic(ValueError):
+    """A batch of message format 0 or 1, which this software neither writes nor reads. Mirrors `UnsupportedVersion`."""

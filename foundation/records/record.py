@@ -1,0 +1,252 @@
+"""Reads and writes the records in a batch. Mirrors `DefaultRecord`.
+
+A record has its size, an unused byte of attributes, timestamp and offset relative to the batch, key, value and headers,
+all numbers as varints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from foundation.records.batch import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    RecordBatch,
+    encode_batch,
+)
+from foundation.records.compression import Compression, compress, decompress
+from foundation.records.errors import InvalidRecord
+from foundation.records.varint import Buffer, read_varint, read_varlong, varint
+
+MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
+"""The default of how large the records of one batch may become: more than any `message.max.bytes` that is in use."""
+
+
+class Header(NamedTuple):
+    """A header of a record: its key, and its value or None."""
+
+    key: str
+    value: bytes | None
+
+
+class Record(NamedTuple):
+    """One record.
+
+    Attributes:
+        timestamp: milliseconds since 1970; -1 for none.
+        value: None for a tombstone.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+def records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
+    """Yield the records of a batch, decompressed.
+
+    Raises:
+        CorruptRecord: they cannot be decompressed.
+        InvalidRecord: they are malformed, are others than the header says, or would become larger than `max_bytes`.
+    """
+    header = batch.header
+    _check_count(header.count)
+    data = decompress(batch.records, header.compression, max_bytes)
+    # Slices of bytes are values of their own, those of a view would keep all of it in memory.
+    data = bytes(data)
+    position = 0
+    for number in range(header.count):
+        record, position = _read(data, position, header.base_offset, header.base_timestamp, number)
+        yield record._replace(timestamp=header.max_timestamp) if header.has_log_append_time else record
+    if position != len(data):
+        raise InvalidRecord(
+            f"Incorrect declared batch size, records still remaining in file: {len(data) - position} bytes after "
+            f"{header.count} records at offset {header.base_offset}"
+        )
+
+
+def check_records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> int:
+    """Check that a producer's records are whole, and their offsets 0, 1, 2 …; return their largest timestamp.
+
+    That is what `LogValidator` looks at in each record. No record is made, because the bytes stay as they are.
+
+    Raises:
+        CorruptRecord: they cannot be decompressed.
+        InvalidRecord: they are malformed, are others than the header says, or would become larger than `max_bytes`.
+    """
+    header = batch.header
+    _check_count(header.count)
+    data = decompress(batch.records, header.compression, max_bytes)
+    end, position, largest = len(data), 0, NO_TIMESTAMP
+    base = header.base_timestamp
+    try:
+        for number in range(header.count):
+            size, begin = read_varint(data, position)
+            after = begin + size
+            if size < 0 or after > end:
+                raise InvalidRecord(_ends(number, size, end - begin))
+            delta, position = read_varlong(data, begin + 1)
+            offset_delta, position = read_varint(data, position)
+            if offset_delta != number:
+                raise InvalidRecord(
+                    f"Inner record {number} inside the compressed record batch does not have incremental offsets, "
+                    f"expected offset is {number}, but found {offset_delta}"
+                )
+            if base + delta > largest:
+                largest = base + delta
+            length, position = read_varint(data, position)
+            position += max(length, 0)
+            length, position = read_varint(data, position)
+            position += max(length, 0)
+            count, position = read_varint(data, position)
+            if count:
+                position = _skip_headers(data, position, count)
+            if position != after:
+                raise InvalidRecord(_other_size(size, position - begin))
+    except (IndexError, ValueError) as error:
+        if isinstance(error, InvalidRecord):
+            raise
+        raise InvalidRecord(f"Found invalid record structure: {error}") from None
+    if position != end:
+        raise InvalidRecord(f"Incorrect declared batch size: {end - position} bytes follow {header.count} records")
+    return largest
+
+
+def _read(data: bytes, begin: int, base_offset: int, base_timestamp: int, number: int) -> tuple[Record, int]:
+    try:
+        size, position = read_varint(data, begin)
+        start, after = position, position + size
+        if size < 0 or after > len(data):
+            raise InvalidRecord(_ends(number, size, len(data) - position))
+        timestamp_delta, position = read_varlong(data, position + 1)
+        offset_delta, position = read_varint(data, position)
+        key, position = _read_bytes(data, position)
+        value, position = _read_bytes(data, position)
+        count, position = read_varint(data, position)
+        headers: tuple[Header, ...] = ()
+        if count:
+            headers, position = _read_headers(data, position, count)
+    except (IndexError, ValueError) as error:
+        if isinstance(error, InvalidRecord):
+            raise
+        raise InvalidRecord(f"Found invalid record structure: {error}") from None
+    if position != after:
+        raise InvalidRecord(_other_size(size, position - start))
+    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, headers), after
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(data, position)
+    if length < 0:
+        return None, position
+    if position + length > len(data):
+        raise InvalidRecord(f"a field of {length} bytes begins {len(data) - position} bytes before the end")
+    return data[position : position + length], position + length
+
+
+def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header, ...], int]:
+    _check_header_count(count, len(data) - position)
+    headers = []
+    for _ in range(count):
+        key, position = _read_bytes(data, position)
+        if key is None:
+            raise InvalidRecord("Invalid negative header key size")
+        value, position = _read_bytes(data, position)
+        headers.append(Header(key.decode("utf-8", "replace"), value))
+    return tuple(headers), position
+
+
+def _skip_headers(data: Buffer, position: int, count: int) -> int:
+    _check_header_count(count, len(data) - position)
+    for _ in range(count):
+        length, position = read_varint(data, position)
+        if length < 0:
+            raise InvalidRecord(f"Invalid negative header key size {length}")
+        length, position = read_varint(data, position + length)
+        position += max(length, 0)
+    return position
+
+
+def _check_header_count(count: int, left: int) -> None:
+    # A header has at least two bytes.
+    if count < 0 or 2 * count > left:
+        raise InvalidRecord(f"Found invalid number of record headers {count}; {left} bytes are left")
+
+
+def _check_count(count: int) -> None:
+    if count < 0:
+        raise InvalidRecord(f"Found invalid record count {count} in magic v2 batch")
+
+
+def _ends(number: int, size: int, left: int) -> str:
+    return f"Invalid record size: record {number} states {size} bytes, and {left} are left"
+
+
+def _other_size(size: int, read: int) -> str:
+    return f"Invalid record size: expected to read {size} bytes in record payload, but instead read {read}"
+
+
+# ------------------------------------------------------------------ writing
+
+
+def encode_records(
+    values: Sequence[Record],
+    *,
+    compression: Compression = Compression.NONE,
+    leader_epoch: int = -1,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> bytes:
+    """Return a batch with these records, whose base offset is that of the first one.
+
+    Args:
+        values: at least one, with ascending offsets.
+    """
+    base_offset, base_timestamp = values[0].offset, values[0].timestamp
+    data = b"".join(_encoded(values, base_offset, base_timestamp))
+    return encode_batch(
+        compress(data, compression),
+        count=len(values),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        compression=compression,
+        last_offset_delta=values[-1].offset - base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp for record in values),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+    )
+
+
+def _encoded(values: Iterable[Record], base_offset: int, base_timestamp: int) -> Iterator[bytes]:
+    for record in values:
+        body = bytearray(b"\0")
+        body += varint(record.timestamp - base_timestamp)
+        body += varint(record.offset - base_offset)
+        _add(body, record.key)
+        _add(body, record.value)
+        body += varint(len(record.headers))
+        for header in record.headers:
+            _add(body, header.key.encode())
+            _add(body, header.value)
+        yield varint(len(body))
+        yield bytes(body)
+
+
+def _add(body: bytearray, value: bytes | None) -> None:
+    if value is None:
+        body += varint(-1)
+    else:
+        body += varint(len(value))
+        body += value
