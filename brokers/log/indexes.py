@@ -185,9 +185,7 @@ class TimeIndex:
         if self.is_full and not is_closing:
             raise ValueError(f"Attempt to append to a full time index (size = {len(self)}).")
         if self._offsets and offset < last.offset:
-            raise ValueError(
-                f"Attempt to append an offset ({offset}) to a time index less than the last, {last.offset}"
-            )
+            raise ValueError(f"Attempt to append an offset ({offset}) less than the last one, {last.offset}")
         if self._offsets and timestamp < last.timestamp:
             raise ValueError(f"Attempt to append a timestamp ({timestamp}) less than the last one, {last.timestamp}")
         if timestamp <= last.timestamp:
