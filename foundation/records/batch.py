@@ -226,7 +226,7 @@ def place(data: bytearray | memoryview, position: int, *, base_offset: int, lead
 def set_log_append_time(data: bytearray | memoryview, position: int, timestamp: int) -> None:
     """Give all records of the batch that begins at `position` one timestamp, and compute its checksum again.
 
-    Mirrors `DefaultRecordBatch.setMaxTimestamp` with `TimestampType.LOG_APPEND_TIME`.
+    Mirrors `DefaultRecordBatch.setMaxTimestamp`.
     """
     end = position + LOG_OVERHEAD + _OFFSET_AND_SIZE.unpack_from(data, position)[1]
     (attributes,) = _ATTRIBUTES.unpack_from(data, position + _CHECKED_FROM)

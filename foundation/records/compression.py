@@ -1,7 +1,7 @@
 """Compresses and decompresses the records of a batch, with a bound on what comes out.
 
-Snappy is framed as by snappy-java: a header, then blocks with their size in front. LZ4, Zstandard and gzip are the
-frames of their own formats. Mirrors `org.apache.kafka.common.compress`.
+Snappy is framed as by snappy-java: a header, then blocks with their size in front. gzip, lz4 and zstd have the frames
+of their own formats. Mirrors `org.apache.kafka.common.compress`.
 """
 
 from __future__ import annotations

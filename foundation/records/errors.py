@@ -12,4 +12,7 @@ class InvalidRecord(ValueError):
 
 
 class UnsupportedMagic(ValueError):
-    """A batch of message format 0 or 1, which this software neither writes nor reads. Mirrors `UnsupportedVersion`."""
+    """A batch of message format 0 or 1, which this software neither reads nor writes.
+
+    Mirrors `UnsupportedVersionException`.
+    """

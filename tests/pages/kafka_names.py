@@ -57,6 +57,22 @@ foundation/cluster/metadata_version.py
   kafka.server.KafkaServer
   kafka.zk.ZkData
   org.apache.kafka.server.common.MetadataVersion MetadataVersion
+foundation/records/
+  org.apache.kafka.common.record
+foundation/records/batch.py
+  org.apache.kafka.common.record.DefaultRecordBatch RecordBatch
+  org.apache.kafka.common.record.DefaultRecordBatch.setMaxTimestamp set_log_append_time
+foundation/records/compression.py
+  org.apache.kafka.common.compress
+  org.apache.kafka.common.record.CompressionType Compression
+foundation/records/errors.py
+  org.apache.kafka.common.errors.CorruptRecordException CorruptRecord
+  org.apache.kafka.common.InvalidRecordException InvalidRecord
+  org.apache.kafka.common.errors.UnsupportedVersionException UnsupportedMagic
+foundation/records/record.py
+  org.apache.kafka.common.record.DefaultRecord Record
+foundation/records/varint.py
+  org.apache.kafka.common.utils.ByteUtils
 foundation/metrics/instruments.py
   com.yammer.metrics.core.Meter Meter
   com.yammer.metrics.core.Histogram Histogram
@@ -386,6 +402,18 @@ brokers/log/
   kafka.log
 brokers/log/partition_log.py
   kafka.log.UnifiedLog PartitionLog
+brokers/log/checkpoint_file.py
+  org.apache.kafka.server.common.CheckpointFile
+  org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile
+  org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile
+brokers/log/indexes.py
+  org.apache.kafka.storage.internals.log.CorruptIndexException CorruptIndex
+  org.apache.kafka.storage.internals.log.OffsetIndex OffsetIndex
+  org.apache.kafka.storage.internals.log.TimeIndex TimeIndex
+brokers/log/leader_epoch_cache.py
+  org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache LeaderEpochCache
+brokers/log/producer_snapshot.py
+  org.apache.kafka.storage.internals.log.ProducerStateManager
 brokers/membership/controlled_shutdown.py
   kafka.server.KafkaServer.controlledShutdown controlled_shutdown
 brokers/membership/controller_channel.py
