@@ -99,6 +99,12 @@ def claim_for_events(folder: Path) -> None:
         raise BadInput(f"--events {folder}: it holds another run's event logs, such as {other}; give a new folder")
 
 
+def os_error(error: OSError) -> str:
+    """Return what an error of the operating system says, with the file that it is about, if it names one."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
 def check_pyarrow(what: str = "a lake") -> None:
     """Raise `Failed` where pyarrow is not installed, which `what` needs."""
     if importlib.util.find_spec("pyarrow") is None:

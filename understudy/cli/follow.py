@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, check_pyarrow
+from understudy.cli.arguments import BadInput, Failed, check_pyarrow, os_error
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.cli.screen import Screen
 
@@ -79,8 +79,7 @@ def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
     except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
         raise Failed(str(error)) from None
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise Failed(f"following ended: {where}{error.strerror or error}") from None
+        raise Failed(f"following ended: {os_error(error)}") from None
 
 
 def _follow(options: argparse.Namespace) -> tuple[Replay, bool]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow
+from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, os_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,10 +65,8 @@ def run(options: argparse.Namespace) -> int:
     except LakeError as error:
         raise Failed(str(error)) from None
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
         raise Failed(
-            f"the lake {options.lake} cannot be written: {where}{error.strerror or error}; the same command goes on "
-            "when it can be"
+            f"the lake {options.lake} cannot be written: {os_error(error)}; the same command goes on when it can be"
         ) from None
 
 

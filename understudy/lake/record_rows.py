@@ -60,7 +60,7 @@ class RecordRows:
         self._writer = writer
         self._decoder = LineDecoder(PAYLOAD_BY_TYPE)
         self._gathered = {name: _Lines() for name in PAYLOAD_BY_TYPE}
-        self._by_text = {name.encode(): (name, gathered) for name, gathered in self._gathered.items()}
+        self._by_text = {name.encode(): name for name in PAYLOAD_BY_TYPE}
 
     def add_clean(self, marks: Iterable[FileMark], torn: Collection[str]) -> None:
         """Add the records of a run whose lines are all records of this run, each sequence number once.
@@ -74,16 +74,11 @@ class RecordRows:
         by_text = self._by_text
         for file in marks:
             for number, line in enumerate(_whole_lines(file, without_last=file.path in torn), 1):
-                found = by_text.get(type_in(line))
-                if found is None:
+                name = by_text.get(type_in(line))
+                if name is None:
                     self._add_decoded(line, (file.path, number))
-                    continue
-                name, gathered = found
-                gathered.lines.append(line)
-                gathered.places.append((file.path, number))
-                gathered.bytes += len(line)
-                if gathered.bytes >= _DECODED_BYTES or len(gathered.lines) >= _DECODED_LINES:
-                    self._flush(name)
+                else:
+                    self._add(name, line, (file.path, number))
 
     def add_damaged(self, run: str, marks: Iterable[FileMark]) -> None:
         """Add the records of a run whose files have damaged lines, sequence numbers twice, or records of other runs."""
