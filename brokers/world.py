@@ -15,6 +15,7 @@ from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.points import Points
+from foundation.records.varint import Buffer
 from foundation.wire.network import Network
 from foundation.zk.client import ZooKeeper
 
@@ -105,6 +106,103 @@ class Storage(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove the file; harmless where there is none."""
+
+
+class Disk(Protocol):
+    """The files of one node, by path relative to the node's directory.
+
+    What a call has done survives the end of the process. A loss of power may undo it until the file is flushed, which
+    keeps its bytes, and its folder is flushed, which keeps the names in it.
+
+    Every method that takes a path raises ValueError for one that leads outside the directory, and OSError where the
+    disk fails. A file whose `flush` has failed may have lost bytes that a second call would not miss: it must not be
+    flushed again, the broker has to stop. `flush` may run on another thread.
+    """
+
+    @property
+    def directory(self) -> str:
+        """The node's directory, as an absolute path."""
+
+    def lock(self) -> None:
+        """Keep other processes out of the directory until this process ends.
+
+        Raises:
+            DirectoryLocked: another process uses it.
+        """
+
+    def volume(self) -> Volume:
+        """The file system that the directory is on."""
+
+    def read(self, path: str) -> bytes | None:
+        """The file's bytes, or None where there is no such file."""
+
+    def read_at(self, path: str, position: int, size: int) -> bytes:
+        """Up to `size` bytes of the file from `position` on; fewer where the file ends before.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    def size(self, path: str) -> int | None:
+        """The file's size in bytes, or None where there is no such file."""
+
+    def list_folder(self, folder: str) -> tuple[str, ...]:
+        """The sorted names of the files and folders in `folder`; "" is the node's directory. Empty where it is missing.
+
+        Names that end with `.tmp` are left out: `write` uses them.
+        """
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder at `path`."""
+
+    def make_folder(self, folder: str) -> None:
+        """Create the folder; harmless where it exists. Its parent exists."""
+
+    def write(self, path: str, data: bytes, *, flush: bool = True) -> None:
+        """Replace the file as a whole, or create it: after a crash it holds the old bytes or the new ones.
+
+        Args:
+            flush: whether the bytes and the name are durable when it returns. Without it a loss of power may leave the
+                old file, the new one, or one that is cut off.
+        """
+
+    def append(self, path: str, data: Buffer) -> None:
+        """Add `data` to the end of the file; create it where it is missing. Its folder exists.
+
+        Raises:
+            OSError: the disk fails or is full; a part of `data` may have been added.
+        """
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut the file off after `size` bytes; a shorter file stays as it is.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    def flush(self, path: str) -> None:
+        """Make durable what was appended to the file, and truncated.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+
+    def flush_directory(self, folder: str) -> None:
+        """Make durable which files and folders are in `folder`, and by which names; "" is the node's directory."""
+
+    def rename(self, path: str, to: str) -> None:
+        """Give a file or folder another path, in one step. A file replaces a file that is there.
+
+        Raises:
+            FileNotFoundError: there is nothing at `path`, or no folder for `to`.
+            OSError: a folder is at `to`, or a file where a folder is to be.
+        """
+
+    def delete(self, path: str) -> None:
+        """Remove the file; harmless where there is none."""
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove the folder with everything in it; harmless where there is none."""
 
 
 class Offload(Protocol):
