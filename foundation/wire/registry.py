@@ -18,10 +18,12 @@ from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersion
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from foundation.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from foundation.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from foundation.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from foundation.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
 from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -31,11 +33,14 @@ from foundation.wire.messages.incremental_alter_configs import (
 )
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
+from foundation.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from foundation.wire.messages.produce import ProduceRequest, ProduceResponse
 from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from foundation.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -69,7 +74,9 @@ class Api:
 
 
 APIS: tuple[Api, ...] = (
+    Api(0, "Produce", ProduceRequest, ProduceResponse, max_version=11, flexible_from=9),
     Api(1, "Fetch", FetchRequest, FetchResponse, max_version=17, flexible_from=12),
+    Api(2, "ListOffsets", ListOffsetsRequest, ListOffsetsResponse, max_version=9, flexible_from=6),
     Api(3, "Metadata", MetadataRequest, MetadataResponse, max_version=12, flexible_from=9),
     Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse, max_version=7, flexible_from=4),
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse, max_version=4, flexible_from=2),
@@ -79,7 +86,16 @@ APIS: tuple[Api, ...] = (
     Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, max_version=4, flexible_from=3),
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=7, flexible_from=5),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, max_version=6, flexible_from=4),
+    Api(21, "DeleteRecords", DeleteRecordsRequest, DeleteRecordsResponse, max_version=2, flexible_from=2),
     Api(22, "InitProducerId", InitProducerIdRequest, InitProducerIdResponse, max_version=5, flexible_from=2),
+    Api(
+        23,
+        "OffsetForLeaderEpoch",
+        OffsetForLeaderEpochRequest,
+        OffsetForLeaderEpochResponse,
+        max_version=4,
+        flexible_from=4,
+    ),
     Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, max_version=4, flexible_from=4),
     Api(33, "AlterConfigs", AlterConfigsRequest, AlterConfigsResponse, max_version=2, flexible_from=2),
     Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, max_version=4, flexible_from=2),
@@ -112,6 +128,7 @@ APIS: tuple[Api, ...] = (
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
     Api(57, "UpdateFeatures", UpdateFeaturesRequest, UpdateFeaturesResponse, max_version=1, flexible_from=0),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),
+    Api(61, "DescribeProducers", DescribeProducersRequest, DescribeProducersResponse, max_version=0, flexible_from=0),
     Api(
         67,
         "AllocateProducerIds",

@@ -241,7 +241,10 @@ def test_request_is_received_byte_by_byte() -> None:
         pytest.param(frame(MetadataRequest())[:-3] + b"\xff\xff\xff", "MetadataRequest", id="a body that is none"),
         pytest.param(struct.pack(">ihhih", 10, 3, 99, 1, -1), "", id="unknown version"),
         pytest.param(
-            encode_response(api_of(MetadataRequest()), 12, 7, MetadataResponse()), "no such API", id="an answer"
+            # The upper half of its correlation id stands where a request has its API key.
+            encode_response(api_of(MetadataRequest()), 12, 999 << 16, MetadataResponse()),
+            "no such API",
+            id="an answer",
         ),
     ],
 )

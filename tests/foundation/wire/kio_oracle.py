@@ -10,17 +10,19 @@ import dataclasses
 import importlib
 import io
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args, get_type_hints
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import i32Timedelta
+from kio.static.primitive import TZAware, i32Timedelta
 
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, topic_id_from_bytes, topic_id_to_bytes
 from foundation.wire.registry import Api
-from foundation.wire.schema import ArrayOf, Message, Plain, StructOf, WireType, fields_of
+from foundation.wire.schema import ArrayOf, FixedInt, Message, Plain, StructOf, WireType, fields_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 ERROR_CODES = tuple(int(code.value) for code in ErrorCode)
 
@@ -61,6 +63,8 @@ def _to_kio(value: Any, wire_type: WireType, hint: Any, version: int) -> Any:
         return to_kio(value, hint, version)
     if hint is i32Timedelta:
         return timedelta(milliseconds=value)
+    if hint is TZAware:
+        return None if value == -1 else EPOCH + timedelta(milliseconds=value)
     return ErrorCode(value) if hint is ErrorCode else value
 
 
@@ -72,6 +76,10 @@ def from_kio(value: Any, message: type[Message], version: int) -> Message:
 
 
 def from_kio_value(value: Any, wire_type: WireType, version: int) -> Any:
+    if value is None and isinstance(wire_type, FixedInt):  # a timestamp
+        return -1
+    if isinstance(value, datetime):
+        return (value - EPOCH) // timedelta(milliseconds=1)
     if wire_type is Plain.UUID:
         return NO_TOPIC_ID if value is None else TopicId(topic_id_from_bytes(value.bytes))
     if isinstance(value, tuple) and isinstance(wire_type, ArrayOf):

@@ -39,6 +39,9 @@ INTEGERS = {
     code: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for code, bits in zip("bhiq", (8, 16, 32, 64), strict=True)
 }
 
+YEAR_9892 = 250_000_000_000
+"""In seconds since 1970."""
+
 # Lengths around 127 are where a compact length grows a second byte.
 TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["é" * 63, "x" * 126, "x" * 127, "x" * 300]))
 LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range(300))])
@@ -48,7 +51,8 @@ LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range
 def messages(
     message: type[Message], version: int, *, error_codes: tuple[int, ...] | None = None
 ) -> SearchStrategy[Message]:
-    """Values that `version` can express. `error_codes` restricts the fields of that name."""
+    """Values that `version` can express. `error_codes` restricts them to those that kio can: the fields of that name to
+    these, and its timestamp to whole seconds in the years that `datetime` has."""
     present = [f for f in fields_of(message) if version in f.versions]
     return st.builds(message, **{f.name: _values(f, version, error_codes) for f in present})
 
@@ -56,6 +60,8 @@ def messages(
 def _values(f: Field, version: int, error_codes: tuple[int, ...] | None) -> SearchStrategy[object]:
     if error_codes is not None and f.name.endswith("error_code"):
         return st.sampled_from(error_codes)
+    if error_codes is not None and f.name == "log_append_time_ms":
+        return st.just(-1) | st.integers(0, YEAR_9892).map(lambda seconds: seconds * 1000)
     values = _of_type(f.type, version, error_codes)
     if f.tag is not None:
         values = st.just(f.default) | values
