@@ -37,7 +37,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         group.coordinator.new.enable = false  internal
         group.share.enable = false  internal
         log.cleaner.enable = true
-        log.message.downconversion.enable = true
         log.preallocate = false
         remote.log.storage.system.enable = false
         ssl.allow.dn.changes = false
@@ -76,7 +75,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         controller.quota.window.num = 11  1..
         controller.quota.window.size.seconds = 1  1..
         delete.records.purgatory.purge.interval.requests = 1
-        fetch.max.bytes = 57671680  1024..
         fetch.purgatory.purge.interval.requests = 1000
         group.consumer.heartbeat.interval.ms = 5000  1..
         group.consumer.max.heartbeat.interval.ms = 15000  1..
@@ -106,19 +104,8 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         kafka.metrics.polling.interval.secs = 10  1..
         log.cleaner.io.buffer.size = 524288  0..
         log.cleaner.threads = 1  0..
-        log.flush.offset.checkpoint.interval.ms = 60000  0..
-        log.flush.start.offset.checkpoint.interval.ms = 60000  0..
-        log.index.interval.bytes = 4096  0..
-        log.index.size.max.bytes = 10485760  4..
-        log.retention.hours = 168
-        log.retention.minutes
-        log.roll.hours = 168  1..
-        log.roll.jitter.hours = 0  0..
-        log.segment.bytes = 1073741824  14..
         max.connection.creation.rate = 2147483647  0..
-        max.incremental.fetch.session.cache.slots = 1000  0..
         max.request.partition.size.limit = 2000  1..
-        message.max.bytes = 1048588  0..
         metadata.log.segment.bytes = 1073741824  12..
         metadata.log.segment.min.bytes = 8388608  12..  internal
         metadata.max.idle.interval.ms = 500  0..
@@ -126,7 +113,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         node.id = -1
         num.io.threads = 8  1..
         num.network.threads = 3  1..
-        num.recovery.threads.per.data.dir = 1  1..
         num.replica.alter.log.dirs.threads
         num.replica.fetchers = 1
         offset.metadata.max.bytes = 4096
@@ -136,8 +122,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         offsets.topic.compression.codec = 0
         password.encoder.iterations = 4096  1024..
         password.encoder.key.length = 128  8..
-        producer.id.expiration.check.interval.ms = 600000  1..  internal
-        producer.id.expiration.ms = 86400000  1..
         producer.purgatory.purge.interval.requests = 1000
         queued.max.requests = 500  1..
         quota.window.num = 11  1..
@@ -181,21 +165,8 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         log.cleaner.max.compaction.lag.ms = 9223372036854775807  1..
         log.cleaner.min.compaction.lag.ms = 0  0..
         log.dir.failure.timeout.ms = 30000  1..
-        log.flush.interval.messages = 9223372036854775807  1..
-        log.flush.interval.ms
-        log.flush.scheduler.interval.ms = 9223372036854775807
-        log.initial.task.delay.ms = 30000  0..  internal
         log.local.retention.bytes = -2  -2..
         log.local.retention.ms = -2  -2..
-        log.message.timestamp.after.max.ms = 9223372036854775807  0..
-        log.message.timestamp.before.max.ms = 9223372036854775807  0..
-        log.message.timestamp.difference.max.ms = 9223372036854775807  0..
-        log.retention.bytes = -1
-        log.retention.check.interval.ms = 300000  1..
-        log.retention.ms
-        log.roll.jitter.ms
-        log.roll.ms
-        log.segment.delete.delay.ms = 60000  0..
         metadata.log.max.record.bytes.between.snapshots = 20971520  1..
         metadata.log.max.snapshot.interval.ms = 3600000  0..
         metadata.log.segment.ms = 604800000
@@ -210,7 +181,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         remote.log.manager.task.interval.ms = 30000  1..
         remote.log.manager.task.retry.backoff.max.ms = 30000  1..  internal
         remote.log.manager.task.retry.backoff.ms = 500  1..  internal
-        replica.high.watermark.checkpoint.interval.ms = 5000
         sasl.kerberos.min.time.before.relogin = 60000
         sasl.login.retry.backoff.max.ms = 10000
         sasl.login.retry.backoff.ms = 100
@@ -239,7 +209,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         group.consumer.assignors = org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor
         group.coordinator.rebalance.protocols = classic  {consumer,classic,share,unknown}
         kafka.metrics.reporters =
-        log.cleanup.policy = delete  {compact,delete}
         metric.reporters =
         sasl.enabled.mechanisms = GSSAPI
         sasl.kerberos.principal.to.local.rules = DEFAULT
@@ -251,12 +220,10 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
     """,  # noqa: E501
     STRING: """
         authorizer.class.name =
-        compression.type = producer  {uncompressed,zstd,lz4,snappy,gzip,producer}
         controller.listener.names
         early.start.listeners
         group.consumer.migration.policy = disabled  internal
         log.message.format.version = 3.0-IV1
-        log.message.timestamp.type = CreateTime  {CreateTime,LogAppendTime}
         max.connections.per.ip.overrides =
         metadata.log.dir
         metrics.recording.level = INFO

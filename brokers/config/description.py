@@ -15,7 +15,7 @@ from typing import NamedTuple
 from brokers.config.config_def import ConfigKey, ConfigType, ConfigValue, shown
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.dynamic_keys import BROKER_KEYS, DYNAMIC, TOPIC_SYNONYMS, key_of, synonyms
-from brokers.config.kafka_config import KafkaConfig
+from brokers.config.kafka_config import MAX_LONG, KafkaConfig
 from brokers.config.reconfiguration import time_ms, value
 from brokers.config.topic_config import TOPIC_TABLE
 
@@ -138,6 +138,10 @@ def _topic_default(config: KafkaConfig, key: ConfigKey) -> ConfigValue:
     broker_key = TOPIC_SYNONYMS.get(key.name)
     if broker_key is None:
         return key.default
+    if broker_key in ("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms"):
+        # The deprecated key is in force where the one that replaced it is at its default.
+        limit = config.value_of(broker_key)
+        return config.log_message_timestamp_difference_max_ms if limit == MAX_LONG else limit
     return time_ms(config, broker_key) if len(synonyms(broker_key)) > 1 else value(config, broker_key)
 
 

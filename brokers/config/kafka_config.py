@@ -34,9 +34,12 @@ from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersi
 
 T = TypeVar("T")
 
+MAX_LONG = 2**63 - 1
+"""Kafka's default where there is no limit."""
+
 MESSAGE_FORMAT_VERSION = "3.0-IV1"
-"""Kafka's default of `log.message.format.version`. No records are stored; Kafka refuses some versions with older
-protocols, and so does this broker."""
+"""Kafka's default of `log.message.format.version`. Records are stored in message format 2 only; Kafka refuses some
+versions with older protocols, and so does this broker."""
 
 
 def _key(
@@ -47,9 +50,16 @@ def _key(
     at_least: int | None = None,
     at_most: int | None = None,
     choices: tuple[str, ...] = (),
-    ours: bool = False,
+    internal: bool = False,
 ) -> T:
-    about = {"type": kind, "doc": doc, "minimum": at_least, "maximum": at_most, "choices": choices, "internal": ours}
+    about = {
+        "type": kind,
+        "doc": doc,
+        "minimum": at_least,
+        "maximum": at_most,
+        "choices": choices,
+        "internal": internal,
+    }
     return field(default=default, metadata=about)
 
 
@@ -100,6 +110,83 @@ class KafkaConfig:
     # -- storage
     log_dir: str = _key(STRING, "/tmp/kafka-logs", "The directory of meta.properties.")
     log_dirs: str | None = _key(STRING, None, "The same as log.dir, which it overrides; one directory.")
+    # -- logs
+    log_segment_bytes: int = _key(
+        INT, 1_073_741_824, "Bytes at which a segment is closed and a new one begun.", at_least=14
+    )
+    log_roll_ms: int | None = _key(LONG, None, "Time after which a segment is closed; default: log.roll.hours.")
+    log_roll_hours: int = _key(INT, 168, "The same in hours.", at_least=1)
+    log_roll_jitter_ms: int | None = _key(
+        LONG, None, "The most that log.roll.ms is shortened by at random; default: log.roll.jitter.hours."
+    )
+    log_roll_jitter_hours: int = _key(INT, 0, "The same in hours.", at_least=0)
+    log_retention_bytes: int = _key(
+        LONG, -1, "Bytes of a partition's log above which its oldest segments are deleted; −1 for no limit."
+    )
+    log_retention_ms: int | None = _key(
+        LONG, None, "Time after which segments are deleted; −1 for never. Default: log.retention.minutes."
+    )
+    log_retention_minutes: int | None = _key(INT, None, "The same in minutes; default: log.retention.hours.")
+    log_retention_hours: int = _key(INT, 168, "The same in hours.")
+    log_retention_check_interval_ms: int = _key(
+        LONG, 300_000, "How often logs are searched for segments to delete.", at_least=1
+    )
+    log_cleanup_policy: tuple[str, ...] = _key(
+        LIST, ("delete",), "Whether old segments are deleted or compacted.", choices=("compact", "delete")
+    )
+    log_segment_delete_delay_ms: int = _key(
+        LONG, 60_000, "How long a deleted segment's files stay on the disk.", at_least=0
+    )
+    log_index_interval_bytes: int = _key(
+        INT, 4096, "Bytes of records between two entries of the offset index.", at_least=0
+    )
+    log_index_size_max_bytes: int = _key(INT, 10_485_760, "Bytes of an index at which its segment closes.", at_least=4)
+    log_flush_interval_messages: int = _key(
+        LONG, MAX_LONG, "Records that are appended to a log before it is flushed.", at_least=1
+    )
+    log_flush_interval_ms: int | None = _key(
+        LONG, None, "Time after which a log is flushed; default: log.flush.scheduler.interval.ms."
+    )
+    log_flush_scheduler_interval_ms: int = _key(LONG, MAX_LONG, "How often logs are searched for what to flush.")
+    log_flush_offset_checkpoint_interval_ms: int = _key(
+        INT, 60_000, "How often the recovery points of logs are written.", at_least=0
+    )
+    log_flush_start_offset_checkpoint_interval_ms: int = _key(
+        INT, 60_000, "How often the start offsets of logs are written.", at_least=0
+    )
+    log_initial_task_delay_ms: int = _key(
+        LONG, 30_000, "The pause after the start before logs are first flushed and searched.", at_least=0, internal=True
+    )
+    num_recovery_threads_per_data_dir: int = _key(
+        INT, 1, "Threads that recover logs at the start and flush them at the end.", at_least=1
+    )
+    # -- records
+    message_max_bytes: int = _key(INT, 1_048_588, "Bytes of the largest record batch that is accepted.", at_least=0)
+    compression_type: str = _key(
+        STRING,
+        "producer",
+        "The compression of stored batches; `producer` keeps each producer's.",
+        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    )
+    log_message_timestamp_type: str = _key(
+        STRING,
+        "CreateTime",
+        "Whether records have the producer's timestamps or the leader's.",
+        choices=("CreateTime", "LogAppendTime"),
+    )
+    log_message_timestamp_before_max_ms: int = _key(
+        LONG, MAX_LONG, "How far before the leader's time a record's timestamp may be.", at_least=0
+    )
+    log_message_timestamp_after_max_ms: int = _key(
+        LONG, MAX_LONG, "How far after the leader's time a record's timestamp may be.", at_least=0
+    )
+    log_message_timestamp_difference_max_ms: int = _key(
+        LONG, MAX_LONG, "Deprecated: both of these where they are not set.", at_least=0
+    )
+    log_message_downconversion_enable: bool = _key(BOOLEAN, True, "Convert record batches for old consumers.")
+    # -- fetches
+    fetch_max_bytes: int = _key(INT, 57_671_680, "Bytes of the largest response to a Fetch.", at_least=1024)
+    max_incremental_fetch_session_cache_slots: int = _key(INT, 1_000, "Fetch sessions at one time.", at_least=0)
     # -- topics
     num_partitions: int = _key(INT, 1, "Partitions of a topic that is created without a number.", at_least=1)
     default_replication_factor: int = _key(INT, 1, "Replicas of a partition that is created without a number.")
@@ -152,7 +239,16 @@ class KafkaConfig:
     replica_fetch_response_max_bytes: int = _key(INT, 10_485_760, "Bytes of a whole response.", at_least=0)
     replica_fetch_backoff_ms: int = _key(INT, 1_000, "The pause after a failed Fetch.", at_least=0)
     replica_socket_timeout_ms: int = _key(INT, 30_000, "How long a Fetch may take beyond its wait.")
+    replica_high_watermark_checkpoint_interval_ms: int = _key(
+        LONG, 5_000, "How often the high watermarks of partitions are written."
+    )
     # -- producers
+    producer_id_expiration_ms: int = _key(
+        INT, 86_400_000, "Time after its last record after which a producer id is forgotten.", at_least=1
+    )
+    producer_id_expiration_check_interval_ms: int = _key(
+        INT, 600_000, "How often producer ids are searched for expired ones.", at_least=1, internal=True
+    )
     transaction_max_timeout_ms: int = _key(INT, 900_000, "The longest timeout of a transaction.", at_least=1)
     # -- sockets
     socket_request_max_bytes: int = _key(
@@ -170,16 +266,16 @@ class KafkaConfig:
         "Serve metrics to Prometheus on this port; 0 takes any. Default: not at all.",
         at_least=0,
         at_most=65_535,
-        ours=True,
+        internal=True,
     )
-    metrics_host: str = _key(STRING, "127.0.0.1", "The address `metrics.port` is bound on.", ours=True)
-    understudy_run_id: str = _key(STRING, "local", "Names the run in every record of the event log.", ours=True)
+    metrics_host: str = _key(STRING, "127.0.0.1", "The address `metrics.port` is bound on.", internal=True)
+    understudy_run_id: str = _key(STRING, "local", "Names the run in every record of the event log.", internal=True)
     understudy_events_dir: str | None = _key(
-        STRING, None, "The folder of the event log; default `events` in the log directory.", ours=True
+        STRING, None, "The folder of the event log; default `events` in the log directory.", internal=True
     )
-    understudy_events_detail: bool = _key(BOOLEAN, False, "Also record every request with its response.", ours=True)
+    understudy_events_detail: bool = _key(BOOLEAN, False, "Also record every request with its response.", internal=True)
     understudy_points_file: str | None = _key(
-        STRING, None, "JSON of points at which to pause or crash; for experiments.", ours=True
+        STRING, None, "JSON of points at which to pause or crash; for experiments.", internal=True
     )
 
     originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -205,10 +301,14 @@ class KafkaConfig:
     def reconfigured(self, originals: Mapping[str, str], changed: Iterable[str]) -> KafkaConfig:
         """Return this configuration with the values that `originals` has for the keys in `changed`.
 
+        A key that `originals` no longer has takes its default.
+
         Raises:
             ConfigError: as `from_properties`.
         """
-        values = {_field_name(key): TABLE[key].parse(originals[key]) for key in changed if key in TABLE}
+        removed = self.originals.keys() - originals.keys()
+        values = {_field_name(key): TABLE[key].default for key in removed if key in TABLE}
+        values |= {_field_name(key): TABLE[key].parse(originals[key]) for key in changed if key in TABLE}
         check_accepted(originals)
         config = dataclasses.replace(self, originals=originals, **values)  # type: ignore[arg-type]  # parsed above
         _check(config, originals)
@@ -328,6 +428,7 @@ def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
     if config.zookeeper_set_acl:
         raise ConfigError.invalid("zookeeper.set.acl", properties["zookeeper.set.acl"], "not supported yet; remove it")
     _check_versions(config, properties.get("log.message.format.version", MESSAGE_FORMAT_VERSION).strip())
+    _check_log_times(config)
     _check_replication(config)
     config.bound_endpoints()
 
@@ -353,6 +454,23 @@ def _version(key: str, text: str) -> MetadataVersion:
         return MetadataVersion.parse(text)
     except UnknownMetadataVersion as unknown:
         raise ConfigError.invalid(key, text, str(unknown)) from unknown
+
+
+def _check_log_times(config: KafkaConfig) -> None:
+    retentions = (config.log_retention_ms, config.log_retention_minutes, config.log_retention_hours)
+    for holds, requirement in (
+        (config.log_roll_ms is None or config.log_roll_ms >= 1, "log.roll.ms must be greater than or equal to 1"),
+        (
+            config.log_roll_jitter_ms is None or config.log_roll_jitter_ms >= 0,
+            "log.roll.jitter.ms must be greater than or equal to 0",
+        ),
+        (
+            next(time for time in retentions if time is not None) != 0,
+            "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+        ),
+    ):
+        if not holds:
+            raise ConfigError(f"requirement failed: {requirement}")
 
 
 def _check_replication(config: KafkaConfig) -> None:

@@ -27,6 +27,7 @@ LOGGERS = (
     "kafka.controller.KafkaController",
     "kafka.controller.TopicDeletionManager",
     "kafka.coordinator.transaction.ProducerIdManager",
+    "kafka.log.LogConfig",
     "kafka.network.Acceptor",
     "kafka.network.SocketServer",
     "kafka.server.ConfigAdminManager",

@@ -30,7 +30,7 @@ def check_reconfiguration(old: KafkaConfig, new: KafkaConfig) -> None:
     Raises:
         ConfigError: it cannot; the message is Kafka's, around the reason.
     """
-    _check_values(new)
+    _check_cleaner_buffer(new)
     try:
         for name in _THREAD_POOLS:
             _check_pool(name, number(old, name), number(new, name))
@@ -59,30 +59,26 @@ def number(config: KafkaConfig, name: str) -> int:
 
 
 def time_ms(config: KafkaConfig, name: str) -> int:
-    """Return a time in ms that may be configured in other units by synonyms ending in `.minutes` and `.hours`."""
+    """Return a time in ms that may be configured in other units by synonyms ending in `.minutes` and `.hours`.
+
+    Every negative retention is -1, as in `KafkaConfig.logRetentionTimeMillis`.
+    """
     for synonym in synonyms(name):
         found = value(config, synonym)
         if isinstance(found, int):
-            return found * _MS_PER_UNIT[synonym.rpartition(".")[2]]
+            time = found * _MS_PER_UNIT[synonym.rpartition(".")[2]]
+            return max(time, -1) if name == "log.retention.ms" else time
     raise AssertionError(f"the weakest synonym of {name} has a default")
 
 
-def _check_values(config: KafkaConfig) -> None:
-    """Check what `KafkaConfig.validateValues` requires of keys that may change while a broker runs."""
+def _check_cleaner_buffer(config: KafkaConfig) -> None:
     threads = number(config, "log.cleaner.threads")
-    requirements = (
-        (time_ms(config, "log.roll.ms") >= 1, "log.roll.ms must be greater than or equal to 1"),
-        (time_ms(config, "log.roll.jitter.ms") >= 0, "log.roll.jitter.ms must be greater than or equal to 0"),
-        (
-            not value(config, "log.cleaner.enable")
-            or threads < 1
-            or number(config, "log.cleaner.dedupe.buffer.size") // threads > _MIN_DEDUPE_BUFFER_BYTES,
-            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
-        ),
-    )
-    for holds, requirement in requirements:
-        if not holds:
-            raise ConfigError(f"requirement failed: {requirement}")
+    if (
+        value(config, "log.cleaner.enable")
+        and threads >= 1
+        and number(config, "log.cleaner.dedupe.buffer.size") // threads <= _MIN_DEDUPE_BUFFER_BYTES
+    ):
+        raise ConfigError("requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
 
 
 def _check_pool(name: str, old: int, new: int) -> None:

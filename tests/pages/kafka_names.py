@@ -371,6 +371,9 @@ brokers/config/kafka_config.py
 brokers/config/listeners.py
   kafka.server.KafkaConfig.validateValues Listeners
   kafka.utils.CoreUtils.listenerListToEndPoints Listeners
+brokers/config/log_config.py
+  org.apache.kafka.storage.internals.log.LogConfig LogConfig
+  org.apache.kafka.storage.internals.log.LogConfig.fromProps log_config
 brokers/config/logger_levels.py
   kafka.server.logger.RuntimeLoggerManager LoggerLevels
   kafka.utils.Log4jController LoggerLevels

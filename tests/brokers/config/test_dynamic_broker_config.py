@@ -101,6 +101,19 @@ def test_source_with_precedence_hides_synonyms_of_other_sources() -> None:
     static = KafkaConfig.from_properties(BASE | {"log.retention.ms": "5", "log.retention.hours": "6"})
     merged = overridden(static, {"log.retention.ms": "7"}, {})
     assert {key: text for key, text in merged.originals.items() if "retention" in key} == {"log.retention.ms": "7"}
+    assert (merged.log_retention_ms, merged.log_retention_hours) == (7, 168)
+
+
+def test_limits_of_timestamps_are_those_of_the_deprecated_key_by_default() -> None:
+    dynamic = started(log_message_timestamp_difference_max_ms="5", log_message_timestamp_after_max_ms="6")
+    topic = {config.name: config.value for config in describe_topic({}, dynamic)}
+    limits = [topic[f"message.timestamp.{limit}.max.ms"] for limit in ("difference", "before", "after")]
+    assert limits == ["5", "5", "6"]
+
+
+def test_a_negative_retention_in_any_unit_is_no_limit() -> None:
+    topic = {config.name: config.value for config in describe_topic({}, started(log_retention_hours="-2"))}
+    assert topic["retention.ms"] == "-1"
 
 
 def test_contradictory_configs_do_not_change_the_broker() -> None:
@@ -120,6 +133,13 @@ def test_contradictory_configs_do_not_change_the_broker() -> None:
         ({"log.cleaner.threads": "0"}, False, "Log cleaner threads should be at least 1"),
         ({"log.cleaner.threads": "3"}, False, "cannot be increased to more than double the current value 1"),
         ({"max.connections": "0"}, False, "Invalid max.connections 0"),
+        ({"log.roll.ms": "0"}, False, "requirement failed: log.roll.ms must be greater than or equal to 1"),
+        ({"log.retention.ms": "0"}, False, "requirement failed: log.retention.ms must be unlimited"),
+        (
+            {"log.cleaner.dedupe.buffer.size": "1048576"},
+            False,
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
         (
             {"log.local.retention.ms": "-1"},
             False,

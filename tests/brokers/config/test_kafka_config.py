@@ -93,12 +93,11 @@ def test_a_bad_value_is_named_with_what_was_expected(key: str, value: str, reaso
     [
         ("num.io.threads", " +8 "),
         ("offsets.commit.required.acks", "-32768"),
-        ("log.retention.ms", "-1"),
         ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308"),
         ("log.cleaner.min.cleanable.ratio", ".5d"),
         ("log.cleaner.io.max.bytes.per.second", "Infinity"),
         ("log.cleaner.enable", "FALSE"),
-        ("log.cleanup.policy", "compact, delete"),
+        ("metric.reporters", "com.example.A, com.example.B"),
         ("sasl.enabled.mechanisms", ""),
         ("ssl.keystore.type", "anything at all"),
         ("ssl.key.password", "&%$/ ä"),
@@ -109,6 +108,20 @@ def test_values_of_keys_without_effect_are_accepted_as_by_kafka(key: str, value:
     properties = BASE | {key: value}
     assert KafkaConfig.from_properties(properties) == config()
     assert unknown_keys(properties) == ()
+
+
+def test_keys_of_logs_are_read_as_by_kafka() -> None:
+    read = config(log_retention_ms="-1", log_cleanup_policy="compact, delete", log_flush_interval_ms=" 7 ")
+    assert (read.log_retention_ms, read.log_cleanup_policy) == (-1, ("compact", "delete"))
+    assert (read.log_flush_interval_ms, read.log_roll_ms, read.log_roll_hours) == (7, None, 168)
+    assert "String must be one of: compact, delete" in error(log_cleanup_policy="tidy")
+    assert "Value must be at least 14" in error(log_segment_bytes="13")
+    assert "Value must be at least 1024" in error(fetch_max_bytes="1023")
+
+
+def test_internal_keys_of_kafka_are_described_only_where_they_are_set() -> None:
+    internal = {"log.initial.task.delay.ms", "producer.id.expiration.check.interval.ms"}
+    assert {key for key in internal if TABLE[key].internal} == internal
 
 
 def test_every_key_of_kafkas_own_server_properties_is_accepted() -> None:
@@ -125,6 +138,11 @@ def test_every_key_of_kafkas_own_server_properties_is_accepted() -> None:
         ({"broker_id": "1001"}, "not greater than reserved.broker.max.id (1000)"),
         ({"broker_id": "-2"}, "broker.id must be greater than or equal to -1"),
         ({"broker_id": "-1", "broker_id_generation_enable": "false"}, "broker.id must be greater than or equal to 0"),
+        ({"log_roll_ms": "0"}, "requirement failed: log.roll.ms must be greater than or equal to 1"),
+        ({"log_roll_jitter_ms": "-1"}, "requirement failed: log.roll.jitter.ms must be greater than or equal to 0"),
+        ({"log_retention_ms": "0"}, "requirement failed: log.retention.ms must be unlimited (-1)"),
+        ({"log_retention_minutes": "0", "log_retention_hours": "1"}, "log.retention.ms must be unlimited (-1)"),
+        ({"log_retention_hours": "0"}, "log.retention.ms must be unlimited (-1)"),
         ({"replica_fetch_wait_max_ms": "40000"}, "replica.socket.timeout.ms should always be at least"),
         (
             {"replica_fetch_wait_max_ms": "20000", "replica_lag_time_max_ms": "10000"},
