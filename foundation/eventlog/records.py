@@ -72,6 +72,16 @@ from foundation.eventlog.record_types.process import (
     ZkWrite,
     ZkWriteDone,
 )
+from foundation.eventlog.record_types.replication import (
+    HighWatermarkChanged,
+    LeaderStarted,
+    LoggedBatch,
+    LogOpened,
+    LogTruncated,
+    RecordsAcknowledged,
+    RecordsAppended,
+    ReplicationRecord,
+)
 from foundation.eventlog.record_types.requests import (
     ChannelClosed,
     ChannelOpened,
@@ -106,19 +116,26 @@ __all__ = [
     "EventStarted",
     "FaultInjected",
     "FenceHit",
+    "HighWatermarkChanged",
     "InvalidTransition",
     "IsrProposed",
     "IsrResult",
     "LeaderAndIsrApplied",
+    "LeaderStarted",
     "Leadership",
     "LeadershipNotWritten",
     "LeadershipWritten",
+    "LogOpened",
+    "LogTruncated",
+    "LoggedBatch",
     "MetadataUpdated",
     "PartitionsMoved",
     "Payload",
     "PointReached",
     "ProcessExiting",
     "ProcessStarted",
+    "RecordsAcknowledged",
+    "RecordsAppended",
     "Refused",
     "ReplicasMoved",
     "RequestDetail",
@@ -147,7 +164,9 @@ __all__ = [
 
 RECORD_VERSION = 1
 
-Payload: TypeAlias = ProcessRecord | ControllerRecord | RequestRecord | BrokerRecord | ExperimentRecord
+Payload: TypeAlias = (
+    ProcessRecord | ControllerRecord | RequestRecord | BrokerRecord | ReplicationRecord | ExperimentRecord
+)
 
 
 def _name_of(payload_type: type[Payload]) -> str:

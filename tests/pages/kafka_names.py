@@ -417,6 +417,12 @@ brokers/log/leader_epoch_cache.py
   org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache LeaderEpochCache
 brokers/log/producer_snapshot.py
   org.apache.kafka.storage.internals.log.ProducerStateManager
+brokers/log/producer_state.py
+  org.apache.kafka.common.record.EndTransactionMarker
+  org.apache.kafka.storage.internals.log.BatchMetadata AppendedBatch
+  org.apache.kafka.storage.internals.log.ProducerAppendInfo ProducerState
+  org.apache.kafka.storage.internals.log.ProducerStateEntry
+  org.apache.kafka.storage.internals.log.ProducerStateManager ProducerState
 brokers/membership/controlled_shutdown.py
   kafka.server.KafkaServer.controlledShutdown controlled_shutdown
 brokers/membership/controller_channel.py

@@ -1,0 +1,166 @@
+"""Records of the logs of partitions: what is appended, replicated, truncated and acknowledged.
+
+They are many, so a broker writes them only with `understudy.events.detail=true`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from foundation.eventlog.record_types.base import RecordPayload
+
+
+class LoggedBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One record batch of a log, written as an array of eight values."""
+
+    base_offset: int
+    """Offset of its first record."""
+    next_offset: int
+    """The offset after its last record."""
+    leader_epoch: int
+    """The leader epoch in the batch: that of the leader that appended it first."""
+    crc: int
+    """The checksum in the batch; it covers neither the base offset nor the leader epoch."""
+    producer_id: int = -1
+    """Producer id of an idempotent producer; −1 without one."""
+    producer_epoch: int = -1
+    """The producer's epoch; −1 without a producer id."""
+    base_sequence: int = -1
+    """Sequence number of the first record; −1 without a producer id, and in control batches."""
+    last_sequence: int = -1
+    """Sequence number of the last record; less than the first one where the numbers wrap at 2³¹."""
+
+
+class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it has created a log, or has loaded and recovered one from its disk."""
+
+    topic: str
+    """The topic's name."""
+    topic_id: str
+    """The topic's id, which differs where a topic is created again under its name."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    log_start_offset: int
+    """The first offset that can be read."""
+    log_end_offset: int
+    """The offset that the next record gets. Records that a loss of power took are not there any more."""
+    high_watermark: int
+    """The high watermark with which the broker starts: that of its checkpoint, or the log start offset."""
+    epochs: tuple[tuple[int, int], ...]
+    """The entries of the leader epoch cache: (leader epoch, its first offset)."""
+
+
+class LeaderStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it begins to lead a partition, after its leader epoch cache has the new epoch."""
+
+    topic: str
+    """The topic's name."""
+    topic_id: str
+    """As in `LogOpened`."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    leader_epoch: int
+    """The leader epoch in which it leads."""
+    log_end_offset: int
+    """The offset that the next record gets."""
+    high_watermark: int
+    """The high watermark with which it begins."""
+    epochs: tuple[tuple[int, int], ...]
+    """As in `LogOpened`."""
+
+
+class RecordsAppended(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it has appended batches to a log."""
+
+    topic: str
+    """The topic's name."""
+    topic_id: str
+    """As in `LogOpened`."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    role: str
+    """`leader` for batches of producers, `follower` for batches of the leader."""
+    leader_epoch: int
+    """The leader epoch in which the broker leads or follows."""
+    batches: tuple[LoggedBatch, ...]
+    """The batches, in the order of their offsets."""
+
+
+class HighWatermarkChanged(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when the high watermark of a partition has changed."""
+
+    topic: str
+    """The topic's name."""
+    topic_id: str
+    """As in `LogOpened`."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    role: str
+    """`leader` or `follower`."""
+    leader_epoch: int
+    """The leader epoch in which the broker leads or follows."""
+    high_watermark: int
+    """The offset up to which records are committed."""
+    log_end_offset: int
+    """The broker's own log end offset."""
+    replica_end_offsets: tuple[tuple[int, int], ...] = ()
+    """(broker id, log end offset) of the replicas that the leader waits for: those in its maximal ISR, and those
+    outside it that have caught up and may join. Empty from a follower."""
+
+
+class LogTruncated(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it has removed records from the end of a log, or all of them, to follow a leader.
+
+    Also written where the log had no such record: its leader epoch cache may have lost entries.
+    """
+
+    topic: str
+    """The topic's name."""
+    topic_id: str
+    """As in `LogOpened`."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    leader_epoch: int
+    """The leader epoch in which the broker follows."""
+    to_offset: int
+    """The log end offset from now on."""
+    is_full: bool
+    """Whether all records are removed and the log begins at `to_offset`, because the leader's log begins there."""
+    log_end_offset: int
+    """The log end offset before."""
+    high_watermark: int
+    """The broker's high watermark before."""
+    epochs: tuple[tuple[int, int], ...]
+    """The entries of the leader epoch cache that are left: (leader epoch, its first offset)."""
+
+
+class RecordsAcknowledged(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a leader before it answers a producer that its records are there."""
+
+    topic: str
+    """The topic's name."""
+    topic_id: str
+    """As in `LogOpened`."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    leader_epoch: int
+    """The leader epoch in which the records were appended."""
+    base_offset: int
+    """Offset of the first record."""
+    last_offset: int
+    """Offset of the last record."""
+    acks: int
+    """What the producer asked for: 1, or −1 for all in-sync replicas."""
+    isr_at_append: tuple[int, ...] = ()
+    """Broker ids of the committed ISR when the records were appended."""
+    isr: tuple[int, ...] = ()
+    """Broker ids of the maximal ISR when they were acknowledged: with those whose joining is not committed yet."""
+    min_insync_replicas: int = 1
+    """The topic's `min.insync.replicas`."""
+
+
+ReplicationRecord: TypeAlias = (
+    LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated | RecordsAcknowledged
+)
