@@ -33,79 +33,15 @@ class DirectoryLocked(Exception):
     """Another process uses the directory. The message names the directory, and says what to do."""
 
 
-class Storage(Protocol):
-    """The files of one node, by path relative to the node's directory. They survive a crash of the process.
+def check_path(path: str) -> str:
+    """Return `path`, which must be that of a file or folder inside a node's directory, in the one form that it has.
 
-    `write`, `rename` and `delete` are durable when they return. What `append` and `truncate` do is durable after
-    `flush`; a crash before that may lose appended bytes. A folder exists while it holds a file.
-
-    Every method that takes a path raises ValueError for one that leads outside the directory, and OSError where the
-    disk fails.
+    Raises:
+        ValueError: it is empty, absolute, has an empty part, `.` or `..`, or a NUL.
     """
-
-    @property
-    def directory(self) -> str:
-        """The node's directory, as an absolute path."""
-
-    def lock(self) -> None:
-        """Keep other processes out of the directory until this process ends.
-
-        Raises:
-            DirectoryLocked: another process uses it.
-        """
-
-    def volume(self) -> Volume:
-        """The file system that the directory is on."""
-
-    def read(self, path: str) -> bytes | None:
-        """The file's bytes, or None where there is no such file."""
-
-    def read_range(self, path: str, position: int, size: int) -> bytes:
-        """Up to `size` bytes of the file from `position` on; fewer where the file ends before.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
-
-    def size(self, path: str) -> int | None:
-        """The file's size in bytes, or None where there is no such file."""
-
-    def list_folder(self, folder: str) -> tuple[str, ...]:
-        """The sorted names of the files and folders in `folder`; "" is the node's directory. Empty where it is missing.
-
-        Names that end with `.tmp` are left out: `write` uses them.
-        """
-
-    def write(self, path: str, data: bytes) -> None:
-        """Replace the file as a whole, or create it: after a crash it holds the old bytes or the new ones."""
-
-    def append(self, path: str, data: bytes) -> None:
-        """Add `data` to the end of the file; create it where it is missing."""
-
-    def truncate(self, path: str, size: int) -> None:
-        """Cut the file off after `size` bytes; a shorter file stays as it is.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
-
-    def flush(self, path: str) -> None:
-        """Make what was appended to the file, and truncated, durable.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
-
-    def rename(self, path: str, to: str) -> None:
-        """Give a file or folder another path, in one step. A file replaces a file that is there.
-
-        Raises:
-            FileNotFoundError: there is nothing at `path`.
-            OSError: a folder is at `to`, or a file where a folder is to be.
-        """
-
-    def delete(self, path: str) -> None:
-        """Remove the file; harmless where there is none."""
+    if "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise ValueError(f"path {path!r} does not lead to a file inside the node's directory, or not in its plain form")
+    return path
 
 
 class Disk(Protocol):
@@ -114,9 +50,9 @@ class Disk(Protocol):
     What a call has done survives the end of the process. A loss of power may undo it until the file is flushed, which
     keeps its bytes, and its folder is flushed, which keeps the names in it.
 
-    Every method that takes a path raises ValueError for one that leads outside the directory, and OSError where the
-    disk fails. A file whose `flush` has failed may have lost bytes that a second call would not miss: it must not be
-    flushed again, the broker has to stop. `flush` may run on another thread.
+    Every method that takes a path raises ValueError for one that leads outside the directory or is not in its plain
+    form (`check_path`), and OSError where the disk fails. A file whose `flush` has failed may have lost bytes that a
+    second call would not miss: it must not be flushed again, the broker has to stop. `flush` may run on another thread.
     """
 
     @property
@@ -160,6 +96,8 @@ class Disk(Protocol):
 
     def write(self, path: str, data: bytes, *, flush: bool = True) -> None:
         """Replace the file as a whole, or create it: after a crash it holds the old bytes or the new ones.
+
+        Its folder exists. Where the disk fails or is full, the old bytes stay.
 
         Args:
             flush: whether the bytes and the name are durable when it returns. Without it a loss of power may leave the
@@ -227,7 +165,7 @@ class World:
     network: Network
     clock: Clock
     random: random.Random
-    storage: Storage
+    disk: Disk
     events: EventLog
     fences: Fences
     points: Points

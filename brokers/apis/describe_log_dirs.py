@@ -28,9 +28,9 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 async def handle(
     services: BrokerServices, request: DescribeLogDirsRequest, context: RequestContext
 ) -> DescribeLogDirsResponse:
-    directory = services.storage.directory
+    directory = services.disk.directory
     try:
-        volume = services.storage.volume()
+        volume = services.disk.volume()
     except OSError as error:
         log.warning("unable to describe replica dirs", directory=directory, why=str(error))
         return DescribeLogDirsResponse(

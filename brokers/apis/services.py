@@ -13,7 +13,7 @@ from brokers.coordinator.producer_id_manager import ProducerIdManager
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.replica_manager import ReplicaManager
-from brokers.world import Offload, Storage, at_once
+from brokers.world import Disk, Offload, at_once
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.identifiers import BrokerId
@@ -41,7 +41,7 @@ class BrokerServices:
     loggers: LoggerLevels
     clock: Clock
     random: random.Random
-    storage: Storage
+    disk: Disk
     events: EventLog
     fences: Fences
     metadata: MetadataCache

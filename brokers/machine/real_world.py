@@ -17,8 +17,8 @@ from typing import TypeVar
 
 from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig
+from brokers.machine.disk import FileDisk
 from brokers.machine.socket_network import SocketNetwork
-from brokers.machine.storage import FileStorage
 from brokers.membership.meta_properties import FILE, read_meta_properties
 from brokers.world import World
 from foundation.eventlog.fences import Fences
@@ -80,11 +80,11 @@ async def on_another_thread(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)
 
 
-def node_name(config: KafkaConfig, storage: FileStorage) -> str:
+def node_name(config: KafkaConfig, disk: FileDisk) -> str:
     """`broker-N`, or a name by process id where ZooKeeper has yet to generate the broker id N."""
     if config.broker_id >= 0:
         return f"broker-{config.broker_id}"
-    stored = read_meta_properties(storage.read(FILE)).broker_id
+    stored = read_meta_properties(disk.read(FILE)).broker_id
     return f"broker-{stored}" if stored is not None else f"broker-unnumbered-{os.getpid()}"
 
 
@@ -110,9 +110,9 @@ def real_world(config: KafkaConfig) -> World:
     """
     zookeeper = _zookeeper(config)
     clock = MachineClock()
-    storage = FileStorage(Path(config.log_directory))
+    disk = FileDisk(Path(config.log_directory))
     folder = config.understudy_events_dir or str(Path(config.log_directory) / EVENTS_FOLDER)
-    files = JsonLinesFiles(Path(folder), node_name(config, storage))
+    files = JsonLinesFiles(Path(folder), node_name(config, disk))
     events = EventLog(
         run=config.understudy_run_id,
         node=files.node,
@@ -129,7 +129,7 @@ def real_world(config: KafkaConfig) -> World:
         network=SocketNetwork(),
         clock=clock,
         random=random.Random(random.SystemRandom().getrandbits(128)),
-        storage=storage,
+        disk=disk,
         events=events,
         fences=Fences(events),
         points=points,

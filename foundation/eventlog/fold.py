@@ -269,7 +269,13 @@ def _controller_after(picture: EventLogPicture, record: Envelope) -> EventLogPic
             return picture
 
 
-_LIFE_AFTER = {"kill": Life.DEAD, "crash": Life.DEAD, "pause": Life.PAUSED, "continue": Life.RUNNING}
+_LIFE_AFTER = {
+    "kill": Life.DEAD,
+    "power_loss": Life.DEAD,
+    "crash": Life.DEAD,
+    "pause": Life.PAUSED,
+    "continue": Life.RUNNING,
+}
 
 
 def _with_fault(picture: EventLogPicture, target: str, fault: str) -> EventLogPicture:

@@ -29,7 +29,7 @@ from foundation.eventlog.silences import Silences
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
-DOWN_FAULTS = ("kill", "pause", "crash")
+DOWN_FAULTS = ("kill", "power_loss", "pause", "crash")
 UP_FAULTS = ("continue",)
 
 _LOADED = "loaded"

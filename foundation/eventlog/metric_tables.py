@@ -139,10 +139,10 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     `controller_epoch` in `LeadershipWritten`, and `epoch` in `ContextLoaded`; a deletion has its envelope's.
 
     At any time the partition's leader is the one named by the latest state. It is without a leader while that is
-    negative or that broker is down. A broker is down from a `kill`, `pause` or `crash` injected into its node, a
-    `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before it was seen to be gone; until
-    a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced (which wins at
-    the same microsecond).
+    negative or that broker is down. A broker is down from a `kill`, `power_loss`, `pause` or `crash` injected into its
+    node, a `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before it was seen to be
+    gone; until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced
+    (which wins at the same microsecond).
 
     It was *seen to be gone* at a `BrokersChanged` that lists it as dead, and at the election of a controller whose
     `ControllerReady` lacks it, as it lacks the controller before that was killed, where the broker had registered

@@ -47,7 +47,7 @@ from tests.brokers.parts import (
     replica_manager,
     state,
 )
-from understudy.simulator.world import SimulatedStorage
+from understudy.simulator.disk import SimulatedDisk
 
 BROKER_EPOCH = 40
 
@@ -191,7 +191,7 @@ class BrokerHarness:
             loggers=LoggerLevels(),
             clock=self.clock,
             random=random.Random(7),
-            storage=SimulatedStorage(),
+            disk=SimulatedDisk(),
             events=self.recorder.log,
             fences=Fences(self.recorder.log),
             metadata=self.metadata,

@@ -114,7 +114,7 @@ def _worlds(at: int) -> Iterator[str]:
     yield from _box(660, at - 48, 270, 96, "#ffffff", dashed=True)
     yield _text(678, at - 20, "World", size=16, weight=700)
     yield _text(678, at + 6, "ZooKeeper · network · clock")
-    yield _text(678, at + 30, "random · storage · event log")
+    yield _text(678, at + 30, "random · disk · event log")
     for number, (name, text, fill) in enumerate(WORLDS):
         top = at + 84 + 70 * number
         yield from _box(660, top, 270, 56, fill)

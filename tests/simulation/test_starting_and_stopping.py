@@ -29,7 +29,7 @@ without a response, and closing the session."""
 
 
 def stored_id(broker: SimulatedBroker) -> int | None:
-    return read_meta_properties(broker.node.storage.read(FILE)).broker_id
+    return read_meta_properties(broker.node.disk.read(FILE)).broker_id
 
 
 def with_properties(cluster: SimulatedCluster, broker: int, changes: Mapping[str, str]) -> SimulatedBroker:
@@ -78,7 +78,7 @@ def test_a_broker_whose_id_is_registered_already_still_writes_meta_properties() 
         assert stored_id(cluster.broker(2)) == 1
         assert start(cluster, cluster.broker(2)) is InconsistentMetaProperties
         assert list(cluster.znodes.brokers()) == [1]
-        cluster.broker(2).node.storage.delete(FILE)
+        cluster.broker(2).node.disk.delete(FILE)
         assert start(cluster, cluster.broker(2)) is None
         assert list(cluster.znodes.brokers()) == [1, 2]
 

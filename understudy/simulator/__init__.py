@@ -1,4 +1,4 @@
-"""Runs the code of brokers and controllers in virtual time, on a simulated ZooKeeper, network and storage.
+"""Runs the code of brokers and controllers in virtual time, on a simulated ZooKeeper, network and disk.
 
 `loop` runs coroutines in virtual time, and kills, pauses and resumes the process of a node; `zookeeper` is one server
 with the sessions, watches and lost responses of the real one; `network` carries the bytes of the real protocol; `world`

@@ -19,9 +19,9 @@ _RESTART_AFTER_MS = 1_000
 class SimulatedBroker:
     """One broker of a simulation; implements `BrokerHandle`.
 
-    `kill`, `pause`, `resume`, `depose`, `isolate`, `heal` and `arm` act at once and let no time pass. `start`, `stop`
-    and `restart` run the simulated loop until they are done; actions that are scheduled inside that loop use
-    `begin_start` and `begin_stop` instead.
+    `kill`, `lose_power`, `pause`, `resume`, `depose`, `isolate`, `heal` and `arm` act at once and let no time pass.
+    `start`, `stop` and `restart` run the simulated loop until they are done; actions that are scheduled inside that
+    loop use `begin_start` and `begin_stop` instead.
 
     Args:
         peers: the names of all other nodes; `isolate` cuts the links to them.
@@ -156,7 +156,17 @@ class SimulatedBroker:
         self.should_run = False
         self._record("kill")
         self._end()
-        self.node.storage.lose_unflushed()
+
+    def lose_power(self) -> None:
+        """Turn the broker's machine off: its process ends, and its disk loses part of what was not flushed.
+
+        Other machines notice it as they notice a kill: their connections to it are closed.
+        """
+        self._require_running("power_loss")
+        self.should_run = False
+        self._record("power_loss")
+        self._end()
+        self.node.lose_power()
 
     def bounce(self, down_ms: float) -> None:
         """Kill the broker and start it again `down_ms` later; its session may outlast that time."""

@@ -8,17 +8,16 @@ same event logs.
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from brokers.world import Volume, World
+from brokers.world import World
 from foundation.eventlog.fences import Fence, Fences
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import PointReached
+from understudy.simulator.disk import SimulatedDisk
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived
@@ -27,10 +26,6 @@ from understudy.simulator.zookeeper_client import NodeZooKeeper
 
 EPOCH_MS = 1_767_225_600_000.0
 """The wall clock at the start of every simulation: 2026-01-01T00:00:00Z."""
-
-
-VOLUME_BYTES = 2**40
-"""The size of a node's disk: more than any simulation fills."""
 
 
 class SimulatedClock:
@@ -51,116 +46,6 @@ class SimulatedClock:
 
     def wall_ms(self) -> float:
         return EPOCH_MS + self.offset_ms + self._loop.time() * 1000
-
-
-class _File:
-    """The bytes of one file, and how many of them survive a crash."""
-
-    def __init__(self, data: bytes = b"", *, flushed: int = 0) -> None:
-        self.data = bytearray(data)
-        self.flushed = flushed
-
-
-class SimulatedStorage:
-    """The files of a node, in memory; implements `Storage`. They outlive the node's processes.
-
-    A crash loses every byte that was appended after the file's last flush (`lose_unflushed`), as a power failure may:
-    the worst case, in every run alike. A truncation, which a real disk may also lose, is durable at once.
-    """
-
-    directory = "/data"
-
-    def __init__(self) -> None:
-        self._files: dict[str, _File] = {}
-
-    def lock(self) -> None:
-        """Does nothing: no other process uses these files."""
-
-    def volume(self) -> Volume:
-        return Volume(VOLUME_BYTES, VOLUME_BYTES - sum(len(file.data) for file in self._files.values()))
-
-    def read(self, path: str) -> bytes | None:
-        file = self._files.get(_checked(path))
-        return None if file is None else bytes(file.data)
-
-    def read_range(self, path: str, position: int, size: int) -> bytes:
-        return bytes(self._file(path).data[position : position + size])
-
-    def size(self, path: str) -> int | None:
-        file = self._files.get(_checked(path))
-        return None if file is None else len(file.data)
-
-    def list_folder(self, folder: str) -> tuple[str, ...]:
-        prefix = f"{_checked(folder)}/" if folder else ""
-        found = {path.removeprefix(prefix).partition("/")[0] for path in self._files if path.startswith(prefix)}
-        return tuple(sorted(name for name in found if not name.endswith(".tmp")))
-
-    def write(self, path: str, data: bytes) -> None:
-        self._files[self._path_for_write(path)] = _File(data, flushed=len(data))
-
-    def append(self, path: str, data: bytes) -> None:
-        checked = self._path_for_write(path)
-        self._files.setdefault(checked, _File()).data += data
-
-    def truncate(self, path: str, size: int) -> None:
-        file = self._file(path)
-        del file.data[size:]
-        file.flushed = min(file.flushed, len(file.data))
-
-    def flush(self, path: str) -> None:
-        file = self._file(path)
-        file.flushed = len(file.data)
-
-    def rename(self, path: str, to: str) -> None:
-        source, target = _checked(path), _checked(to)
-        if source not in self._files and not self.list_folder(path):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        if self.list_folder(to) or (source not in self._files and target in self._files):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), to)
-        self._path_for_write(to)
-        for name in [name for name in self._files if name == source or name.startswith(f"{source}/")]:
-            self._files[target + name.removeprefix(source)] = self._files.pop(name)
-
-    def delete(self, path: str) -> None:
-        self._files.pop(self._path_for_write(path), None)
-
-    def lose_unflushed(self) -> None:
-        """Remove every byte that was appended after its file's last flush, as a crash does."""
-        for file in self._files.values():
-            del file.data[file.flushed :]
-
-    def _file(self, path: str) -> _File:
-        found = self._files.get(_checked(path))
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return found
-
-    def _path_for_write(self, path: str) -> str:
-        """Return `path`, at which a file can be written.
-
-        Raises:
-            OSError: it is a folder, or below a file.
-        """
-        checked = _checked(path)
-        if self.list_folder(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        folder = checked.rpartition("/")[0]
-        while folder:
-            if folder in self._files:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-            folder = folder.rpartition("/")[0]
-        return checked
-
-
-def _checked(path: str) -> str:
-    """Return `path`, which must be that of a file or folder inside the node's directory.
-
-    Raises:
-        ValueError: it is not.
-    """
-    if not path or "\0" in path or path.startswith("/") or ".." in path.split("/"):
-        raise ValueError(f"path {path!r} does not lead to a file inside {SimulatedStorage.directory}")
-    return path
 
 
 class SimulatedPoints:
@@ -212,7 +97,7 @@ class Node:
     ) -> None:
         self.name = name
         self.log_lines = log_lines
-        self.storage = SimulatedStorage()
+        self.disk = SimulatedDisk()
         self.clock = SimulatedClock(loop)
         self.lines: dict[int, list[bytes]] = {}
         self.switched_off = switched_off
@@ -243,6 +128,7 @@ class Node:
         connection_timeout_ms: int,
     ) -> World:
         """Start the next incarnation, and return its world."""
+        self.disk.end_process()
         lines: list[bytes] = []
 
         def write(line: bytes) -> None:
@@ -265,11 +151,15 @@ class Node:
             network=network.node(process),
             clock=self.clock,
             random=derived(self._seed, self.name, incarnation),
-            storage=self.storage,
+            disk=self.disk,
             events=self.events,
             fences=fences,
             points=SimulatedPoints(self, self.events),
         )
+
+    def lose_power(self) -> None:
+        """Undo what was not flushed to the disk, as far as the seed draws it; the process has ended."""
+        self.disk.lose_power(derived(self._seed, self.name, "loss of power", self.incarnation))
 
     def arm(self, point: str, action: str, inject: Callable[[], None]) -> None:
         """Call `inject` when this node next reaches `point`.

@@ -38,7 +38,7 @@ class FaultInjected(RecordPayload, frozen=True, kw_only=True, gc=False):
     """
 
     fault: str
-    """`kill`, `pause`, `continue`, `stop`, `start`, `cut`, `reset`, `heal`, `expire`, `depose`, `write` …"""
+    """`kill`, `power_loss`, `pause`, `continue`, `stop`, `start`, `cut`, `reset`, `heal`, `expire`, `depose`, …"""
     target: str
     """The node, for example `broker-1`, a connection, `broker-1 -> broker-2`, or the path of a znode."""
     role: str = ""

@@ -17,7 +17,7 @@ from foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from tests.brokers.harness import BrokerHarness
-from understudy.simulator.world import VOLUME_BYTES
+from understudy.simulator.disk import VOLUME_BYTES
 
 
 def ask(request: DescribeLogDirsRequest, *, broken: bool = False) -> DescribeLogDirsResponse:
@@ -26,7 +26,7 @@ def ask(request: DescribeLogDirsRequest, *, broken: bool = False) -> DescribeLog
         for topic, partition in (("orders", 1), ("orders", 0), ("bills", 7)):
             harness.become_leader(topic, partition)
         if broken:
-            harness.services.storage.volume = _broken  # type: ignore[method-assign]  # the disk fails from now on
+            harness.services.disk.volume = _broken  # type: ignore[method-assign]  # the disk fails from now on
         return await describe_log_dirs.handle(harness.services, request, harness.context(4))
 
     return asyncio.run(answer())

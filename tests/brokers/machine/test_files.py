@@ -1,4 +1,4 @@
-"""Tests of the files of a broker: `meta.properties`, and `FileStorage` on a real disk (contract: `test_storage`)."""
+"""Tests of the files of a broker: `meta.properties`, and the lock of its directory (its other tests: `test_disk`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.machine.storage import FileStorage
+from brokers.machine.disk import FileDisk
 from brokers.membership.meta_properties import (
     InconsistentMetaProperties,
     MetaProperties,
@@ -65,45 +65,13 @@ def test_directory_of_this_broker_or_a_new_one_is_accepted(stored: MetaPropertie
     check_meta_properties(MetaProperties(7, "c"), cluster_id="c", configured_broker_id=-1)
 
 
-def test_write_that_was_cut_short_leaves_the_old_bytes(tmp_path: Path) -> None:
-    storage = FileStorage(tmp_path)
-    storage.write("a", b"old")
-    (tmp_path / "a.tmp").write_bytes(b"half of the n")
-    assert (storage.read("a"), storage.list_folder("")) == (b"old", ("a",))
-    storage.write("a", b"new")
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"new")]
-
-
-@pytest.mark.parametrize("path", ["link/file", "link"])
-def test_no_symbolic_link_leads_out_of_the_directory(tmp_path: Path, path: str) -> None:
-    root = tmp_path / "root"
-    storage = FileStorage(root)
-    (tmp_path / "outside").mkdir()
-    (root / "link").symlink_to(tmp_path / "outside")
-    for operation in (storage.read, storage.delete, lambda where: storage.write(where, b"x")):
-        with pytest.raises(ValueError, match="path"):
-            operation(path)
-    assert sorted(entry.name for entry in tmp_path.rglob("*")) == ["link", "outside", "root"]
-
-
-def test_empty_folders_are_removed_up_to_the_directory_itself(tmp_path: Path) -> None:
-    storage = FileStorage(tmp_path / "root")
-    storage.write("a/b/c", b"")
-    storage.write("a/d", b"")
-    storage.delete("a/b/c")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "d", "root"]
-    storage.rename("a/d", "e")
-    storage.delete("e")
-    assert [path.name for path in tmp_path.rglob("*")] == ["root"]
-
-
 def test_directory_is_locked_to_one_process_until_that_ends(tmp_path: Path) -> None:
     """With a second process, because the lock excludes processes."""
     script = """
 import sys
 from pathlib import Path
-from brokers.machine.storage import FileStorage
-FileStorage(Path(sys.argv[1])).lock()
+from brokers.machine.disk import FileDisk
+FileDisk(Path(sys.argv[1])).lock()
 print("locked", flush=True)
 sys.stdin.read()
 """
@@ -111,11 +79,11 @@ sys.stdin.read()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as keeper:
         assert keeper.stdout is not None
         assert keeper.stdout.readline() == "locked\n"
-        storage = FileStorage(tmp_path)
+        disk = FileDisk(tmp_path)
         with pytest.raises(
             DirectoryLocked, match=rf"lock on file \.lock in {tmp_path}\. .* give this broker another log\.dirs"
         ):
-            storage.lock()
+            disk.lock()
         keeper.kill()
         keeper.wait()
-        storage.lock()
+        disk.lock()

@@ -22,9 +22,9 @@ import structlog
 from brokers.__main__ import main, read_properties
 from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig
+from brokers.machine.disk import FileDisk
 from brokers.machine.real_world import FilePoints, node_name, real_world
 from brokers.machine.socket_network import SocketConnection, SocketNetwork
-from brokers.machine.storage import FileStorage
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 from foundation.zk.client import Create, Created
 from foundation.zk.kazoo_client import KazooZooKeeper
@@ -218,13 +218,13 @@ def test_points_file_that_cannot_be_read_arms_nothing(tmp_path: Path, content: s
 
 
 def test_node_is_named_after_its_broker_id_as_soon_as_there_is_one(tmp_path: Path) -> None:
-    storage = FileStorage(tmp_path)
+    disk = FileDisk(tmp_path)
     configured = KafkaConfig.from_properties({"broker.id": "7", "zookeeper.connect": "z"})
     unconfigured = KafkaConfig.from_properties({"zookeeper.connect": "z"})
-    assert node_name(configured, storage) == "broker-7"
-    assert node_name(unconfigured, storage) == f"broker-unnumbered-{os.getpid()}"
-    storage.write("meta.properties", b"version=0\nbroker.id=1001\ncluster.id=c\n")
-    assert node_name(unconfigured, storage) == "broker-1001"
+    assert node_name(configured, disk) == "broker-7"
+    assert node_name(unconfigured, disk) == f"broker-unnumbered-{os.getpid()}"
+    disk.write("meta.properties", b"version=0\nbroker.id=1001\ncluster.id=c\n")
+    assert node_name(unconfigured, disk) == "broker-1001"
 
 
 def test_each_start_is_an_incarnation_of_the_event_log(tmp_path: Path) -> None:

@@ -273,9 +273,9 @@ def test_scraping_changes_nothing_in_the_event_logs() -> None:
 
 def test_without_metrics_port_nothing_is_served() -> None:
     with SimulatedCluster(seed=3, brokers=1) as cluster:
-        storage = cluster.broker(1).node.storage
-        storage.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a killed broker leaves it
+        disk = cluster.broker(1).node.disk
+        disk.write(ADDRESS_FILE, b"127.0.0.1:7071\n")  # as a killed broker leaves it
         cluster.start()
         with pytest.raises(ConnectionFailed, match="refused the connection: no process listens"):
             scrape(cluster, 1)
-        assert storage.read(ADDRESS_FILE) is None
+        assert disk.read(ADDRESS_FILE) is None

@@ -108,6 +108,14 @@ def test_each_brokers_view_of_partitions_is_kept_apart() -> None:
     assert (picture.broker(1).metadata_controller, picture.broker(2).metadata_controller) == (2, 3)
 
 
+@pytest.mark.parametrize("fault", ["kill", "power_loss", "crash"])
+def test_a_fault_that_ends_a_broker_ends_its_requests(fault: str) -> None:
+    logs = Logs()
+    logs.at(1001, "broker-1", RequestSent(to=2, api="StopReplica", api_version=3, client_id="1", correlation_id=0))
+    logs.at(1005, "testbed", FaultInjected(fault=fault, target="broker-1"))
+    assert (folded(logs).broker(1).life, folded(logs).in_flight) == (Life.DEAD, {})
+
+
 def test_a_paused_broker_a_lost_session_and_a_second_incarnation() -> None:
     logs = Logs()
     logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))

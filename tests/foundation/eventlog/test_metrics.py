@@ -376,8 +376,9 @@ def leaderless_ms(*entries: tuple[float, str, Payload], incarnations: dict[float
     return measured(logs).totals.leaderless_ms
 
 
-def test_a_partition_is_leaderless_while_it_has_no_leader_or_its_leader_is_down() -> None:
-    kill = (2000.0, "testbed", FaultInjected(fault="kill", target="broker-1"))
+@pytest.mark.parametrize("fault", ["kill", "power_loss"])
+def test_a_partition_is_leaderless_while_it_has_no_leader_or_its_leader_is_down(fault: str) -> None:
+    kill = (2000.0, "testbed", FaultInjected(fault=fault, target="broker-1"))
     assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(2))) == 500.0
     assert leaderless_ms((1000.0, "broker-3", written(1)), kill, (2500.0, "broker-3", written(-1))) == 7000.0
     assert leaderless_ms((1000.0, "broker-3", written(2)), kill) == 0.0

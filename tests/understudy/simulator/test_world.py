@@ -14,7 +14,7 @@ from foundation.eventlog.records import PointReached, ProcessExiting, ProcessSta
 from understudy.simulator.loop import Process, SimulatedLoop, new_loop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived
-from understudy.simulator.world import EPOCH_MS, Node, SimulatedStorage
+from understudy.simulator.world import EPOCH_MS, Node
 from understudy.simulator.zookeeper import SimulatedZooKeeper
 
 
@@ -47,19 +47,10 @@ def harness() -> Iterator[NodeHarness]:
 
 def test_files_outlive_the_process(harness: NodeHarness) -> None:
     first = harness.start()
-    first.storage.write("meta.properties", b"broker.id=1")
+    first.disk.write("meta.properties", b"broker.id=1")
     harness.process.kill()
     second = harness.start()
-    assert second.storage.read("meta.properties") == b"broker.id=1"
-
-
-def test_a_file_that_does_not_exist_may_be_deleted() -> None:
-    storage = SimulatedStorage()
-    storage.write("a", b"")
-    storage.write("b", b"")
-    storage.delete("a")
-    storage.delete("a")
-    assert (storage.read("a"), storage.read("b")) == (None, b"")
+    assert second.disk.read("meta.properties") == b"broker.id=1"
 
 
 def test_each_incarnation_has_its_own_event_log_and_random_numbers(harness: NodeHarness, tmp_path: Path) -> None:
