@@ -14,6 +14,7 @@ from foundation.records.batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    BatchHeader,
     RecordBatch,
     encode_batch,
 )
@@ -23,6 +24,8 @@ from foundation.records.varint import Buffer, read_varint, read_varlong, varint
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 """The default of how large the records of one batch may become: more than any `message.max.bytes` that is in use."""
+
+_MAX_TIMESTAMP = 2**63 - 1
 
 
 class Header(NamedTuple):
@@ -70,20 +73,47 @@ def records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> I
         )
 
 
-def check_records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> int:
-    """Check that a producer's records are whole, and their offsets 0, 1, 2 …; return their largest timestamp.
+class RecordsScan(NamedTuple):
+    """What is known of the records of a batch when each was looked at once.
 
-    That is what `LogValidator` looks at in each record. No record is made, because the bytes stay as they are.
+    Attributes:
+        largest_timestamp: -1 where no record has one.
+        smallest_timestamp: that of the records that have one; -1 where none has.
+        has_record_without_key: whether any record's key is null.
+    """
+
+    largest_timestamp: int
+    smallest_timestamp: int
+    has_record_without_key: bool
+
+
+def check_records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> int:
+    """Check the records of a batch as `scan_records` does, decompressed; return their largest timestamp.
 
     Raises:
         CorruptRecord: they cannot be decompressed.
         InvalidRecord: they are malformed, are others than the header says, or would become larger than `max_bytes`.
     """
-    header = batch.header
+    _check_count(batch.header.count)
+    data = decompress(batch.records, batch.header.compression, max_bytes)
+    return scan_records(batch.header, data).largest_timestamp
+
+
+def scan_records(header: BatchHeader, data: Buffer) -> RecordsScan:
+    """Check that a producer's records are whole, and their offsets 0, 1, 2 …
+
+    That is what `LogValidator` looks at in each record. No record is made, because the bytes stay as they are.
+
+    Args:
+        data: the records, decompressed.
+
+    Raises:
+        InvalidRecord: they are malformed, or are others than the header says.
+    """
     _check_count(header.count)
-    data = decompress(batch.records, header.compression, max_bytes)
-    end, position, largest = len(data), 0, NO_TIMESTAMP
+    end, position, largest, smallest = len(data), 0, NO_TIMESTAMP, _MAX_TIMESTAMP + 1
     base = header.base_timestamp
+    has_record_without_key = False
     try:
         for number in range(header.count):
             size, begin = read_varint(data, position)
@@ -97,10 +127,16 @@ def check_records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
                     f"Inner record {number} inside the compressed record batch does not have incremental offsets, "
                     f"expected offset is {number}, but found {offset_delta}"
                 )
-            if base + delta > largest:
-                largest = base + delta
+            timestamp = base + delta
+            if timestamp > largest:
+                largest = timestamp
+            if timestamp < smallest and timestamp != NO_TIMESTAMP:
+                smallest = timestamp
             length, position = read_varint(data, position)
-            position += max(length, 0)
+            if length < 0:
+                has_record_without_key = True
+            else:
+                position += length
             length, position = read_varint(data, position)
             position += max(length, 0)
             count, position = read_varint(data, position)
@@ -114,7 +150,11 @@ def check_records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
         raise InvalidRecord(f"Found invalid record structure: {error}") from None
     if position != end:
         raise InvalidRecord(f"Incorrect declared batch size: {end - position} bytes follow {header.count} records")
-    return largest
+    if smallest > _MAX_TIMESTAMP:
+        smallest = NO_TIMESTAMP
+    if largest > _MAX_TIMESTAMP or smallest < -_MAX_TIMESTAMP - 1:
+        raise InvalidRecord(f"a timestamp has more than 64 bits; that of the batch is {base}")
+    return RecordsScan(largest, smallest, has_record_without_key)
 
 
 def _read(data: bytes, begin: int, base_offset: int, base_timestamp: int, number: int) -> tuple[Record, int]:

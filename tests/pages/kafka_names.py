@@ -62,6 +62,7 @@ foundation/records/
 foundation/records/batch.py
   org.apache.kafka.common.record.DefaultRecordBatch RecordBatch
   org.apache.kafka.common.record.DefaultRecordBatch.setMaxTimestamp set_log_append_time
+  org.apache.kafka.common.record.DefaultRecordBatch.setMaxTimestamp set_create_time
 foundation/records/compression.py
   org.apache.kafka.common.compress
   org.apache.kafka.common.record.CompressionType Compression
@@ -415,6 +416,14 @@ brokers/log/indexes.py
   org.apache.kafka.storage.internals.log.TimeIndex TimeIndex
 brokers/log/leader_epoch_cache.py
   org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache LeaderEpochCache
+brokers/log/log_validator.py
+  kafka.log.UnifiedLog.analyzeAndValidateRecords validate
+  kafka.common.OffsetsOutOfOrderException OffsetsOutOfOrder
+  kafka.common.UnexpectedAppendOffsetException UnexpectedAppendOffset
+  org.apache.kafka.common.requests.ProduceResponse.RecordError RecordError
+  org.apache.kafka.storage.internals.log.LogValidator validate
+  org.apache.kafka.storage.internals.log.LogValidator.ValidationResult ValidatedBatches
+  org.apache.kafka.storage.internals.log.RecordValidationException RecordValidationError
 brokers/log/producer_snapshot.py
   org.apache.kafka.storage.internals.log.ProducerStateManager
 brokers/log/producer_state.py

@@ -1,0 +1,402 @@
+"""Checks record batches before they are appended to a log, and gives a producer's batches their offsets.
+
+Mirrors `LogValidator` and `UnifiedLog.analyzeAndValidateRecords`. A producer's batches are walked record by record; a
+leader's are taken as they are once their checksums are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from brokers.config.kafka_config import MAX_LONG
+from brokers.config.log_config import LogConfig
+from foundation.cluster.errors import ApiError, Errors
+from foundation.records.batch import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    RecordBatch,
+    batches,
+    check_crc,
+    encode_batch,
+    place,
+    read_header,
+    set_create_time,
+    set_log_append_time,
+)
+from foundation.records.compression import Compression, TooLarge, compress, decompress
+from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from foundation.records.record import MAX_DECOMPRESSED_BYTES, RecordsScan, records, scan_records
+from foundation.records.varint import Buffer
+
+NO_OFFSET: Final = -1
+
+_SHOWN_ERRORS: Final = 3
+
+
+class RecordError(NamedTuple):
+    """One record because of which its batch is refused (KIP-467). Mirrors `ProduceResponse.RecordError`.
+
+    Attributes:
+        batch_index: the record's place in its batch; 0 is the first.
+    """
+
+    batch_index: int
+    message: str
+
+
+class RecordValidationError(ApiError):
+    """A batch is refused because of some of its records. Mirrors `RecordValidationException`.
+
+    Attributes:
+        record_errors: the records, at least one.
+    """
+
+    def __init__(self, error: Errors, message: str, record_errors: tuple[RecordError, ...]) -> None:
+        super().__init__(error, message)
+        self.record_errors = record_errors
+
+
+class OffsetsOutOfOrder(ApiError):
+    """The offsets of a leader's batches do not increase. Mirrors `OffsetsOutOfOrderException`."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Errors.UNKNOWN_SERVER_ERROR, message)
+
+
+class UnexpectedAppendOffset(ApiError):
+    """A leader's batches begin before the end of the follower's log. Mirrors `UnexpectedAppendOffsetException`.
+
+    Attributes:
+        first_offset, last_offset: those of the batches.
+    """
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(Errors.UNKNOWN_SERVER_ERROR, message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class ValidatedBatches(NamedTuple):
+    """A producer's batches as they are appended. Mirrors `LogValidator.ValidationResult`.
+
+    Attributes:
+        data: their bytes, a copy of the producer's; empty where no batch was whole.
+        headers: their headers, with offsets and leader epoch.
+        max_timestamp: the largest of all records in ms, or the log append time; -1 where no record has one.
+        offset_of_max_timestamp: the last offset of the first batch with that timestamp, because followers and recovery
+            read no records (`shallowOffsetOfMaxTimestamp`); -1 without a timestamp.
+        log_append_time: the timestamp that the records got, in ms; -1 where they keep those of the producer.
+    """
+
+    data: bytearray
+    headers: tuple[BatchHeader, ...]
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    log_append_time: int
+
+
+class ReplicatedBatches(NamedTuple):
+    """The batches that a follower fetched from its leader.
+
+    Attributes:
+        headers: those of the whole batches.
+        valid_bytes: the size of the whole batches; what follows is a batch that was cut off.
+    """
+
+    headers: tuple[BatchHeader, ...]
+    valid_bytes: int
+
+
+class _Checked(NamedTuple):
+    """A producer's batch that may be appended: its bytes, recompressed where that is configured."""
+
+    data: Buffer
+    max_timestamp: int
+
+
+def validate(
+    data: Buffer,
+    *,
+    next_offset: int,
+    leader_epoch: int,
+    config: LogConfig,
+    now_ms: int,
+    from_client: bool = True,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> ValidatedBatches:
+    """Check a producer's batches, and return a copy of them with offsets and the leader epoch.
+
+    A batch that is cut off at the end is left out, as by Kafka. With `compression.type` other than the batch's codec,
+    the records are compressed anew, by the codec's default level.
+
+    Args:
+        next_offset: the offset of the first record.
+        leader_epoch: the epoch of this leader.
+        config: that of the topic's logs.
+        now_ms: the leader's time.
+        from_client: whether a client produced the batches, and no coordinator of this broker.
+        max_decompressed_bytes: the most that the records of one batch may become when they are decompressed.
+
+    Raises:
+        RecordValidationError: INVALID_RECORD or INVALID_TIMESTAMP, with the records concerned.
+        ApiError: CORRUPT_MESSAGE, a checksum or size is wrong, or records cannot be decompressed; MESSAGE_TOO_LARGE, a
+            batch is larger than `max.message.bytes`, or its records larger than `max_decompressed_bytes`;
+            INVALID_RECORD; INVALID_TXN_STATE, transactions are not served; UNSUPPORTED_FOR_MESSAGE_FORMAT.
+    """
+    found = _read(data)
+    for batch in found:
+        # Every batch is checked before the records of any, as in `analyzeAndValidateRecords`.
+        _check_batch(batch, config, from_client=from_client)
+    checked = [_check_records(batch, config, now_ms, from_client, max_decompressed_bytes) for batch in found]
+    placed = bytearray().join([each.data for each in checked])
+    headers = []
+    largest, offset_of_largest, position = NO_TIMESTAMP, NO_OFFSET, 0
+    for each in checked:
+        header = _place(placed, position, each, next_offset, leader_epoch, now_ms if config.log_append_time else None)
+        headers.append(header)
+        if header.max_timestamp > largest:
+            largest, offset_of_largest = header.max_timestamp, header.last_offset
+        next_offset = header.next_offset
+        position += header.size
+    return ValidatedBatches(
+        placed, tuple(headers), largest, offset_of_largest, now_ms if config.log_append_time else NO_TIMESTAMP
+    )
+
+
+def validate_replicated(data: Buffer, *, next_offset: int) -> ReplicatedBatches:
+    """Check the batches that a follower is to append as its leader sent them.
+
+    Args:
+        next_offset: the follower's log end offset.
+
+    Raises:
+        OffsetsOutOfOrder: a batch does not begin after the one before it.
+        UnexpectedAppendOffset: the first batch begins before `next_offset`.
+        ApiError: CORRUPT_MESSAGE, a checksum, size or offset is impossible; UNSUPPORTED_FOR_MESSAGE_FORMAT, a batch is
+            of message format 0 or 1.
+    """
+    found = _read(data)
+    after = None
+    for batch in found:
+        _check_crc(batch)
+        header = batch.header
+        if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= MAX_LONG:
+            raise ApiError(
+                Errors.CORRUPT_MESSAGE, f"A batch has the offsets {header.base_offset} to {header.last_offset}"
+            )
+        if after is not None and header.base_offset < after:
+            offsets = ", ".join(f"{header.base_offset} to {header.last_offset}" for header, _ in found[:10])
+            raise OffsetsOutOfOrder(f"Out of order offsets found in append; those of the first batches: {offsets}")
+        after = header.next_offset
+    headers = tuple(batch.header for batch in found)
+    if headers and headers[0].base_offset < next_offset:
+        raise UnexpectedAppendOffset(
+            f"Unexpected offset in append. First offset {headers[0].base_offset} is less than the next offset "
+            f"{next_offset}. Last offset in append: {headers[-1].last_offset}",
+            headers[0].base_offset,
+            headers[-1].last_offset,
+        )
+    return ReplicatedBatches(headers, sum(header.size for header in headers))
+
+
+def _read(data: Buffer) -> list[RecordBatch]:
+    try:
+        return list(batches(data))
+    except UnsupportedMagic as error:
+        raise ApiError(Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, str(error)) from error
+    except CorruptRecord as error:
+        raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
+
+
+def _check_crc(batch: RecordBatch) -> None:
+    try:
+        check_crc(batch)
+    except CorruptRecord as error:
+        raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
+
+
+# ------------------------------------------------------------------ the header of a producer's batch
+
+
+def _check_batch(batch: RecordBatch, config: LogConfig, *, from_client: bool) -> None:
+    """Check a batch by its offset, size and checksum."""
+    header = batch.header
+    if from_client and header.base_offset != 0:
+        raise ApiError(
+            Errors.INVALID_RECORD,
+            f"The baseOffset of the record batch in the append should be 0, but it is {header.base_offset}",
+        )
+    if header.size > config.max_message_bytes:
+        raise ApiError(
+            Errors.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append is {header.size} bytes which exceeds the maximum configured value of "
+            f"{config.max_message_bytes}.",
+        )
+    _check_crc(batch)
+
+
+def _check_header(header: BatchHeader) -> None:
+    """Check what a client's header says."""
+    refusal = None
+    if header.last_offset_delta < 0:
+        refusal = f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}]"
+    elif header.count <= 0:
+        refusal = f"Invalid reported count for record batch: {header.count}"
+    elif header.last_offset_delta + 1 != header.count:
+        refusal = (
+            f"Inconsistent batch offset range [{header.base_offset}, {header.last_offset}] and count of records "
+            f"{header.count}"
+        )
+    elif header.is_control:
+        refusal = "Clients are not allowed to write control records"
+    elif header.has_producer_id and header.base_sequence < 0:
+        refusal = f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
+    if refusal is not None:
+        raise ApiError(Errors.INVALID_RECORD, refusal)
+    if header.is_transactional:
+        # What Kafka answers where the coordinator has not added the partition to a transaction.
+        raise ApiError(Errors.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
+
+# ------------------------------------------------------------------ the records of a producer's batch
+
+
+def _check_records(
+    batch: RecordBatch, config: LogConfig, now_ms: int, from_client: bool, max_decompressed_bytes: int
+) -> _Checked:
+    header = batch.header
+    if from_client:
+        _check_header(header)
+    try:
+        source = header.compression
+        plain = decompress(batch.records, source, max_decompressed_bytes)
+        scan = scan_records(header, plain)
+        if header.has_log_append_time:
+            scan = RecordsScan(header.max_timestamp, header.max_timestamp, scan.has_record_without_key)
+        if _may_be_refused(header, scan, config, now_ms):
+            _refuse_records(batch, config, now_ms, max_decompressed_bytes)
+    except TooLarge as error:
+        raise ApiError(Errors.MESSAGE_TOO_LARGE, str(error)) from error
+    except CorruptRecord as error:
+        raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
+    except InvalidRecord as error:
+        raise ApiError(Errors.INVALID_RECORD, str(error)) from error
+    target = config.compression_of(source)
+    # Control records are compressed by their writer only.
+    if target is source or (header.is_control and source is Compression.NONE):
+        return _Checked(batch.data, scan.largest_timestamp)
+    return _Checked(_recompressed(header, plain, target, config), scan.largest_timestamp)
+
+
+def _may_be_refused(header: BatchHeader, scan: RecordsScan, config: LogConfig, now_ms: int) -> bool:
+    """Whether some record may be refused by its key or timestamp, so that each is to be looked at again."""
+    if (config.is_compacted and scan.has_record_without_key) or header.has_log_append_time:
+        return True
+    return not config.log_append_time and (
+        _is_out_of_range(scan.smallest_timestamp, config, now_ms)
+        or _is_out_of_range(scan.largest_timestamp, config, now_ms)
+    )
+
+
+def _is_out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> bool:
+    """Whether a producer's timestamp is too far from the leader's time."""
+    if timestamp == NO_TIMESTAMP:
+        return False
+    before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    return (before != MAX_LONG and now_ms - timestamp > before) or (after != MAX_LONG and timestamp - now_ms > after)
+
+
+def _refuse_records(batch: RecordBatch, config: LogConfig, now_ms: int, max_decompressed_bytes: int) -> None:
+    """Raise RecordValidationError where records are refused by key or timestamp."""
+    refused = list(_record_errors(batch, config, now_ms, max_decompressed_bytes))
+    if not refused:
+        return
+    errors = tuple(error for _, error in refused)
+    if any(code is Errors.INVALID_TIMESTAMP for code, _ in refused):
+        message = "One or more records have been rejected due to invalid timestamp"
+        raise RecordValidationError(Errors.INVALID_TIMESTAMP, message, errors)
+    shown = ", ".join(error.message for error in errors[:_SHOWN_ERRORS])
+    raise RecordValidationError(
+        Errors.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]",
+        errors,
+    )
+
+
+def _record_errors(
+    batch: RecordBatch, config: LogConfig, now_ms: int, max_decompressed_bytes: int
+) -> Iterator[tuple[Errors, RecordError]]:
+    """Yield the error of each refused record."""
+    for index, record in enumerate(records(batch, max_bytes=max_decompressed_bytes)):
+        if config.is_compacted and record.key is None:
+            yield (
+                Errors.INVALID_RECORD,
+                RecordError(index, "Compacted topic cannot accept message without key"),
+            )
+        elif not config.log_append_time and record.timestamp != NO_TIMESTAMP:
+            if _is_out_of_range(record.timestamp, config, now_ms):
+                earliest = now_ms - config.message_timestamp_before_max_ms
+                latest = now_ms + config.message_timestamp_after_max_ms
+                yield (
+                    Errors.INVALID_TIMESTAMP,
+                    RecordError(
+                        index,
+                        f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. The "
+                        f"timestamp should be within [{earliest}, {latest}]",
+                    ),
+                )
+        elif batch.header.has_log_append_time:
+            yield (
+                Errors.INVALID_TIMESTAMP,
+                RecordError(
+                    index,
+                    f"Invalid timestamp type in message with offset {record.offset}. Producer should not set timestamp "
+                    "type to LogAppendTime.",
+                ),
+            )
+
+
+def _recompressed(header: BatchHeader, plain: Buffer, codec: Compression, config: LogConfig) -> bytes:
+    """Return a batch with its records compressed by another codec."""
+    batch = encode_batch(
+        compress(plain, codec),
+        count=header.count,
+        compression=codec,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        has_log_append_time=header.has_log_append_time,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        is_transactional=header.is_transactional,
+        is_control=header.is_control,
+    )
+    if len(batch) > config.max_message_bytes:
+        raise ApiError(
+            Errors.MESSAGE_TOO_LARGE,
+            f"Message batch size is {len(batch)} bytes in append which exceeds the maximum configured size of "
+            f"{config.max_message_bytes}.",
+        )
+    return batch
+
+
+def _place(
+    data: bytearray, position: int, batch: _Checked, base_offset: int, leader_epoch: int, append_time_ms: int | None
+) -> BatchHeader:
+    """Set offset, leader epoch and largest timestamp of the batch at `position`, and return its header then.
+
+    The checksum is computed again only where the header had another timestamp, as in
+    `DefaultRecordBatch.setMaxTimestamp`.
+    """
+    place(data, position, base_offset=base_offset, leader_epoch=leader_epoch)
+    header = read_header(data, position)
+    if append_time_ms is not None:
+        set_log_append_time(data, position, append_time_ms)
+    elif header.has_log_append_time or header.max_timestamp != batch.max_timestamp:
+        set_create_time(data, position, batch.max_timestamp)
+    else:
+        return header
+    return read_header(data, position)
