@@ -188,11 +188,11 @@ class FileDisk:
             ValueError: it leads outside the root, or a part of it is a symbolic link: with one, two paths could lead
                 to one file, and a descriptor outlast the rename of its file.
         """
-        target = self._root / check_path(path)
-        if os.path.realpath(target) != str(target):
-            raise ValueError(
-                f"path {path!r} has a symbolic link in it; expected files and folders of this broker's own"
-            )
+        target = self._root
+        for name in check_path(path).split("/"):
+            target /= name
+            if target.is_symlink():
+                raise ValueError(f"path {path!r} has a symbolic link in it; expected this broker's own files")
         return target
 
 

@@ -65,8 +65,7 @@ added, with a default, so older logs stay readable. In the tables below a field 
 type that was renamed is read under its former name too (`FORMER_TYPE_NAMES` in `foundation/eventlog/records.py`).
 
 **Two levels.** Everything is written by default but `RequestDetail` and the
-[records of logs](#records-of-the-logs-of-partitions-what-is-appended-replicated-truncated-and-acknowledged), which need
-`understudy.events.detail=true`.
+[records of logs](#records-of-the-logs-of-partitions), which need `understudy.events.detail=true`.
 """
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.pages.text import bullet
+from understudy.checkers import replication
+from understudy.checkers.check import InvariantCheck
+from understudy.checkers.client_history import CLIENT_CHECKS, ClientCheck
 from understudy.checkers.invariant_checker import CHECK_GROUPS
 
 NAME = "invariants.md"
@@ -24,10 +27,25 @@ log. A violation names the id, the sentence, and the first record or transaction
 written from `understudy/checkers/` by `python -m tests.pages`.
 """
 
-REST = """\
+LOGS = """\
 
 - **T2** Every line of an event log is a record, and sequence numbers have no gaps. `understudy check` says so where it
   does not hold.
+
+## What is checked of the data
+
+These checks read the [records of logs](event-log.md#records-of-the-logs-of-partitions), which a broker writes with
+`understudy.events.detail=true`. Records may be lost by an unclean election, and by the election of a replica whose log
+is shorter after a loss of power; what follows from such a loss is no violation.
+"""
+
+CLIENTS = """\
+
+These compare what producers and consumers have seen (`understudy/checkers/client_history.py`), with no help from the
+brokers:
+"""
+
+REST = """\
 
 ## What must be true once faults have ended
 
@@ -76,14 +94,14 @@ them, and that a session never reads an older state after a newer one.
 
 
 def page() -> str:
-    return "\n".join([HEAD, *_checks(), REST])
+    every_run = _bullets(check for group in CHECK_GROUPS for check in group.checks)
+    return "\n".join([HEAD, *every_run, LOGS, *_bullets(replication.CHECKS), CLIENTS, *_bullets(CLIENT_CHECKS), REST])
 
 
-def _checks() -> Iterator[str]:
-    for group in CHECK_GROUPS:
-        for check in group.checks:
-            sentence = check.sentence[0].upper() + check.sentence[1:]
-            yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{_path(check)}`)")
+def _bullets(checks: Iterable[type[InvariantCheck] | type[ClientCheck]]) -> Iterator[str]:
+    for check in checks:
+        sentence = check.sentence[0].upper() + check.sentence[1:]
+        yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{_path(check)}`)")
 
 
 def _path(check: type) -> str:

@@ -1,6 +1,7 @@
-"""Records of the logs of partitions: what is appended, replicated, truncated and acknowledged.
+"""Records of the logs of partitions.
 
-They are many, so a broker writes them only with `understudy.events.detail=true`.
+What is appended, replicated, truncated and acknowledged. They are many, so a broker writes them only with
+`understudy.events.detail=true`.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class RecordsAcknowledged(RecordPayload, frozen=True, kw_only=True, gc=False):
     isr: tuple[int, ...] = ()
     """Broker ids of the maximal ISR when they were acknowledged: with those whose joining is not committed yet."""
     min_insync_replicas: int = 1
-    """The topic's `min.insync.replicas`."""
+    """The topic's `min.insync.replicas`, but not more than the partition has replicas."""
 
 
 ReplicationRecord: TypeAlias = (

@@ -1,0 +1,279 @@
+"""What producers and consumers have seen of a cluster, and the invariants of that (H1 to H6).
+
+The checks know nothing of brokers: they compare what was sent with what was read, as a user of the cluster could.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple, TypeAlias
+
+from understudy.checkers.check import Violation
+from understudy.checkers.facts import Partition
+
+Read: TypeAlias = tuple[int, str]
+"""(offset, value) of a record."""
+
+
+class Outcome(enum.Enum):
+    """How a send ended."""
+
+    OK = "ok"
+    """It was acknowledged, at an offset."""
+    FAIL = "fail"
+    """It was refused before anything was appended: the record is in no log, and never will be."""
+    INFO = "info"
+    """Nothing is known, as after a timeout: the record may be in the log, or may get there."""
+
+
+class Producer(NamedTuple):
+    """A producer, and what its settings promise.
+
+    Attributes:
+        waits_for_all: it asks for acks=all.
+        never_repeats: a record is appended at most once: it is idempotent, or does not retry.
+        keeps_order: records are appended in the order of the sends: it is idempotent, or has one request in flight.
+    """
+
+    name: str
+    waits_for_all: bool = True
+    never_repeats: bool = True
+    keeps_order: bool = True
+
+
+class Send(NamedTuple):
+    """One record that a producer has sent.
+
+    Attributes:
+        value: unique in the history.
+        offset: where it was acknowledged; None unless the outcome is OK.
+    """
+
+    producer: Producer
+    partition: Partition
+    value: str
+    outcome: Outcome
+    offset: int | None = None
+
+
+class Poll(NamedTuple):
+    """The records of one partition that a consumer got in one poll.
+
+    Attributes:
+        consumer: its name.
+        assignment: counts how often the consumer was assigned to the partition or has sought an offset. Between two
+            polls of one assignment it reads on where it was.
+        is_final: whether it was made after the last fault, when the cluster had recovered.
+    """
+
+    consumer: str
+    assignment: int
+    partition: Partition
+    records: tuple[Read, ...]
+    is_final: bool = False
+
+
+@dataclass(slots=True)
+class ClientHistory:
+    """All sends and polls of a run.
+
+    Attributes:
+        sends: in the order in which each producer sent them.
+        polls: in the order in which each consumer made them.
+        read_to_the_end: the partitions that a consumer has read up to their log end offset in the final phase.
+        may_have_lost: the partitions that had an unclean election or a loss of power; acknowledged records of these
+            may be gone or replaced.
+    """
+
+    sends: list[Send] = field(default_factory=list)
+    polls: list[Poll] = field(default_factory=list)
+    read_to_the_end: set[Partition] = field(default_factory=set)
+    may_have_lost: set[Partition] = field(default_factory=set)
+
+
+class Witness(NamedTuple):
+    """What a history has instead of what should hold, and where: `send 12` or `poll 3`, counted from 0."""
+
+    where: str
+    what: str
+
+
+class ClientCheck:
+    """Checks one invariant over a whole history."""
+
+    id: ClassVar[str]
+    sentence: ClassVar[str]
+    """The invariant, as a clause that follows "it should hold that"."""
+
+    def __init__(self) -> None:
+        self.times_tested = 0
+        """How often a send or a record could have violated the invariant; 0 means that the history shows nothing."""
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        """Yield what contradicts the invariant, in the order of the history."""
+        raise NotImplementedError
+
+
+class AcknowledgedRecordsAreRead(ClientCheck):
+    id = "H1"
+    sentence = (
+        "every record that was acknowledged with acks=all at or below the highest offset read in the final phase was "
+        "read there, and every one where a consumer has read to the end"
+    )
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        final: dict[Partition, dict[int, str]] = {}
+        for poll in history.polls:
+            if poll.is_final:
+                final.setdefault(poll.partition, {}).update(poll.records)
+        for number, send in enumerate(history.sends):
+            partition = send.partition
+            if send.offset is None or not send.producer.waits_for_all or partition in history.may_have_lost:
+                continue
+            read = final.get(partition, {})
+            if partition in history.read_to_the_end or (read and send.offset <= max(read)):
+                self.times_tested += 1
+                if send.offset not in read:
+                    yield Witness(f"send {number}", f"{_record(send)} was acknowledged, and was not read")
+
+
+class OffsetsHaveOneValue(ClientCheck):
+    id = "H2"
+    sentence = "all sends and polls that name an offset of a partition have the same value for it"
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        values: dict[tuple[Partition, int], tuple[str, str]] = {}
+        for where, partition, offset, value in _seen(history):
+            if partition in history.may_have_lost:
+                continue
+            known, known_where = values.setdefault((partition, offset), (value, where))
+            self.times_tested += known_where != where
+            if known != value:
+                what = f"{_name(partition)} has {value} at offset {offset}, and {known} in {known_where}"
+                yield Witness(where, what)
+
+
+class ValuesHaveOneOffset(ClientCheck):
+    id = "H3"
+    sentence = "a value is at one offset, if its producer is idempotent or does not retry"
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        may_repeat = {send.value for send in history.sends if not send.producer.never_repeats}
+        offsets: dict[tuple[Partition, str], int] = {}
+        for where, partition, offset, value in _seen(history):
+            if value in may_repeat or partition in history.may_have_lost:
+                continue
+            known = offsets.setdefault((partition, value), offset)
+            self.times_tested += 1
+            if known != offset:
+                yield Witness(where, f"{_name(partition)} has {value} at offset {offset}, and at {known}")
+
+
+class OnlySentRecordsAreRead(ClientCheck):
+    id = "H4"
+    sentence = "a consumer reads only values that were sent to the partition, and none whose send has definitely failed"
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        outcomes: Mapping[tuple[Partition, str], Outcome] = {
+            (send.partition, send.value): send.outcome for send in history.sends
+        }
+        for number, poll in enumerate(history.polls):
+            for offset, value in poll.records:
+                self.times_tested += 1
+                outcome = outcomes.get((poll.partition, value))
+                at = f"{_name(poll.partition)} has {value} at offset {offset}"
+                if outcome is None:
+                    yield Witness(f"poll {number}", f"{at}, which was never sent")
+                elif outcome is Outcome.FAIL:
+                    yield Witness(f"poll {number}", f"{at}, although its send has failed")
+
+
+class PollsReadOn(ClientCheck):
+    id = "H5"
+    sentence = "a consumer reads each partition offset by offset between two assignments or seeks"
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        last: dict[tuple[str, Partition, int], int] = {}
+        for number, poll in enumerate(history.polls):
+            key = poll.consumer, poll.partition, poll.assignment
+            for offset, _ in poll.records:
+                if (before := last.get(key)) is not None:
+                    self.times_tested += 1
+                    if offset != before + 1:
+                        what = f"{poll.consumer} read offset {offset} of {_name(poll.partition)} after {before}"
+                        yield Witness(f"poll {number}", what)
+                last[key] = offset
+
+
+class SendsKeepTheirOrder(ClientCheck):
+    id = "H6"
+    sentence = (
+        "the records that a producer has sent to a partition were acknowledged at increasing offsets, if it is "
+        "idempotent or has one request in flight"
+    )
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        last: dict[tuple[str, Partition], Send] = {}
+        for number, send in enumerate(history.sends):
+            if send.offset is None or not send.producer.keeps_order or send.partition in history.may_have_lost:
+                continue
+            before = last.get((send.producer.name, send.partition))
+            last[send.producer.name, send.partition] = send
+            if before is None or before.offset is None:
+                continue
+            self.times_tested += 1
+            if send.offset <= before.offset:
+                yield Witness(f"send {number}", f"{_record(send)} was sent after {before.value} at {before.offset}")
+
+
+CLIENT_CHECKS: tuple[type[ClientCheck], ...] = (
+    AcknowledgedRecordsAreRead,
+    OffsetsHaveOneValue,
+    ValuesHaveOneOffset,
+    OnlySentRecordsAreRead,
+    PollsReadOn,
+    SendsKeepTheirOrder,
+)
+
+
+class ClientJudgement(NamedTuple):
+    """What the checks have found in a history.
+
+    Attributes:
+        violations: the first violation of each invariant.
+        times_tested: by the id of each check.
+    """
+
+    violations: list[Violation]
+    times_tested: dict[str, int]
+
+
+def check_clients(history: ClientHistory) -> ClientJudgement:
+    """Check a history."""
+    judgement = ClientJudgement([], {})
+    for check in (kind() for kind in CLIENT_CHECKS):
+        found = list(check.contradictions(history))
+        if found:
+            judgement.violations.append(Violation(check.id, check.sentence, found[0].what, found[0].where))
+        judgement.times_tested[check.id] = check.times_tested
+    return judgement
+
+
+def _seen(history: ClientHistory) -> Iterator[tuple[str, Partition, int, str]]:
+    """Yield where, partition, offset and value of each record that was acknowledged or read."""
+    for number, send in enumerate(history.sends):
+        if send.offset is not None:
+            yield f"send {number}", send.partition, send.offset, send.value
+    for number, poll in enumerate(history.polls):
+        for offset, value in poll.records:
+            yield f"poll {number}", poll.partition, offset, value
+
+
+def _record(send: Send) -> str:
+    return f"{send.value} at offset {send.offset} of {_name(send.partition)}"
+
+
+def _name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"

@@ -1,0 +1,142 @@
+"""`ReplicaLogs` follows the log of every replica through the records that its broker has written.
+
+A log outlives the processes of its broker, so it is kept by broker and not by incarnation. Where records are missing,
+as after the detailed level was switched on, the batches up to that offset are unknown and nothing is said about them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
+
+from foundation.eventlog.records import (
+    Envelope,
+    HighWatermarkChanged,
+    LeaderStarted,
+    LoggedBatch,
+    LogOpened,
+    LogTruncated,
+    RecordsAcknowledged,
+    RecordsAppended,
+    StopReplicaApplied,
+)
+from understudy.checkers.check import broker_of
+
+LogId: TypeAlias = tuple[str, str, int]
+"""(topic, topic id, partition)."""
+
+LogRecord: TypeAlias = (
+    LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated | RecordsAcknowledged
+)
+
+_NEXT_OFFSET = attrgetter("next_offset")
+
+
+class EpochRange(NamedTuple):
+    """Consecutive batches of one leader epoch."""
+
+    epoch: int
+    start_offset: int
+    end_offset: int
+
+
+class ReplicaLog:
+    """The log of one replica after the records read so far."""
+
+    def __init__(self, log_id: LogId, broker: int) -> None:
+        self.log_id = log_id
+        self.broker = broker
+        self.is_known = False
+        """Whether `end_offset` is known: the log was opened or appended to since the first record."""
+        self.known_from = 0
+        """Where the batches that are known begin."""
+        self.end_offset = 0
+        self.batches: list[LoggedBatch] = []
+        """The batches from `known_from` on."""
+        self.epochs: list[tuple[int, int]] | None = None
+        """The leader epoch cache, (leader epoch, first offset); None where it is unknown."""
+        self.high_watermark_epoch = -1
+        """The leader epoch in which the high watermark was set last."""
+        self.lost_up_to = 0
+        """Where the log ended before a loss of power took its end; not above `end_offset` once it has grown again."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.log_id[0]}-{self.log_id[2]}"
+
+    @property
+    def lacks_lost_records(self) -> bool:
+        return self.lost_up_to > self.end_offset
+
+    def epoch_ranges(self) -> list[EpochRange]:
+        """Return the leader epochs of the known batches, in order of their offsets."""
+        ranges: list[EpochRange] = []
+        for batch in self.batches:
+            if ranges and ranges[-1].epoch == batch.leader_epoch:
+                ranges[-1] = ranges[-1]._replace(end_offset=batch.next_offset)
+            else:
+                ranges.append(EpochRange(batch.leader_epoch, batch.base_offset, batch.next_offset))
+        return ranges
+
+    def batches_between(self, after: int, up_to: int) -> list[LoggedBatch]:
+        """Return the known batches that end above offset `after` and not above `up_to`."""
+        first = bisect_right(self.batches, after, key=_NEXT_OFFSET)
+        return self.batches[first : bisect_right(self.batches, up_to, key=_NEXT_OFFSET)]
+
+    def open(self, data: LogOpened) -> list[LoggedBatch]:
+        """Take the state with which a broker has opened the log; return the batches that a loss of power took."""
+        removed: list[LoggedBatch] = []
+        if self.is_known and data.log_end_offset <= self.end_offset:
+            if data.log_end_offset < self.end_offset:
+                self.lost_up_to = max(self.lost_up_to, self.end_offset)
+            removed = self._cut(data.log_end_offset)
+        else:
+            self.batches, self.known_from = [], data.log_end_offset
+        self.is_known, self.end_offset, self.epochs = True, data.log_end_offset, list(data.epochs)
+        return removed
+
+    def append(self, batch: LoggedBatch) -> None:
+        if not self.is_known:
+            self.is_known, self.known_from = True, batch.base_offset
+        self.batches.append(batch)
+        self.end_offset = batch.next_offset
+        if self.epochs is not None and (not self.epochs or self.epochs[-1][0] < batch.leader_epoch):
+            self.epochs.append((batch.leader_epoch, batch.base_offset))
+
+    def truncate(self, data: LogTruncated) -> list[LoggedBatch]:
+        """Remove what a truncation has removed, and return these batches."""
+        removed = self._cut(data.to_offset)
+        if data.is_full:
+            self.batches, self.known_from = [], data.to_offset
+        self.is_known, self.end_offset, self.epochs = True, data.to_offset, list(data.epochs)
+        self.lost_up_to = 0
+        return removed
+
+    def _cut(self, end_offset: int) -> list[LoggedBatch]:
+        kept = bisect_right(self.batches, end_offset, key=_NEXT_OFFSET)
+        removed = self.batches[kept:]
+        del self.batches[kept:]
+        self.known_from = min(self.known_from, end_offset)
+        return removed
+
+
+class ReplicaLogs:
+    """The logs of all replicas."""
+
+    def __init__(self) -> None:
+        self._logs: dict[tuple[int, LogId], ReplicaLog] = {}
+
+    def of(self, record: Envelope, data: LogRecord) -> ReplicaLog:
+        """Return the log that a record is about."""
+        key = broker_of(record), (data.topic, data.topic_id, data.partition)
+        if (log := self._logs.get(key)) is None:
+            log = self._logs[key] = ReplicaLog(key[1], key[0])
+        return log
+
+    def remove_deleted(self, record: Envelope, data: StopReplicaApplied) -> None:
+        """Forget the logs that a StopReplica has deleted: the broker may get an empty one of that name."""
+        deleted = {(topic, partition) for topic, partition, _, is_deleted in data.partitions if is_deleted}
+        broker = broker_of(record)
+        for key in [key for key in self._logs if key[0] == broker and (key[1][0], key[1][2]) in deleted]:
+            del self._logs[key]

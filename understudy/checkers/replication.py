@@ -1,0 +1,537 @@
+"""Invariants of the records in the logs of replicas (R1, R2, R4 to R7, R10, R11).
+
+They read the detailed level of the event logs. A record is committed when it is below a high watermark, and it is
+acknowledged when a producer with acks=all gets its answer. Committed records may be lost by an unclean election, and by
+the election of a replica whose log is shorter after a loss of power. What follows from such a loss is no violation.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from foundation.eventlog.records import (
+    Envelope,
+    HighWatermarkChanged,
+    LeadershipWritten,
+    LeaderStarted,
+    LoggedBatch,
+    LogOpened,
+    LogTruncated,
+    RecordsAcknowledged,
+    RecordsAppended,
+    StopReplicaApplied,
+)
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
+from understudy.checkers.facts import ClusterFacts, Partition
+from understudy.checkers.replica_logs import LogId, ReplicaLog, ReplicaLogs
+
+NO_LEADER = -1
+NO_LEADER_EPOCH = -1
+ALL_IN_SYNC = -1
+"""`acks=all` of a producer."""
+MAX_SEQUENCE = 2**31 - 1
+
+
+class _LogCheck(InvariantCheck):
+    """Follows all logs, and calls a method for each kind of record, before the log takes over what it says."""
+
+    reads = (
+        LeadershipWritten,
+        StopReplicaApplied,
+        LogOpened,
+        LeaderStarted,
+        RecordsAppended,
+        HighWatermarkChanged,
+        LogTruncated,
+        RecordsAcknowledged,
+    )
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._logs = ReplicaLogs()
+        self._losing_epochs: dict[Partition, set[int]] = {}
+        """The leader epochs whose leader may have lacked committed records when it was elected."""
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        if isinstance(data, StopReplicaApplied):
+            self._logs.remove_deleted(record, data)
+            return
+        if isinstance(data, LeadershipWritten):
+            if data.why == "unclean":
+                for leadership in data.partitions:
+                    self._add_losing_epoch((leadership.topic, leadership.partition), leadership.leader_epoch)
+            return
+        assert isinstance(
+            data,
+            LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated | RecordsAcknowledged,
+        )
+        log = self._logs.of(record, data)
+        match data:
+            case LogOpened():
+                log.open(data)
+                self.on_opened(record, log, data)
+            case LeaderStarted():
+                if log.lacks_lost_records:
+                    self._add_losing_epoch(_partition(log.log_id), data.leader_epoch)
+                self.on_leader(record, log, data)
+                log.epochs = list(data.epochs)
+            case RecordsAppended():
+                for batch in data.batches:
+                    self.on_append(record, log, data, batch)
+                    log.append(batch)
+            case HighWatermarkChanged():
+                self.on_high_watermark(record, log, data)
+                log.high_watermark_epoch = data.leader_epoch
+            case LogTruncated():
+                self.on_truncated(record, log, data, log.truncate(data))
+            case RecordsAcknowledged():
+                self.on_acknowledged(record, log, data)
+
+    def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
+        """Check a log that was opened; `log` has taken it over."""
+
+    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
+        """Check the beginning of a leader; `log` has the leader epoch cache from before."""
+
+    def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
+        """Check a batch, which `log` does not have yet."""
+
+    def on_high_watermark(self, record: Envelope, log: ReplicaLog, data: HighWatermarkChanged) -> None:
+        """Check a new high watermark."""
+
+    def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
+        """Check a truncation, which `log` has taken over."""
+
+    def on_acknowledged(self, record: Envelope, log: ReplicaLog, data: RecordsAcknowledged) -> None:
+        """Check the answer to a producer."""
+
+    def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
+        """Return whether a leader that lacked records was elected above leader epoch `after` and up to `up_to`.
+
+        To be called at the end, when all elections are known.
+        """
+        partition = _partition(log_id)
+        epochs = set(self._losing_epochs.get(partition, ()))
+        for write in self.facts.states.get(partition, ()):
+            before = write.replaced
+            if before is not None and write.leader not in (None, NO_LEADER, before.leader, *before.isr):
+                epochs.add(write.leader_epoch)
+        return any(after < epoch <= up_to for epoch in epochs)
+
+    def _add_losing_epoch(self, partition: Partition, leader_epoch: int) -> None:
+        self._losing_epochs.setdefault(partition, set()).add(leader_epoch)
+
+
+class _Contradiction(NamedTuple):
+    """What contradicts an invariant, unless records may have been lost between two leader epochs."""
+
+    record: Envelope
+    witness: str
+    log_id: LogId
+    after: int
+    up_to: int
+
+
+class _LossAwareCheck(_LogCheck):
+    """A check that waits for the end of the run, where all elections that may have lost records are known."""
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._contradictions: dict[tuple[LogId, int, int], _Contradiction] = {}
+        """The first one of each log between the same epochs."""
+
+    def contradicted(self, record: Envelope, witness: str, log: ReplicaLog, after: int, up_to: int) -> None:
+        """Keep what is a violation unless records were lost above leader epoch `after` and up to `up_to`."""
+        found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to)
+        self._contradictions.setdefault((log.log_id, after, up_to), found)
+
+    def at_end(self) -> None:
+        for found in self._contradictions.values():
+            if not self.may_have_lost(found.log_id, found.after, found.up_to):
+                self.violated(found.record, found.witness)
+
+
+class _KnownBatch(NamedTuple):
+    batch: LoggedBatch
+    previous: tuple[int, int] | None
+    """(leader epoch, base offset) of the batch before; None where that is unknown."""
+    broker: int
+
+
+class LogsMatch(_LossAwareCheck):
+    id = "R1"
+    sentence = (
+        "two batches of a partition with the same base offset and leader epoch are equal and follow equal batches, and "
+        "a batch is appended at the end of its log"
+    )
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._known: dict[LogId, dict[tuple[int, int], _KnownBatch]] = {}
+        self._led: set[tuple[LogId, int]] = set()
+        self._led_again: set[tuple[LogId, int]] = set()
+        """The leader epochs in which a broker led again without records that it had lost."""
+
+    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
+        led = log.log_id, data.leader_epoch
+        if led in self._led and log.lacks_lost_records:
+            self._led_again.add(led)
+        self._led.add(led)
+
+    def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
+        return (log_id, up_to) in self._led_again
+
+    def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
+        if log.is_known and batch.base_offset < log.end_offset:
+            what = f"{log.name}: a batch at {batch.base_offset}, though the log ends at {log.end_offset}"
+            self.violated(record, what)
+        last = log.batches[-1] if log.batches else None
+        previous = (last.leader_epoch, last.base_offset) if last and last.next_offset == batch.base_offset else None
+        batches = self._known.setdefault(log.log_id, {})
+        key = batch.leader_epoch, batch.base_offset
+        known = batches.get(key)
+        if known is None:
+            batches[key] = _KnownBatch(batch, previous, log.broker)
+            return
+        self.times_tested += known.broker != log.broker
+        at, epoch = f"at offset {batch.base_offset} and leader epoch {batch.leader_epoch}", batch.leader_epoch
+        if not _is_equal(known.batch, batch):
+            what = f"{_brokers(known, log)} had different batches {at}"
+            self.contradicted(record, what, log, epoch - 1, epoch)
+        elif None not in (previous, known.previous) and previous != known.previous:
+            what = f"{_brokers(known, log)} had batches {at} that follow different ones"
+            self.contradicted(record, what, log, epoch - 1, epoch)
+
+
+class _Committed(NamedTuple):
+    batch: LoggedBatch
+    leader_epoch: int
+    """The leader epoch in which its replica learned that it was committed."""
+    broker: int
+
+
+class CommittedRecordsAgree(_LossAwareCheck):
+    id = "R2"
+    sentence = "replicas have equal batches at every offset that is below the high watermark of both"
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._committed: dict[LogId, dict[int, _Committed]] = {}
+        self._seen_up_to: dict[tuple[LogId, int], int] = {}
+
+    def on_high_watermark(self, record: Envelope, log: ReplicaLog, data: HighWatermarkChanged) -> None:
+        committed = self._committed.setdefault(log.log_id, {})
+        seen = self._seen_up_to.get((log.log_id, log.broker), 0)
+        for batch in log.batches_between(seen, data.high_watermark):
+            new = _Committed(batch, data.leader_epoch, log.broker)
+            known = committed.setdefault(batch.base_offset, new)
+            if known is new:
+                continue
+            self.times_tested += known.broker != log.broker
+            if known.batch.leader_epoch != batch.leader_epoch or not _is_equal(known.batch, batch):
+                what = f"{_brokers(known, log)} committed different batches at {batch.base_offset}"
+                epochs = sorted((known.leader_epoch, data.leader_epoch))
+                self.contradicted(record, what, log, epochs[0], epochs[1])
+            if data.leader_epoch > known.leader_epoch:
+                committed[batch.base_offset] = new
+        self._seen_up_to[log.log_id, log.broker] = data.high_watermark
+
+    def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
+        self._see_again_from(log, data.to_offset)
+
+    def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
+        self._see_again_from(log, data.log_end_offset)
+
+    def _see_again_from(self, log: ReplicaLog, offset: int) -> None:
+        key = log.log_id, log.broker
+        self._seen_up_to[key] = min(self._seen_up_to.get(key, 0), offset)
+
+
+class _Acknowledged:
+    """How far the records of each leader epoch were acknowledged with acks=all, by partition."""
+
+    def __init__(self) -> None:
+        self._up_to: dict[LogId, dict[int, int]] = {}
+
+    def add(self, log_id: LogId, data: RecordsAcknowledged) -> None:
+        if data.acks == ALL_IN_SYNC:
+            offsets = self._up_to.setdefault(log_id, {})
+            offsets[data.leader_epoch] = max(offsets.get(data.leader_epoch, 0), data.last_offset + 1)
+
+    def before(self, log_id: LogId, leader_epoch: int) -> list[tuple[int, int]]:
+        """Return (leader epoch, offset after the last acknowledged record) of each epoch below `leader_epoch`."""
+        return [(epoch, end) for epoch, end in self._up_to.get(log_id, {}).items() if epoch < leader_epoch]
+
+
+class _StartedLeader(NamedTuple):
+    record: Envelope
+    log: ReplicaLog
+    leader_epoch: int
+    known_from: int
+    ends: dict[int, int]
+    """Where the batches of each leader epoch ended in the leader's log."""
+
+
+class LeadersAreComplete(_LossAwareCheck):
+    id = "R4"
+    sentence = (
+        "a leader begins with every record that was acknowledged with acks=all in an earlier leader epoch, at its "
+        "offset"
+    )
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._acknowledged = _Acknowledged()
+        self._leaders: list[_StartedLeader] = []
+
+    def on_acknowledged(self, record: Envelope, log: ReplicaLog, data: RecordsAcknowledged) -> None:
+        self._acknowledged.add(log.log_id, data)
+
+    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
+        ends = {epochs.epoch: epochs.end_offset for epochs in log.epoch_ranges()}
+        self._leaders.append(_StartedLeader(record, log, data.leader_epoch, log.known_from, ends))
+
+    def at_end(self) -> None:
+        for leader in self._leaders:
+            for epoch, end in self._acknowledged.before(leader.log.log_id, leader.leader_epoch):
+                if end <= leader.known_from:
+                    continue
+                self.times_tested += 1
+                if leader.ends.get(epoch, 0) < end:
+                    what = (
+                        f"broker {leader.log.broker} leads at leader epoch {leader.leader_epoch} without the record at "
+                        f"{end - 1}, which was acknowledged in epoch {epoch}"
+                    )
+                    self.contradicted(leader.record, what, leader.log, epoch, leader.leader_epoch)
+        super().at_end()
+
+
+class HighWatermarksAreReplicated(_LogCheck):
+    id = "R5"
+    sentence = (
+        "a leader's high watermark never decreases in a leader epoch and is not above the log end offset of any "
+        "replica it waits for, and no high watermark is above the replica's own log end offset"
+    )
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._last: dict[tuple[Incarnation, LogId, int], int] = {}
+
+    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
+        self._last.setdefault((incarnation_of(record), log.log_id, data.leader_epoch), data.high_watermark)
+
+    def on_high_watermark(self, record: Envelope, log: ReplicaLog, data: HighWatermarkChanged) -> None:
+        self.times_tested += 1
+        ends = [("its own", data.log_end_offset)]
+        if log.is_known:
+            ends.append(("its own", log.end_offset))
+        ends += [(f"broker {broker}'s", end) for broker, end in data.replica_end_offsets]
+        whose, end = min(ends, key=lambda item: item[1])
+        if data.high_watermark > end:
+            what = f"{log.name}: high watermark {data.high_watermark} above {whose} log end offset {end}"
+            self.violated(record, what)
+        if data.role != "leader":
+            return
+        key = incarnation_of(record), log.log_id, data.leader_epoch
+        last = self._last.get(key, 0)
+        if data.high_watermark < last:
+            self.violated(record, f"{log.name}: high watermark {data.high_watermark} after {last} in one leader epoch")
+        self._last[key] = data.high_watermark
+
+
+class TruncationsKeepCommittedRecords(_LossAwareCheck):
+    id = "R6"
+    sentence = (
+        "a follower truncates its log to no offset below its high watermark, and removes no record that was "
+        "acknowledged with acks=all in an earlier leader epoch"
+    )
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._acknowledged = _Acknowledged()
+        self._removed: list[tuple[Envelope, ReplicaLog, int, dict[int, int]]] = []
+        """(record, log, leader epoch, end of the first batch removed of each epoch)."""
+
+    def on_acknowledged(self, record: Envelope, log: ReplicaLog, data: RecordsAcknowledged) -> None:
+        self._acknowledged.add(log.log_id, data)
+
+    def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
+        self.times_tested += 1
+        if data.to_offset < data.high_watermark:
+            what = f"broker {log.broker} truncated to {data.to_offset} below its high watermark {data.high_watermark}"
+            self.contradicted(record, what, log, log.high_watermark_epoch, data.leader_epoch)
+        firsts: dict[int, int] = {}
+        for batch in removed:
+            firsts.setdefault(batch.leader_epoch, batch.next_offset)
+        if firsts:
+            self._removed.append((record, log, data.leader_epoch, firsts))
+
+    def at_end(self) -> None:
+        for record, log, leader_epoch, firsts in self._removed:
+            for epoch, end in self._acknowledged.before(log.log_id, leader_epoch):
+                if (first := firsts.get(epoch)) is not None and first <= end:
+                    what = (
+                        f"broker {log.broker} removed the record at {first - 1}, which was acknowledged in leader "
+                        f"epoch {epoch}"
+                    )
+                    self.contradicted(record, what, log, epoch, leader_epoch)
+        super().at_end()
+
+
+class LeaderEpochCachesMatchLogs(_LogCheck):
+    id = "R7"
+    sentence = (
+        "the epochs of a leader epoch cache increase, and each batch has the epoch that the cache has for its offset; "
+        "a leader adds its epoch at its log end offset and never moves it; and a truncation leaves no epoch that "
+        "begins at the new end or after it"
+    )
+
+    def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
+        self._check_cache(record, log, data.epochs)
+
+    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
+        self._check_cache(record, log, data.epochs)
+        if not data.epochs or data.epochs[-1][0] != data.leader_epoch:
+            self.violated(record, f"{log.name}: led at leader epoch {data.leader_epoch} with epochs {data.epochs}")
+            return
+        if log.epochs is None:
+            return
+        expected = dict(log.epochs).get(data.leader_epoch, data.log_end_offset)
+        if data.epochs[-1][1] != expected:
+            what = f"{log.name}: leader epoch {data.leader_epoch} begins at {data.epochs[-1][1]} instead of {expected}"
+            self.violated(record, what)
+
+    def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
+        if batch.leader_epoch == NO_LEADER_EPOCH:
+            return
+        self.times_tested += 1
+        last = log.batches[-1].leader_epoch if log.batches else NO_LEADER_EPOCH
+        is_own = batch.leader_epoch == data.leader_epoch
+        if (data.role == "leader" and not is_own) or not last <= batch.leader_epoch <= data.leader_epoch:
+            what = (
+                f"{log.name}: a {data.role} at leader epoch {data.leader_epoch} appended a batch of epoch "
+                f"{batch.leader_epoch} after one of epoch {last}"
+            )
+            self.violated(record, what)
+
+    def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
+        self._check_cache(record, log, data.epochs)
+        if data.epochs and data.epochs[-1][1] >= data.to_offset:
+            what = f"{log.name}: truncated to {data.to_offset} with leader epoch {data.epochs[-1]} left in the cache"
+            self.violated(record, what)
+
+    def _check_cache(self, record: Envelope, log: ReplicaLog, cache: tuple[tuple[int, int], ...]) -> None:
+        self.times_tested += 1
+        for before, after in pairwise(cache):
+            if before[0] >= after[0] or before[1] > after[1]:
+                self.violated(record, f"{log.name}: leader epoch {after} follows {before}")
+        for known in log.epoch_ranges():
+            for offset in (known.start_offset, known.end_offset - 1):
+                epoch = next((epoch for epoch, start in reversed(cache) if start <= offset), None)
+                # Entries before the beginning of the log are gone, and message format 2 has an epoch in every batch.
+                if epoch is not None and known.epoch not in (epoch, NO_LEADER_EPOCH):
+                    what = (
+                        f"{log.name}: the batch at {offset} is of leader epoch {known.epoch}, in the cache of {epoch}"
+                    )
+                    self.violated(record, what)
+
+
+class AcknowledgedByEnoughReplicas(InvariantCheck):
+    id = "R10"
+    sentence = (
+        "a record is acknowledged with acks=all only if the ISR had min.insync.replicas members when it was appended "
+        "and when it was acknowledged"
+    )
+    reads = (RecordsAcknowledged,)
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        assert isinstance(data, RecordsAcknowledged)
+        if data.acks != ALL_IN_SYNC:
+            return
+        self.times_tested += 1
+        for when, isr in (("appended", data.isr_at_append), ("acknowledged", data.isr)):
+            if len(isr) < data.min_insync_replicas:
+                what = (
+                    f"{data.topic}-{data.partition}: {data.last_offset} was {when} with ISR {list(isr)}, and "
+                    f"min.insync.replicas is {data.min_insync_replicas}"
+                )
+                self.violated(record, what)
+
+
+class _Sequences(NamedTuple):
+    base_offset: int
+    producer_epoch: int
+    last_sequence: int
+
+
+class SequencesHaveNoGaps(_LogCheck):
+    id = "R11"
+    sentence = (
+        "the sequence numbers of an idempotent producer in a log have neither gaps nor repeats in one producer epoch, "
+        "and begin with 0 in the next one"
+    )
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._sequences: dict[tuple[LogId, int], dict[int, list[_Sequences]]] = {}
+        """By log and broker the batches of each producer id."""
+
+    def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
+        if batch.producer_id < 0 or batch.base_sequence < 0:
+            return
+        producers = self._sequences.setdefault((log.log_id, log.broker), {})
+        appended = producers.setdefault(batch.producer_id, [])
+        if appended:
+            self.times_tested += 1
+            before = appended[-1]
+            is_same_epoch = batch.producer_epoch == before.producer_epoch
+            expected = (before.last_sequence + 1) & MAX_SEQUENCE if is_same_epoch else 0
+            if batch.producer_epoch < before.producer_epoch or batch.base_sequence != expected:
+                what = (
+                    f"{log.name}: producer {batch.producer_id} at epoch {batch.producer_epoch} appended sequence "
+                    f"{batch.base_sequence} at offset {batch.base_offset}, after sequence {before.last_sequence} at "
+                    f"epoch {before.producer_epoch}"
+                )
+                self.violated(record, what)
+        appended.append(_Sequences(batch.base_offset, batch.producer_epoch, batch.last_sequence))
+
+    def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
+        self._cut(log)
+
+    def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
+        self._cut(log)
+
+    def _cut(self, log: ReplicaLog) -> None:
+        """Forget the batches that the log does not have any more."""
+        first = log.batches[0].base_offset if log.batches else log.end_offset
+        producers = self._sequences.get((log.log_id, log.broker), {})
+        for producer_id, appended in producers.items():
+            producers[producer_id] = [batch for batch in appended if first <= batch.base_offset < log.end_offset]
+
+
+def _partition(log_id: LogId) -> Partition:
+    return log_id[0], log_id[2]
+
+
+def _is_equal(one: LoggedBatch, other: LoggedBatch) -> bool:
+    return one.crc == other.crc and one.next_offset == other.next_offset
+
+
+def _brokers(known: _KnownBatch | _Committed, log: ReplicaLog) -> str:
+    return f"broker {log.broker}" if known.broker == log.broker else f"brokers {known.broker} and {log.broker}"
+
+
+CHECKS: tuple[type[InvariantCheck], ...] = (
+    LogsMatch,
+    CommittedRecordsAgree,
+    LeadersAreComplete,
+    HighWatermarksAreReplicated,
+    TruncationsKeepCommittedRecords,
+    LeaderEpochCachesMatchLogs,
+    AcknowledgedByEnoughReplicas,
+    SequencesHaveNoGaps,
+)
+"""They join `ALL_CHECKS` when brokers write the records."""
